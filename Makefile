@@ -1,0 +1,134 @@
+# `make serve` and `make test` do all their set-up themselves; `make help` lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+PYTHON ?= python3
+ARGS ?=
+export PYTHON
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+SOURCES := $(sort $(shell find python rust -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.h' \
+	-o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE
+KAFKA_JARS := build/jars/kafka-4.3.1
+CLIENT_JARS := build/jars/clients-4.4.0
+BIN := .venv-test/bin
+export SHARECORE := $(CURDIR)/.venv/bin/sharecore
+export KAFKA_LIBS := $(CURDIR)/$(KAFKA_JARS)
+export CLIENT_LIBS := $(CURDIR)/$(CLIENT_JARS)
+export ORACLE_WORK := $(CURDIR)/build/oracle
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+serve: .venv/.installed ## run a broker on localhost:9092 with its data in ./data (more: make serve ARGS="--help")
+	@exec .venv/bin/sharecore serve --data-dir data $(ARGS)
+
+test: lint rust-test pytest ## everything: lints, cargo test, pytest on the installed wheel
+
+# --- the wheel, the environment that serves, and the one that tests -------------------------------------------------
+
+build: .venv/.installed ## install what `make serve` runs
+
+wheel: build/wheel ## build the wheel into dist/
+
+build/sources: FORCE
+	@mkdir -p build; printf '%s\n' $(SOURCES) | cmp -s - $@ || printf '%s\n' $(SOURCES) > $@
+
+.venv/.created:
+	@.ci/need python
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install -q --upgrade 'pip>=25.1' 'maturin>=1.9,<2'
+	@touch $@
+
+build/wheel: $(SOURCES) build/sources | .venv/.created
+	@.ci/need cargo
+	rm -f dist/sharecore-*.whl
+	.venv/bin/maturin build --release --locked --interpreter .venv/bin/python --out dist
+	@echo dist/sharecore-*.whl > $@
+
+.venv/.installed: build/wheel
+	.venv/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
+	.venv/bin/pip install -q "$$(cat $<)[broker,clients]"
+	@touch $@
+
+.venv-test/.created: pyproject.toml
+	@.ci/need python
+	$(PYTHON) -m venv .venv-test
+	$(BIN)/pip install -q --upgrade 'pip>=25.1'
+	$(BIN)/pip install -q --group test
+	@touch $@
+
+.venv-test/.installed: build/wheel .venv-test/.created
+	$(BIN)/pip install -q --force-reinstall --no-deps "$$(cat $<)"
+	$(BIN)/pip install -q "$$(cat $<)[broker,clients]"
+	@touch $@
+
+# --- Apache Kafka's jars, from Maven Central: the clients and tools that the tests run, and the broker of the figures -
+
+COPY_JARS := mvn -q -B -ntp org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
+
+jars: $(KAFKA_JARS)/.done $(CLIENT_JARS)/.done
+
+$(KAFKA_JARS)/.done: tests/conformance/pom.xml
+	@.ci/need java maven
+	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+$(CLIENT_JARS)/.done: tests/interop/java/pom.xml
+	@.ci/need java maven
+	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+# --- checks ---------------------------------------------------------------------------------------------------------
+
+lint: .venv-test/.installed ## ruff, mypy, stubtest, import contract, rustfmt, clippy
+	@.ci/need cargo clippy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest sharecore._core
+	cd python && ../$(BIN)/lint-imports --config ../pyproject.toml --no-cache
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+fmt: .venv-test/.created ## format Python and Rust
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	cargo fmt --all
+
+rust-test: ## the crates' own tests
+	@.ci/need cargo
+	cargo test --workspace --exclude sharecore-binding --locked
+
+PYTEST = $(BIN)/python -m pytest $(ARGS)
+
+pytest: .venv/.installed .venv-test/.installed jars
+	$(PYTEST) tests
+
+unit: .venv-test/.installed ## quick tests only: unit, tidy
+	$(PYTEST) tests/unit tests/tidy
+
+interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker
+	$(PYTEST) tests/interop
+
+torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load and audit what it had answered
+	KILLS=$${KILLS:-100} $(PYTEST) tests/interop/test_crash.py
+
+differential: .venv-test/.installed ## the engine against the reference and Apache, fresh seeds (ARGS="--help")
+	@.ci/need java maven
+	$(BIN)/python -m tests.differential.run $(ARGS)
+
+bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on this machine (ARGS="--records 200000 --only latency")
+	.venv/bin/python -m benches.broker $(ARGS)
+
+conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore (half an hour); writes docs/compatibility.md
+	tests/conformance/all.sh
+
+clean: ## remove what was built (data/ and Cargo's target directory stay)
+	rm -rf .venv .venv-test build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+
+FORCE:
+.PHONY: help serve test build wheel jars lint fmt rust-test pytest unit interop torture differential bench-broker conformance clean FORCE
