@@ -1,0 +1,271 @@
+//! The in-flight records of a share partition: runs in order, without overlap.
+//!
+//! Three levels: runs in leaves, leaves in blocks, blocks in the map. Each level knows of the one below where it ends and
+//! how much of it can be acquired, so a search reads one short array a level, and a change moves at most one leaf and the
+//! ends of one block. What is kept apart from the runs costs less than two bytes a run in a full map.
+
+use super::block::Block;
+use super::leaf::Packed;
+use super::run::Run;
+use crate::offset::{Offset, OffsetRange};
+
+/// Runs are cut to this length, so that any of them fits into a leaf.
+pub(super) const RUN_MAX: Offset = 1 << 31;
+
+/// Where a run lies in the map. Any change of the map makes it stale, save for the one that a change returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pub(super) block: usize,
+    pub(super) leaf: usize,
+    pub(super) run: usize,
+}
+
+/// Runs in order of their offsets.
+#[derive(Clone, Debug)]
+pub(crate) struct RunMap {
+    pub(super) blocks: Vec<Block>,
+    pub(super) lasts: Vec<Offset>,
+    pub(super) available: Vec<u32>,
+    pub(super) len: usize,
+    /// Where a leaf is written anew.
+    pub(super) scratch: Vec<Packed>,
+}
+
+impl Default for RunMap {
+    fn default() -> Self {
+        Self {
+            blocks: vec![Block::new()],
+            lasts: vec![Offset::MIN / 2],
+            available: vec![0],
+            len: 0,
+            scratch: Vec::new(),
+        }
+    }
+}
+
+impl RunMap {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many runs there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first offset of the first run.
+    pub(crate) fn first_offset(&self) -> Option<Offset> {
+        self.blocks[0].leaves[0].get(0).map(|run| run.first)
+    }
+
+    /// The last offset of the last run.
+    pub(crate) fn last_offset(&self) -> Option<Offset> {
+        (self.len > 0).then(|| self.lasts[self.lasts.len() - 1])
+    }
+
+    /// The run that holds `offset`, or else the first behind it.
+    pub(crate) fn seek(&self, offset: Offset) -> Cursor {
+        let block = if self.lasts.len() == 1 {
+            usize::from(self.lasts[0] < offset)
+        } else {
+            self.lasts.partition_point(|&last| last < offset)
+        };
+        let Some(found) = self.blocks.get(block) else {
+            return Cursor {
+                block,
+                leaf: 0,
+                run: 0,
+            };
+        };
+        let leaf = found.seek(offset);
+        Cursor {
+            block,
+            leaf,
+            run: found.leaves[leaf].seek(offset),
+        }
+    }
+
+    pub(crate) fn get(&self, at: Cursor) -> Option<Run> {
+        self.blocks.get(at.block)?.leaves.get(at.leaf)?.get(at.run)
+    }
+
+    /// The run that holds `offset`.
+    pub(crate) fn at(&self, offset: Offset) -> Option<Run> {
+        self.get(self.seek(offset))
+            .filter(|run| run.first <= offset)
+    }
+
+    pub(crate) fn next(&self, at: Cursor) -> Cursor {
+        self.settle(Cursor {
+            run: at.run + 1,
+            ..at
+        })
+    }
+
+    /// Moves a cursor that stands at the end of a leaf to the next one.
+    pub(super) fn settle(&self, mut at: Cursor) -> Cursor {
+        let Some(block) = self.blocks.get(at.block) else {
+            return at;
+        };
+        if block
+            .leaves
+            .get(at.leaf)
+            .is_some_and(|leaf| at.run < leaf.len())
+        {
+            return at;
+        }
+        at = Cursor {
+            leaf: at.leaf + 1,
+            run: 0,
+            ..at
+        };
+        if at.leaf >= block.leaves.len() {
+            at = Cursor {
+                block: at.block + 1,
+                leaf: 0,
+                run: 0,
+            };
+        }
+        at
+    }
+
+    pub(crate) fn prev(&self, at: Cursor) -> Option<Cursor> {
+        if at.run > 0 {
+            return Some(Cursor {
+                run: at.run - 1,
+                ..at
+            });
+        }
+        let (block, leaf) = if at.leaf > 0 {
+            (at.block, at.leaf - 1)
+        } else {
+            let block = at.block.checked_sub(1)?;
+            (block, self.blocks[block].leaves.len() - 1)
+        };
+        let run = self.blocks[block].leaves[leaf].len().checked_sub(1)?;
+        Some(Cursor { block, leaf, run })
+    }
+
+    /// The first run from `at` on that can be acquired.
+    pub(crate) fn next_available(&self, at: Cursor) -> Option<Cursor> {
+        let Cursor {
+            mut block,
+            mut leaf,
+            run,
+        } = at;
+        if let Some(run) = self
+            .blocks
+            .get(block)?
+            .leaves
+            .get(leaf)?
+            .next_available(run)
+        {
+            return Some(Cursor { run, ..at });
+        }
+        if let Some(found) = self.blocks[block].next_available(leaf + 1) {
+            leaf = found;
+        } else {
+            block += 1 + self.available[block + 1..]
+                .iter()
+                .position(|&count| count > 0)?;
+            leaf = self.blocks[block].next_available(0)?;
+        }
+        let run = self.blocks[block].leaves[leaf].next_available(0)?;
+        Some(Cursor { block, leaf, run })
+    }
+
+    /// The first offset that can be acquired.
+    pub(crate) fn first_available(&self) -> Option<Offset> {
+        let block = self.available.iter().position(|&count| count > 0)?;
+        let leaf = self.blocks[block].next_available(0)?;
+        let run = self.blocks[block].leaves[leaf].next_available(0)?;
+        self.get(Cursor { block, leaf, run }).map(|run| run.first)
+    }
+
+    /// Whether the run at `at` goes on with the batch of one that ends at `last`.
+    pub(crate) fn continues(&self, at: Cursor, last: Offset) -> bool {
+        self.get(at)
+            .is_some_and(|run| !run.opens_batch && run.first == last + 1)
+    }
+
+    /// The batch, as it was first acquired, of the run at a cursor.
+    pub(crate) fn batch(&self, at: Cursor) -> OffsetRange {
+        let run = self.get(at).expect("a cursor on a run");
+        let (mut batch, mut opens, mut back) = (run.range(), run.opens_batch, at);
+        while !opens && let Some(prev) = self.prev(back) {
+            let Some(other) = self.get(prev).filter(|other| other.last + 1 == batch.first) else {
+                break;
+            };
+            batch.first = other.first;
+            opens = other.opens_batch;
+            back = prev;
+        }
+        let mut ahead = self.next(at);
+        while let Some(other) = self
+            .get(ahead)
+            .filter(|other| !other.opens_batch && other.first == batch.last + 1)
+        {
+            batch.last = other.last;
+            ahead = self.next(ahead);
+        }
+        batch
+    }
+
+    /// Notes that a leaf changed, and by how much its number of available runs.
+    pub(super) fn note(&mut self, block: usize, leaf: usize, available: isize) {
+        let noted = &mut self.blocks[block];
+        noted.note(leaf, available);
+        self.lasts[block] = noted.last();
+        self.available[block] = self.available[block].wrapping_add_signed(available as i32);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
+        let leaves = self.blocks.iter().flat_map(|block| &block.leaves);
+        leaves.flat_map(|leaf| (0..leaf.len()).filter_map(|index| leaf.get(index)))
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.blocks.capacity() * size_of::<Block>()
+            + self.lasts.capacity() * size_of::<Offset>()
+            + self.available.capacity() * size_of::<u32>()
+            + self.scratch.capacity() * size_of::<Packed>()
+            + self.blocks.iter().map(Block::memory_bytes).sum::<usize>()
+    }
+
+    /// Checks order, joins and what is kept beside the runs.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut before: Option<Run> = None;
+        for run in self.iter() {
+            let at = format!("run {}-{}", run.first, run.last);
+            if run.last < run.first {
+                return Err(format!("{at} is empty"));
+            }
+            if let Some(before) = before.filter(|before| run.first <= before.last) {
+                return Err(format!("{at} overlaps {}-{}", before.first, before.last));
+            }
+            if before
+                .is_some_and(|before| before.joins(&run) && run.last - before.first < RUN_MAX / 2)
+            {
+                return Err(format!("{at} is not joined to what it follows"));
+            }
+            before = Some(run);
+        }
+        let blocks = self.blocks.iter().zip(&self.lasts).zip(&self.available);
+        let beside = blocks.into_iter().all(|((block, &last), &available)| {
+            block.check()
+                && block.last() == last
+                && block.available() == available as usize
+                && !block.leaves.is_empty()
+        });
+        let empty = self
+            .blocks
+            .iter()
+            .flat_map(|block| &block.leaves)
+            .filter(|leaf| leaf.len() == 0)
+            .count();
+        if !beside || self.iter().count() != self.len || empty > usize::from(self.len == 0) {
+            return Err("the index disagrees with the runs".into());
+        }
+        Ok(())
+    }
+}

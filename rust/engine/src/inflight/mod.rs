@@ -1,0 +1,13 @@
+//! The run-length interval map of in-flight records.
+
+mod block;
+mod leaf;
+mod map;
+mod rewrite;
+mod run;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use map::{Cursor, RunMap};
+pub(crate) use run::{Cell, LeaseId, Run};

@@ -1,0 +1,189 @@
+//! How the map keeps its shape: runs come and go, leaves and blocks split and join.
+
+use super::block::BLOCK_MAX;
+use super::leaf::Leaf;
+use super::map::{Cursor, RUN_MAX, RunMap};
+use super::run::Run;
+
+impl RunMap {
+    /// Adds a run where none is. It is not joined: new runs open batches, or differ from what they follow.
+    pub(crate) fn insert(&mut self, mut run: Run) {
+        while run.last - run.first >= RUN_MAX {
+            let last = run.first + RUN_MAX - 1;
+            self.insert(Run { last, ..run });
+            run = Run {
+                first: last + 1,
+                opens_batch: false,
+                ..run
+            };
+        }
+        let at = self.seek(run.first);
+        debug_assert!(self.get(at).is_none_or(|next| run.last < next.first));
+        if let Some(prev) = self.prev(at) {
+            self.insert_at(
+                Cursor {
+                    run: prev.run + 1,
+                    ..prev
+                },
+                run,
+            );
+        } else {
+            self.insert_at(
+                Cursor {
+                    block: 0,
+                    leaf: 0,
+                    run: 0,
+                },
+                run,
+            );
+        }
+    }
+
+    /// Puts a run into the leaf of `at`, before the run there or at the leaf's end.
+    fn insert_at(&mut self, mut at: Cursor, run: Run) {
+        let leaf = &self.blocks[at.block].leaves[at.leaf];
+        if leaf.is_full() || !leaf.spans(run.first, run.last) {
+            at = self.make_room(at, &run);
+        }
+        let block = &mut self.blocks[at.block];
+        block.leaves[at.leaf].insert(at.run, run);
+        self.note(at.block, at.leaf, isize::from(run.cell.is_available()));
+        self.len += 1;
+    }
+
+    /// Makes room for `run` where the leaf of `at` is full or does not span it; where the run can go.
+    fn make_room(&mut self, at: Cursor, run: &Run) -> Cursor {
+        let mut at = self.room_in_block(at);
+        let leaf = &self.blocks[at.block].leaves[at.leaf];
+        if at.run == leaf.len() {
+            // at the end, as in a log that is read on: a new leaf, so that the old one stays full
+            self.blocks[at.block].insert(at.leaf + 1, Leaf::default());
+            return Cursor {
+                leaf: at.leaf + 1,
+                run: 0,
+                ..at
+            };
+        }
+        if at.run == 0 {
+            self.blocks[at.block].insert(at.leaf, Leaf::default());
+            return at;
+        }
+        let spans = leaf.spans(run.first, run.last);
+        self.split_leaf(at, at.run);
+        if !spans {
+            at = self.room_in_block(at);
+            self.blocks[at.block].insert(at.leaf + 1, Leaf::default());
+            at = Cursor {
+                leaf: at.leaf + 1,
+                run: 0,
+                ..at
+            };
+        }
+        at
+    }
+
+    /// Sees to it that another leaf fits into the block of `at`; where `at` is then.
+    fn room_in_block(&mut self, at: Cursor) -> Cursor {
+        if !self.blocks[at.block].is_full() {
+            return at;
+        }
+        // at the end, too, the old block stays full
+        let half = if at.leaf + 1 == BLOCK_MAX {
+            BLOCK_MAX - 1
+        } else {
+            BLOCK_MAX / 2
+        };
+        self.split_block(at.block, half);
+        if at.leaf < half {
+            return at;
+        }
+        Cursor {
+            block: at.block + 1,
+            leaf: at.leaf - half,
+            ..at
+        }
+    }
+
+    /// Splits the leaf of `at` before the run with the index `run`; where the right part begins.
+    pub(super) fn split_leaf(&mut self, at: Cursor, run: usize) -> Cursor {
+        let at = self.room_in_block(at);
+        self.blocks[at.block].split_leaf(at.leaf, run);
+        self.note(at.block, at.leaf, 0);
+        Cursor {
+            leaf: at.leaf + 1,
+            run: 0,
+            ..at
+        }
+    }
+
+    fn split_block(&mut self, index: usize, half: usize) {
+        let right = self.blocks[index].split_off(half);
+        self.lasts.insert(index + 1, right.last());
+        self.available.insert(index + 1, right.available() as u32);
+        self.blocks.insert(index + 1, right);
+        self.lasts[index] = self.blocks[index].last();
+        self.available[index] -= self.available[index + 1];
+    }
+
+    /// Removes a run; where what follows lies.
+    pub(crate) fn remove_at(&mut self, at: Cursor) -> Cursor {
+        let Some(run) = self.get(at) else { return at };
+        let block = &mut self.blocks[at.block];
+        block.leaves[at.leaf].remove(at.run);
+        self.len -= 1;
+        self.note(at.block, at.leaf, -isize::from(run.cell.is_available()));
+        self.tidy(at)
+    }
+
+    /// Removes the leaf of `at` if it is empty, joins it with a neighbour if it is small; where the run is then.
+    pub(super) fn tidy(&mut self, mut at: Cursor) -> Cursor {
+        let block = &mut self.blocks[at.block];
+        if block.leaves[at.leaf].len() > 0 {
+            let (leaf, before) = block.join_small(at.leaf);
+            self.lasts[at.block] = block.last();
+            (at.leaf, at.run) = (leaf, at.run + before);
+        } else if block.leaves.len() > 1 {
+            block.remove(at.leaf);
+            self.lasts[at.block] = block.last();
+            at.run = 0;
+        } else if self.blocks.len() > 1 {
+            self.remove_block(at.block);
+            return Cursor {
+                leaf: 0,
+                run: 0,
+                ..at
+            };
+        } else {
+            return at;
+        }
+        let at = self.join_small_block(at);
+        self.settle(at)
+    }
+
+    fn remove_block(&mut self, index: usize) {
+        self.blocks.remove(index);
+        self.lasts.remove(index);
+        self.available.remove(index);
+    }
+
+    /// Joins a block that has become small with the one before it.
+    fn join_small_block(&mut self, at: Cursor) -> Cursor {
+        if at.block == 0 || !self.blocks[at.block].is_small() {
+            return at;
+        }
+        let before = self.blocks[at.block - 1].leaves.len();
+        if before + self.blocks[at.block].leaves.len() > BLOCK_MAX * 3 / 4 {
+            return at;
+        }
+        let right = std::mem::take(&mut self.blocks[at.block]);
+        self.blocks[at.block - 1].append(right);
+        self.lasts[at.block - 1] = self.lasts[at.block];
+        self.available[at.block - 1] += self.available[at.block];
+        self.remove_block(at.block);
+        Cursor {
+            block: at.block - 1,
+            leaf: before + at.leaf,
+            ..at
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The engine of a share partition (KIP-932): in-flight records as runs of offsets.
+//!
+//! Sans-I/O: no clock, no lock, no thread, no randomness. Time is an argument in milliseconds.
+#![forbid(unsafe_code)]
+
+mod combine;
+mod error;
+mod inflight;
+mod offset;
+mod partition;
+mod record_state;
+mod slab;
+pub mod state_batch;
+pub mod timer;
+
+pub use combine::combine;
+pub use error::{Refusal, RefusalKind};
+pub use offset::{Offset, OffsetRange};
+pub use partition::{
+    AckBatch, AcquireOptions, Acquired, Config, InFlightRun, Partition, StateBatch, Write,
+};
+pub use record_state::{AckType, RecordState};

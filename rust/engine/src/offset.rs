@@ -1,0 +1,36 @@
+//! Offsets of a log and closed ranges of them.
+
+/// An offset in a log.
+pub type Offset = i64;
+
+/// The offsets `first..=last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffsetRange {
+    /// The lowest offset.
+    pub first: Offset,
+    /// The highest offset, included.
+    pub last: Offset,
+}
+
+impl OffsetRange {
+    /// The range `first..=last`.
+    pub fn new(first: Offset, last: Offset) -> Self {
+        Self { first, last }
+    }
+
+    /// How many offsets the range holds; 0 for an empty one.
+    pub fn count(self) -> i64 {
+        (self.last - self.first + 1).max(0)
+    }
+
+    /// Whether nothing lies in the range.
+    pub fn is_empty(self) -> bool {
+        self.last < self.first
+    }
+
+    /// What both ranges hold; may be empty.
+    #[must_use]
+    pub fn clip(self, other: Self) -> Self {
+        Self::new(self.first.max(other.first), self.last.min(other.last))
+    }
+}

@@ -1,0 +1,146 @@
+//! Acknowledge: what a member says of the records it holds (KIP-932, "Acknowledging records").
+
+use super::member::MemberId;
+use super::write::{Changes, Write};
+use super::{Partition, Side};
+use crate::error::Refusal;
+use crate::inflight::Cell;
+use crate::offset::{Offset, OffsetRange};
+use crate::record_state::{AckType, RecordState};
+
+/// One batch of acknowledgements.
+#[derive(Clone, Copy, Debug)]
+pub struct AckBatch<'a> {
+    /// First offset.
+    pub first: Offset,
+    /// Last offset, included.
+    pub last: Offset,
+    /// Acknowledge types as the protocol numbers them: one for all, or one an offset.
+    pub types: &'a [u8],
+}
+
+impl AckBatch<'_> {
+    fn check(&self) -> Result<(), Refusal> {
+        let &Self { first, last, types } = self;
+        if last < first {
+            return Err(Refusal::EmptyBatch { first, last });
+        }
+        if types.len() != 1 && last.checked_sub(first) != Some(types.len() as i64 - 1) {
+            return Err(Refusal::AckTypeCount {
+                first,
+                last,
+                types: types.len(),
+            });
+        }
+        match types.iter().find(|&&id| AckType::from_id(id).is_err()) {
+            Some(&id) => Err(Refusal::UnknownAckType { id }),
+            None => Ok(()),
+        }
+    }
+
+    /// The type of a piece's first offset; the piece is cut to the offsets of that type.
+    fn type_of(&self, piece: &mut OffsetRange) -> Result<AckType, Refusal> {
+        if let &[id] = self.types {
+            return AckType::from_id(id);
+        }
+        let types =
+            &self.types[(piece.first - self.first) as usize..=(piece.last - self.first) as usize];
+        let alike = types.iter().take_while(|&&id| id == types[0]).count();
+        piece.last = piece.first + alike as i64 - 1;
+        AckType::from_id(types[0])
+    }
+}
+
+impl Partition {
+    /// Settles, releases or renews records that `member` holds: all of the request or, when it is refused, nothing but
+    /// renewals. What lies before the start offset is passed over.
+    pub fn acknowledge(
+        &mut self,
+        now_ms: i64,
+        member: &str,
+        batches: &[AckBatch<'_>],
+    ) -> Result<Option<Write>, Refusal> {
+        let start = self.start;
+        let member = self.leases.member(member);
+        let mut changes = Changes::default();
+        for batch in batches {
+            if let Err(refusal) = self.acknowledge_batch(now_ms, member, batch, &mut changes) {
+                self.restore(&changes.ranges(), i64::MIN);
+                return Err(refusal);
+            }
+        }
+        Ok(self.begin_write(start, changes, false))
+    }
+
+    fn acknowledge_batch(
+        &mut self,
+        now_ms: i64,
+        member: Option<MemberId>,
+        batch: &AckBatch<'_>,
+        changes: &mut Changes,
+    ) -> Result<(), Refusal> {
+        batch.check()?;
+        let &AckBatch { first, last, .. } = batch;
+        if last < self.start {
+            return Ok(());
+        }
+        let asked = OffsetRange::new(first.max(self.start), last);
+        if self
+            .map
+            .first_offset()
+            .is_none_or(|lowest| asked.first < lowest)
+        {
+            return Err(Refusal::NotInFlight { first, last });
+        }
+        if self.map.last_offset().is_none_or(|end| end < last) || self.map.at(last).is_none() {
+            return Err(Refusal::PastEnd {
+                last,
+                end: self.end,
+            });
+        }
+        let side = Side::of(self);
+        let renewed_until = self
+            .config
+            .renew_enabled
+            .then(|| now_ms.saturating_add(self.config.lock_ms));
+        let Self {
+            map,
+            leases,
+            complete,
+            ..
+        } = self;
+        map.rewrite(asked, |piece, cell| {
+            let offset = piece.first;
+            if cell.pending {
+                return Err(Refusal::Pending { offset });
+            }
+            if cell.state != RecordState::Acquired {
+                return Err(Refusal::NotAcquired {
+                    offset,
+                    state: cell.state,
+                });
+            }
+            if Some(leases.owner(cell.lease)) != member {
+                return Err(Refusal::NotOwner { offset });
+            }
+            let Some(target) = batch.type_of(piece)?.target() else {
+                let deadline_ms = renewed_until.ok_or(Refusal::RenewDisabled)?;
+                let lease = leases.renew(cell.lease, *piece, now_ms, deadline_ms);
+                return Ok(Some(Cell { lease, ..cell }));
+            };
+            let state = match target {
+                RecordState::Available => side.given_back(*piece, cell.delivery_count),
+                settled => settled,
+            };
+            if state.is_terminal() {
+                *complete += piece.count();
+            }
+            changes.push(*piece, state, cell.delivery_count);
+            Ok(Some(Cell {
+                state,
+                pending: true,
+                ..cell
+            }))
+        })
+    }
+}

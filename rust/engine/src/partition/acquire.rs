@@ -1,0 +1,375 @@
+//! Acquire: which of the offsets that the log returned a member gets (KIP-932, "Fetching and acknowledging records").
+
+use super::Partition;
+use super::member::MemberId;
+use super::pace::{Pace, slow_from};
+use crate::inflight::{Cell, Cursor, Run};
+use crate::offset::{Offset, OffsetRange};
+use crate::record_state::RecordState;
+
+/// What a fetch asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct AcquireOptions {
+    /// The offset that was read from.
+    pub fetch_offset: Offset,
+    /// How many records the member wants; whole record batches are given, so it may get more unless `record_limit`.
+    pub max_fetch_records: i64,
+    /// After how many offsets newly acquired records start another batch, at the next edge of a record batch.
+    pub batch_size: i64,
+    /// Never more than `max_fetch_records` (`share.acquire.mode=record_limit`).
+    pub record_limit: bool,
+}
+
+/// Offsets that a member has been given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acquired {
+    /// First offset.
+    pub first: Offset,
+    /// Last offset, included.
+    pub last: Offset,
+    /// How often they have been delivered, this time included.
+    pub delivery_count: u16,
+}
+
+/// The protocol counts deliveries with a signed 16-bit number.
+const COUNT_MAX: u16 = i16::MAX as u16;
+
+/// How far one acquire reaches; no fetch comes near.
+const SPAN_MAX: i64 = 1 << 40;
+
+/// An acquire under way.
+struct Request<'a> {
+    now_ms: i64,
+    deadline_ms: i64,
+    member: MemberId,
+    /// The record batches that the log returned.
+    batches: &'a [OffsetRange],
+    out: &'a mut Vec<Acquired>,
+    budget: i64,
+    taken: i64,
+    batch_size: i64,
+    record_limit: bool,
+}
+
+impl Partition {
+    /// Leases what is available of the record batches that the log returned; pushes it to `out` in order.
+    ///
+    /// `batches` must ascend and not overlap. A batch of `out` never crosses the edge of the batch that the records were
+    /// first acquired with.
+    pub fn acquire(
+        &mut self,
+        now_ms: i64,
+        member: &str,
+        batches: &[OffsetRange],
+        options: AcquireOptions,
+        out: &mut Vec<Acquired>,
+    ) {
+        let (Some(head), Some(tail)) = (batches.first(), batches.last()) else {
+            return;
+        };
+        let Some((last, budget)) =
+            self.cap(options.fetch_offset, options.max_fetch_records, tail.last)
+        else {
+            return;
+        };
+        if tail.last < self.start || head.first < 0 || tail.last == Offset::MAX {
+            return;
+        }
+        let last = last.min(head.first.saturating_add(SPAN_MAX));
+        if options.fetch_offset < head.first {
+            // compaction: what the log holds no more between the two will never be delivered
+            self.archive_available(OffsetRange::new(options.fetch_offset, head.first - 1));
+        }
+        if last < head.first {
+            return;
+        }
+        let mut request = Request {
+            now_ms,
+            deadline_ms: now_ms.saturating_add(self.config.lock_ms),
+            member: self.leases.intern(member),
+            batches,
+            out,
+            budget,
+            taken: 0,
+            batch_size: options.batch_size,
+            record_limit: options.record_limit,
+        };
+        let range = OffsetRange::new(head.first, last);
+        if self.unread_from().is_some() {
+            let range = OffsetRange::new(head.first.max(self.start), last);
+            self.acquire_unread(&mut request, range);
+        } else {
+            self.acquire_known(&mut request, range);
+        }
+    }
+
+    /// Up to which offset, and how many records, a fetch may acquire: at the in-flight limit only what is in flight already.
+    fn cap(&self, fetch_offset: Offset, wanted: i64, last: Offset) -> Option<(Offset, i64)> {
+        if wanted <= 0 {
+            return None;
+        }
+        let room = self.config.max_inflight - self.in_flight();
+        if room > 0 {
+            return Some((last, wanted.min(room)));
+        }
+        (fetch_offset <= self.end).then(|| {
+            (
+                self.end.min(last),
+                wanted.min(self.end.saturating_sub(fetch_offset).saturating_add(1)),
+            )
+        })
+    }
+
+    /// Acquires what is available in `range`, then what lies behind all that is in flight there.
+    fn acquire_known(&mut self, request: &mut Request<'_>, range: OffsetRange) {
+        let Some(known) = self.last_known(range) else {
+            self.acquire_new(request, range);
+            return;
+        };
+        let mut at = self.map.seek(range.first);
+        while request.budget > 0
+            && let Some(available) = self.map.next_available(at)
+            && let Some(run) = self
+                .map
+                .get(available)
+                .filter(|run| run.first <= range.last)
+        {
+            let first = run.first.max(range.first);
+            let last = self.acquire_again(request, available, OffsetRange::new(first, range.last));
+            at = self.map.seek(last + 1);
+        }
+        if request.budget > 0 && known < range.last {
+            self.acquire_new(request, OffsetRange::new(known + 1, range.last));
+        }
+    }
+
+    /// The last offset in `range` that is in flight.
+    fn last_known(&self, range: OffsetRange) -> Option<Offset> {
+        if self.map.last_offset()? < range.first {
+            return None;
+        }
+        let at = self.map.seek(range.last);
+        if self.map.get(at).is_some_and(|run| run.first <= range.last) {
+            return Some(range.last);
+        }
+        let before = self.map.get(self.map.prev(at)?)?;
+        (before.last >= range.first).then_some(before.last)
+    }
+
+    /// As [`acquire_known`](Self::acquire_known), while gaps between what was loaded may hold records: they are acquired too.
+    fn acquire_unread(&mut self, request: &mut Request<'_>, range: OffsetRange) {
+        if self.last_known(range).is_none() {
+            self.acquire_new(request, range);
+            return;
+        }
+        let mut unread = range.first;
+        let mut at = self.map.seek(unread);
+        while request.budget > 0 && self.map.get(at).is_some_and(|run| run.first <= range.last) {
+            let batch = self.map.batch(at);
+            if self.unread_from().is_some() && unread < batch.first {
+                self.acquire_new(request, OffsetRange::new(unread, batch.first - 1));
+            }
+            if request.budget > 0 {
+                self.acquire_again(request, at, batch.clip(range));
+            }
+            unread = batch.last + 1;
+            at = self.map.seek(unread);
+        }
+        if request.budget > 0 && unread <= range.last {
+            self.acquire_new(request, OffsetRange::new(unread, range.last));
+        }
+        if request.taken > 0 {
+            let last = request
+                .out
+                .last()
+                .map_or(range.last, |acquired| acquired.last);
+            self.read_up_to(last + 1);
+        }
+    }
+
+    /// Acquires what is available in `range` of the batch of the run at `at`; how far that was looked for.
+    fn acquire_again(
+        &mut self,
+        request: &mut Request<'_>,
+        at: Cursor,
+        range: OffsetRange,
+    ) -> Offset {
+        let (range, slow) = self.survey(at, range);
+        if slow && request.taken > 0 {
+            request.budget = 0;
+            return range.last;
+        }
+        let mut limit = if request.record_limit {
+            request.budget
+        } else {
+            i64::MAX
+        };
+        let mut pace =
+            slow.then(|| Pace::new(self.config.max_delivery_count, self.map.batch(at).count()));
+        let mut taken = 0;
+        let Self { map, leases, .. } = self;
+        let stopped = map.rewrite(range, |piece, cell| {
+            if !cell.is_available() {
+                return Ok(None);
+            }
+            if let Some(pace) = &mut pace {
+                limit = limit.min(pace.limit(cell.delivery_count, taken));
+            }
+            if taken >= limit {
+                return Err(());
+            }
+            piece.last = piece
+                .last
+                .min(piece.first.saturating_add(limit - taken - 1));
+            let delivery_count = (cell.delivery_count + 1).min(COUNT_MAX);
+            let lease = leases.open(request.member, *piece, request.now_ms, request.deadline_ms);
+            request.out.push(Acquired {
+                first: piece.first,
+                last: piece.last,
+                delivery_count,
+            });
+            taken += piece.count();
+            Ok(Some(Cell {
+                state: RecordState::Acquired,
+                pending: false,
+                delivery_count,
+                lease,
+            }))
+        });
+        debug_assert!(stopped.is_ok() || taken >= limit);
+        request.taken += taken;
+        request.budget = if slow { 0 } else { request.budget - taken };
+        range.last
+    }
+
+    /// How much of `range` belongs to the batch of the run at `at`, and whether something available there is near its
+    /// delivery limit.
+    fn survey(&self, mut at: Cursor, range: OffsetRange) -> (OffsetRange, bool) {
+        let slow_from = slow_from(self.config.max_delivery_count);
+        let mut slow = false;
+        let mut last = range.first - 1;
+        while let Some(run) = self.map.get(at).filter(|run| run.first <= range.last) {
+            if last >= range.first && (run.opens_batch || run.first > last + 1) {
+                break;
+            }
+            slow |= run.cell.is_available()
+                && run.cell.delivery_count >= slow_from
+                && run.last >= range.first;
+            last = run.last;
+            at = self.map.next(at);
+        }
+        (OffsetRange::new(range.first, last.min(range.last)), slow)
+    }
+
+    /// Acquires offsets that were not in flight, up to the edge of a record batch.
+    fn acquire_new(&mut self, request: &mut Request<'_>, range: OffsetRange) {
+        let mut first = range.first;
+        if self.map.is_empty() && self.end > first {
+            first = self.end;
+        }
+        let mut last = range.last;
+        let wanted = first.saturating_add(request.budget - 1);
+        if wanted < last {
+            last = aligned(request.batches, wanted);
+            if self.unread_from().is_some() {
+                last = last.min(range.last);
+            }
+        }
+        if last < first {
+            return;
+        }
+        let taken = if request.record_limit {
+            last.min(wanted)
+        } else {
+            last
+        };
+        let mut from = first;
+        while from <= last {
+            let to = if request.record_limit {
+                last
+            } else {
+                cut(request.batches, from, last, request.batch_size)
+            };
+            self.insert_new(request, OffsetRange::new(from, to), taken);
+            from = to + 1;
+        }
+        if self.map.first_offset() == Some(first) {
+            self.start = first;
+        }
+        // the log has lost what a record batch holds below its start
+        let below = OffsetRange::new(taken + 1, last.min(self.start - 1));
+        if !below.is_empty() {
+            self.archive_available(below);
+        }
+        self.end = self.end.max(last);
+        if self.read_gap.is_some() {
+            self.read_up_to(last + 1);
+        }
+        request.taken += taken - first + 1;
+        request.budget -= taken - first + 1;
+    }
+
+    /// Puts a new batch in flight: leased up to `taken`, available behind it.
+    fn insert_new(&mut self, request: &mut Request<'_>, batch: OffsetRange, taken: Offset) {
+        /// A lease counts its offsets in 32 bits.
+        const LEASE_MAX: i64 = 1 << 31;
+        let leased = OffsetRange::new(batch.first, batch.last.min(taken));
+        let mut rest = leased;
+        while !rest.is_empty() {
+            let part = OffsetRange::new(rest.first, rest.last.min(rest.first + LEASE_MAX - 1));
+            let lease = self
+                .leases
+                .open(request.member, part, request.now_ms, request.deadline_ms);
+            let cell = Cell {
+                state: RecordState::Acquired,
+                pending: false,
+                delivery_count: 1,
+                lease,
+            };
+            let opens_batch = part.first == batch.first;
+            self.map.insert(Run {
+                first: part.first,
+                last: part.last,
+                cell,
+                opens_batch,
+            });
+            rest.first = part.last + 1;
+        }
+        if !leased.is_empty() {
+            request.out.push(Acquired {
+                first: leased.first,
+                last: leased.last,
+                delivery_count: 1,
+            });
+        }
+        let rest = OffsetRange::new(batch.first.max(taken + 1), batch.last);
+        if !rest.is_empty() {
+            let cell = Cell::free(RecordState::Available, 0);
+            self.map.insert(Run {
+                first: rest.first,
+                last: rest.last,
+                cell,
+                opens_batch: leased.is_empty(),
+            });
+        }
+    }
+}
+
+/// The last offset of the record batch that holds `offset`; itself where none does.
+fn aligned(batches: &[OffsetRange], offset: Offset) -> Offset {
+    match batches.partition_point(|batch| batch.first <= offset) {
+        0 => offset,
+        n => batches[n - 1].last.max(offset),
+    }
+}
+
+/// Where a batch of new records ends that begins at `first`: before the first record batch that starts `size` offsets on.
+fn cut(batches: &[OffsetRange], first: Offset, last: Offset, size: i64) -> Offset {
+    if last - first < size {
+        return last;
+    }
+    let at = batches.partition_point(|batch| batch.first - first < size || batch.first <= first);
+    batches
+        .get(at)
+        .map_or(last, |batch| last.min(batch.first - 1))
+}

@@ -1,0 +1,52 @@
+//! Expiry: acquisition locks that have run out.
+
+use std::convert::Infallible;
+
+use super::write::{Changes, Write};
+use super::{Partition, Side};
+use crate::inflight::{Cell, LeaseId};
+
+impl Partition {
+    /// Frees the records whose lock has run out at `now_ms`; those at their delivery limit are archived.
+    ///
+    /// Free they are at once and stay so, whether the write succeeds or not: the lock is gone either way. Records whose
+    /// transition is being written keep it; should that write fail, they are free then. The start offset moves when the
+    /// write has ended, either way.
+    pub fn advance(&mut self, now_ms: i64) -> Option<Write> {
+        let start = self.start;
+        let mut changes = Changes::default();
+        while let Some(lease) = self.leases.pop_expired(now_ms) {
+            self.expire(lease, &mut changes);
+        }
+        self.begin_write(start, changes, true)
+    }
+
+    fn expire(&mut self, lease: LeaseId, changes: &mut Changes) {
+        let side = Side::of(self);
+        let range = self.leases.range(lease);
+        let mut freed = 0;
+        let Self {
+            map,
+            complete,
+            overtaken,
+            ..
+        } = self;
+        let Ok(()) = map.rewrite(range, |piece, cell| {
+            if cell.lease != lease || cell.pending {
+                return Ok::<_, Infallible>(None);
+            }
+            side.clip(piece);
+            freed += piece.count();
+            let state = side.given_back(*piece, cell.delivery_count);
+            if state.is_terminal() {
+                *complete += side.counted(*piece);
+                if piece.first < side.start {
+                    overtaken.push(*piece);
+                }
+            }
+            changes.push(*piece, state, cell.delivery_count);
+            Ok(Some(Cell::free(state, cell.delivery_count)))
+        });
+        self.leases.settle(lease, freed);
+    }
+}

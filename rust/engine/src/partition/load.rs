@@ -1,0 +1,77 @@
+//! A partition from its persisted state.
+
+use super::lease::Leases;
+use super::writes::Writes;
+use super::{Config, Partition, StateBatch};
+use crate::error::Refusal;
+use crate::inflight::{Cell, Run, RunMap};
+use crate::offset::Offset;
+use crate::record_state::RecordState;
+
+/// The longest state batch that is believed.
+const LENGTH_MAX: i64 = 1 << 48;
+
+impl Partition {
+    /// A partition as it was persisted: nothing is leased, and offsets that no state batch covers are fetched again.
+    ///
+    /// Refuses state batches that overlap, lie before the start offset, or are acquired.
+    pub fn new(
+        config: Config,
+        start_offset: Offset,
+        state: &[StateBatch],
+    ) -> Result<Self, Refusal> {
+        let mut state = state.to_vec();
+        state.sort_by_key(|batch| batch.first);
+        let mut partition = Self {
+            config,
+            start: start_offset,
+            end: start_offset,
+            map: RunMap::default(),
+            leases: Leases::default(),
+            read_gap: None,
+            complete: 0,
+            overtaken: Vec::new(),
+            writes: Writes::default(),
+        };
+        if start_offset < 0 {
+            return Err(Refusal::CorruptState {
+                first: start_offset,
+                last: start_offset,
+            });
+        }
+        let mut next = start_offset;
+        let mut gap = None;
+        for batch in &state {
+            let possible = next <= batch.first
+                && batch.first <= batch.last
+                && batch.last - batch.first < LENGTH_MAX;
+            if !possible || batch.last == Offset::MAX || batch.state == RecordState::Acquired {
+                return Err(Refusal::CorruptState {
+                    first: batch.first,
+                    last: batch.last,
+                });
+            }
+            if batch.first > next && gap.is_none() {
+                gap = Some(next);
+            }
+            next = batch.last + 1;
+            if batch.state.is_terminal() {
+                partition.complete += batch.last - batch.first + 1;
+            }
+            partition.map.insert(Run {
+                first: batch.first,
+                last: batch.last,
+                cell: Cell::free(batch.state, batch.delivery_count),
+                opens_batch: true,
+            });
+        }
+        if !state.is_empty() {
+            partition.end = next - 1;
+            if let Some(start) = gap {
+                partition.set_gap(start, next - 1);
+            }
+            partition.advance_start();
+        }
+        Ok(partition)
+    }
+}

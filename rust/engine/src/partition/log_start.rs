@@ -1,0 +1,75 @@
+//! Offsets that the log lost: its start moved, compaction passed, a transaction was aborted.
+
+use std::convert::Infallible;
+
+use super::Partition;
+use crate::inflight::{Cell, LeaseId};
+use crate::offset::{Offset, OffsetRange};
+use crate::record_state::RecordState;
+
+impl Partition {
+    /// The log now starts at `offset`: what lies before it can't be delivered any more.
+    ///
+    /// What is leased there stays so until its lock ends, and is archived then. Nothing is written: the start offset goes
+    /// with the next write.
+    pub fn move_log_start(&mut self, offset: Offset) {
+        if offset <= self.start {
+            return;
+        }
+        let offset = offset.min(Offset::MAX - 1);
+        let gone = OffsetRange::new(self.start, offset - 1);
+        self.archive_available(gone);
+        self.complete -= self.settled_in(gone);
+        self.start = offset;
+        self.end = self.end.max(offset);
+        self.overtaken.push(gone);
+        if let Some(gap) = self.read_gap {
+            self.set_gap(gap.start.max(offset), gap.end);
+        }
+    }
+
+    fn settled_in(&self, range: OffsetRange) -> i64 {
+        let mut count = 0;
+        let mut at = self.map.seek(range.first);
+        while let Some(run) = self.map.get(at).filter(|run| run.first <= range.last) {
+            if run.cell.state.is_terminal() {
+                count += run.range().clip(range).count();
+            }
+            at = self.map.next(at);
+        }
+        count
+    }
+
+    /// Settles offsets that hold no record for this group: aborted transactions, control records.
+    pub fn archive(&mut self, first: Offset, last: Offset) {
+        self.archive_where(OffsetRange::new(first, last), |cell| {
+            !cell.pending && !cell.state.is_terminal()
+        });
+        self.advance_start();
+    }
+
+    /// Archives what is available in `range`, even where that is still being written.
+    pub(super) fn archive_available(&mut self, range: OffsetRange) {
+        self.archive_where(range, |cell| cell.state == RecordState::Available);
+    }
+
+    fn archive_where(&mut self, range: OffsetRange, condition: impl Fn(Cell) -> bool) {
+        let start = self.start;
+        let Self {
+            map,
+            leases,
+            complete,
+            ..
+        } = self;
+        let Ok(()) = map.rewrite(range, |piece, cell| {
+            if !condition(cell) {
+                return Ok::<_, Infallible>(None);
+            }
+            if cell.lease != LeaseId::NONE {
+                leases.settle(cell.lease, piece.count());
+            }
+            *complete += OffsetRange::new(piece.first.max(start), piece.last).count();
+            Ok(Some(Cell::free(RecordState::Archived, cell.delivery_count)))
+        });
+    }
+}

@@ -1,0 +1,194 @@
+//! A share partition: what its members hold, what they have settled, and what comes next.
+
+mod acknowledge;
+mod acquire;
+mod check;
+mod expiry;
+mod lease;
+mod load;
+mod log_start;
+mod member;
+mod pace;
+mod release;
+mod window;
+mod write;
+mod writes;
+
+pub use self::acknowledge::AckBatch;
+pub use self::acquire::{AcquireOptions, Acquired};
+use self::lease::Leases;
+use self::window::ReadGap;
+pub use self::write::{StateBatch, Write};
+use self::writes::Writes;
+use crate::inflight::RunMap;
+use crate::offset::{Offset, OffsetRange};
+use crate::record_state::RecordState;
+
+/// The limits of a share partition; each may change at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How often a record is delivered before it is given up (`share.delivery.count.limit`).
+    pub max_delivery_count: u16,
+    /// How many offsets may be in flight (`share.partition.max.record.locks`).
+    pub max_inflight: i64,
+    /// How long an acquisition lock lasts, in milliseconds (`share.record.lock.duration.ms`).
+    pub lock_ms: i64,
+    /// Whether members may renew their locks (`share.renew.acknowledge.enable`).
+    pub renew_enabled: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            max_delivery_count: 5,
+            max_inflight: 2000,
+            lock_ms: 30_000,
+            renew_enabled: true,
+        }
+    }
+}
+
+/// Neighbouring offsets of one state and delivery count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlightRun {
+    /// First offset.
+    pub first: Offset,
+    /// Last offset, included.
+    pub last: Offset,
+    /// Their state; what a pending write asks for, while one is open.
+    pub state: RecordState,
+    /// How often they were delivered.
+    pub delivery_count: u16,
+}
+
+/// The in-flight state of one share partition.
+///
+/// Time is an argument, `now_ms`; it must not go backwards. A transition that has to be durable begins with the call and ends
+/// with [`commit`](Self::commit) or [`rollback`](Self::rollback) of the [`Write`] that the call returned.
+#[derive(Debug)]
+pub struct Partition {
+    config: Config,
+    /// The lowest offset that is not settled (SPSO).
+    start: Offset,
+    /// The highest offset in flight; while nothing is, the next one to fetch.
+    end: Offset,
+    map: RunMap,
+    leases: Leases,
+    read_gap: Option<ReadGap>,
+    /// Settled offsets from `start` on, those whose write is open included.
+    complete: i64,
+    /// Ranges before `start` to be looked through for what is settled when `start` moves next.
+    overtaken: Vec<OffsetRange>,
+    writes: Writes,
+}
+
+impl Partition {
+    /// The limits in force.
+    pub fn config(&self) -> Config {
+        self.config
+    }
+
+    /// Changes the limits; what is leased already keeps its deadline.
+    pub fn configure(&mut self, config: Config) {
+        self.config = config;
+    }
+
+    /// The lowest offset that is not settled (SPSO).
+    pub fn start_offset(&self) -> Offset {
+        self.start
+    }
+
+    /// The highest offset in flight; while nothing is, the next one to fetch.
+    pub fn end_offset(&self) -> Offset {
+        self.end
+    }
+
+    /// Settled records at or behind the start offset (KIP-1226).
+    pub fn delivery_complete_count(&self) -> i64 {
+        self.complete
+    }
+
+    /// When the next acquisition lock runs out.
+    pub fn next_deadline_ms(&self) -> Option<i64> {
+        self.leases.next_deadline_ms()
+    }
+
+    /// How many runs the in-flight records make.
+    pub fn runs(&self) -> usize {
+        self.map.len()
+    }
+
+    /// The in-flight records from the start offset on; neighbours of one state and count are joined.
+    pub fn inflight(&self) -> Vec<InFlightRun> {
+        let mut out: Vec<InFlightRun> = Vec::new();
+        let mut at = self.map.seek(self.start);
+        while let Some(run) = self.map.get(at) {
+            let (first, state, delivery_count) = (
+                run.first.max(self.start),
+                run.cell.state,
+                run.cell.delivery_count,
+            );
+            match out.last_mut() {
+                Some(before)
+                    if before.last + 1 == first
+                        && (before.state, before.delivery_count) == (state, delivery_count) =>
+                {
+                    before.last = run.last;
+                }
+                _ => out.push(InFlightRun {
+                    first,
+                    last: run.last,
+                    state,
+                    delivery_count,
+                }),
+            }
+            at = self.map.next(at);
+        }
+        out
+    }
+
+    /// Bytes held, indexes included.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.map.memory_bytes()
+            + self.leases.memory_bytes()
+            + self.writes.memory_bytes()
+            + self.overtaken.capacity() * size_of::<OffsetRange>()
+    }
+}
+
+/// What decides which way a record goes that is given back: no more delivery at the limit, nor before the start of the log.
+#[derive(Clone, Copy)]
+struct Side {
+    start: Offset,
+    max_delivery_count: u16,
+}
+
+impl Side {
+    fn of(partition: &Partition) -> Self {
+        Self {
+            start: partition.start,
+            max_delivery_count: partition.config.max_delivery_count,
+        }
+    }
+
+    fn given_back(self, piece: OffsetRange, delivery_count: u16) -> RecordState {
+        if piece.first < self.start || delivery_count >= self.max_delivery_count {
+            RecordState::Archived
+        } else {
+            RecordState::Available
+        }
+    }
+
+    /// Cuts `piece` to what lies on one side of the start offset.
+    fn clip(self, piece: &mut OffsetRange) {
+        if piece.first < self.start {
+            piece.last = piece.last.min(self.start - 1);
+        }
+    }
+
+    /// How many of `piece` lie at or behind the start offset.
+    fn counted(self, piece: OffsetRange) -> i64 {
+        OffsetRange::new(piece.first.max(self.start), piece.last).count()
+    }
+}

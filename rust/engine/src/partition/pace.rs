@@ -1,0 +1,45 @@
+//! Slower delivery near the limit: a record that keeps failing is delivered in ever smaller company, in the end alone, so
+//! that one bad record does not take its neighbours over the delivery limit with it.
+
+/// From which delivery count on a record is delivered in smaller company.
+pub(super) fn slow_from(max_delivery_count: u16) -> u16 {
+    max_delivery_count.div_ceil(2).max(2)
+}
+
+/// How many records of one batch a fetch gets, where some are near their delivery limit.
+pub(super) struct Pace {
+    max_delivery_count: u16,
+    /// Offsets of the batch as it was first acquired.
+    batch_count: i64,
+    limit: Option<i64>,
+}
+
+impl Pace {
+    pub(super) fn new(max_delivery_count: u16, batch_count: i64) -> Self {
+        Self {
+            max_delivery_count,
+            batch_count,
+            limit: None,
+        }
+    }
+
+    /// How many may be taken of the batch in all, seen from a record with `delivery_count`, `taken` before it.
+    ///
+    /// The first record near its limit decides: half of the batch, or a quarter, and so on. Where more than that has been
+    /// taken of records before it, the rest goes with them, up to a record on its last attempt.
+    pub(super) fn limit(&mut self, delivery_count: u16, taken: i64) -> i64 {
+        if self.max_delivery_count > 2 && delivery_count == self.max_delivery_count - 1 {
+            return taken.max(1);
+        }
+        let slow_from = slow_from(self.max_delivery_count);
+        if self.limit.is_none() && delivery_count >= slow_from {
+            let share = self
+                .batch_count
+                .checked_shr(u32::from(delivery_count - slow_from) + 1)
+                .unwrap_or(0)
+                .max(1);
+            self.limit = Some(if taken < share { share } else { i64::MAX });
+        }
+        self.limit.unwrap_or(i64::MAX)
+    }
+}

@@ -1,0 +1,43 @@
+//! Release: the session of a member closed, and with it all its leases.
+
+use std::convert::Infallible;
+
+use super::write::{Changes, Write};
+use super::{Partition, Side};
+use crate::inflight::Cell;
+use crate::record_state::RecordState;
+
+impl Partition {
+    /// Releases all that a member holds; records at their delivery limit are archived. Delivery counts stay.
+    pub fn release(&mut self, member: &str) -> Option<Write> {
+        let start = self.start;
+        let side = Side::of(self);
+        let Self {
+            map,
+            leases,
+            complete,
+            ..
+        } = self;
+        let member = leases.member(member)?;
+        let mut changes = Changes::default();
+        for lease in leases.held_by(member) {
+            let Ok(()) = map.rewrite(leases.range(lease), |piece, cell| {
+                if cell.lease != lease || cell.state != RecordState::Acquired {
+                    return Ok::<_, Infallible>(None);
+                }
+                side.clip(piece);
+                let state = side.given_back(*piece, cell.delivery_count);
+                if state.is_terminal() {
+                    *complete += side.counted(*piece);
+                }
+                changes.push(*piece, state, cell.delivery_count);
+                Ok(Some(Cell {
+                    state,
+                    pending: true,
+                    ..cell
+                }))
+            });
+        }
+        self.begin_write(start, changes, false)
+    }
+}

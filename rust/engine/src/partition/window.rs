@@ -1,0 +1,170 @@
+//! The window in flight: where it starts, where it ends, and what is fetched next.
+
+use std::convert::Infallible;
+
+use super::Partition;
+use crate::inflight::{Cell, Cursor, Run};
+use crate::offset::{Offset, OffsetRange};
+use crate::record_state::RecordState;
+
+/// What is left of a settled run before the start offset, where its batch is not done with.
+const HUSK: RecordState = RecordState::Archived;
+
+/// Offsets that persisted state left out: they may hold records, so they are fetched again.
+///
+/// Open while `end` is the partition's end offset; all before `start` has been looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReadGap {
+    pub(super) start: Offset,
+    pub(super) end: Offset,
+    /// The first offset from `start` on that no run covers, and that a run follows.
+    hole: Option<Offset>,
+}
+
+impl Partition {
+    /// Where the offsets begin that may hold records nobody has fetched since the load.
+    pub(super) fn unread_from(&self) -> Option<Offset> {
+        self.read_gap
+            .filter(|gap| gap.start <= gap.end && gap.end == self.end)
+            .map(|gap| gap.start)
+    }
+
+    /// All before `to` has been fetched, or is known to be absent.
+    pub(super) fn read_up_to(&mut self, to: Offset) {
+        match self.unread_from() {
+            Some(_) => self.set_gap(to, self.end),
+            None => self.read_gap = None,
+        }
+    }
+
+    pub(super) fn set_gap(&mut self, start: Offset, end: Offset) {
+        let mut hole = start;
+        let mut at = self.map.seek(start);
+        while let Some(run) = self.map.get(at).filter(|run| run.first <= hole) {
+            hole = run.last + 1;
+            at = self.map.next(at);
+        }
+        let hole = self.map.get(at).map(|_| hole);
+        self.read_gap = Some(ReadGap { start, end, hole });
+    }
+
+    /// The offset that the next fetch should read from: the first that is available, or that was never read.
+    pub fn next_fetch_offset(&self) -> Offset {
+        if self.map.last_offset().is_none_or(|last| last < self.start) {
+            return self.end;
+        }
+        let available = self.map.first_available();
+        let Some(gap) = self.read_gap else {
+            return available.unwrap_or(self.end + 1);
+        };
+        let unread = self.unread_from().and(gap.hole);
+        available
+            .into_iter()
+            .chain(unread)
+            .min()
+            .unwrap_or(self.end + 1)
+    }
+
+    /// How many offsets of the window are taken; gaps count too.
+    pub(super) fn in_flight(&self) -> i64 {
+        if self.map.is_empty() {
+            0
+        } else {
+            self.end - self.start + 1
+        }
+    }
+
+    /// Whether a fetch could acquire anything.
+    pub fn can_acquire(&self) -> bool {
+        self.in_flight() < self.config.max_inflight || self.next_fetch_offset() != self.end + 1
+    }
+
+    /// Moves the start offset over what is settled, and on to the next offset in flight.
+    ///
+    /// It stays where offsets follow that may hold records nobody has read.
+    pub(super) fn advance_start(&mut self) {
+        let old = self.start;
+        if self.map.first_offset().is_none_or(|first| first > old) {
+            return;
+        }
+        let mut at = self.map.seek(old);
+        if self
+            .map
+            .get(at)
+            .is_some_and(|run| run.first <= old && !run.cell.is_settled())
+        {
+            return;
+        }
+        let unread = self.unread_from();
+        let barrier = unread.map_or(Offset::MAX, |unread| self.batch_start(unread));
+        let (mut passed, mut next) = (None, None);
+        while let Some(run) = self.map.get(at) {
+            if !run.cell.is_settled() || run.last >= barrier {
+                next = Some(run.first);
+                break;
+            }
+            self.complete -= run.last - run.first.max(old) + 1;
+            passed = Some(run.last);
+            at = self.map.next(at);
+        }
+        match next {
+            None => {
+                self.start = passed.map_or(old, |passed| passed + 1);
+                self.end = self.start;
+            }
+            Some(next) => {
+                let next = passed.map_or(next, |passed| next.max(passed + 1));
+                self.start = unread.map_or(next, |unread| unread.min(next)).max(old);
+            }
+        }
+        self.bury(OffsetRange::new(old, self.start - 1));
+        while let Some(range) = self.overtaken.pop() {
+            self.bury(range);
+        }
+    }
+
+    /// Where the batch starts that covers `offset`; itself where none does.
+    fn batch_start(&self, offset: Offset) -> Offset {
+        let at = self.map.seek(offset);
+        match self.map.get(at) {
+            Some(run) if run.first <= offset => self.map.batch(at).first,
+            _ => offset,
+        }
+    }
+
+    /// Drops what is settled in `range`, which lies before the start offset.
+    ///
+    /// Of a batch that is not done with a husk stays: slower delivery asks how large the batch was.
+    fn bury(&mut self, range: OffsetRange) {
+        let mut husked = false;
+        let mut at = self.map.seek(range.first);
+        while let Some(run) = self.map.get(at).filter(|run| run.first <= range.last) {
+            let next = self.map.next(at);
+            if !run.cell.is_settled() {
+                at = next;
+            } else if run.last < self.start && self.is_whole(at, &run, next) {
+                at = self.map.remove_at(at);
+            } else if husked {
+                at = next;
+            } else {
+                let rest = OffsetRange::new(run.first, range.last.min(self.start - 1));
+                let Ok(()) = self.map.rewrite(rest, |_, cell| {
+                    Ok::<_, Infallible>(cell.is_settled().then(|| Cell::free(HUSK, 0)))
+                });
+                husked = true;
+                at = self.map.seek(run.first);
+            }
+        }
+    }
+
+    /// Whether a run is all of its batch.
+    fn is_whole(&self, at: Cursor, run: &Run, next: Cursor) -> bool {
+        let opens = run.opens_batch
+            || self
+                .map
+                .prev(at)
+                .and_then(|prev| self.map.get(prev))
+                .is_none_or(|prev| prev.last + 1 < run.first);
+        opens && !self.map.continues(next, run.last)
+    }
+}

@@ -1,0 +1,80 @@
+//! The states of a record and what a consumer may answer to one (KIP-932, "In-flight records").
+
+use crate::error::Refusal;
+
+/// The state of a record in a share partition, with the number that is persisted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum RecordState {
+    /// May be delivered, for the first time or again.
+    Available = 0,
+    /// Leased to a member under an acquisition lock.
+    Acquired = 1,
+    /// Accepted by a consumer; terminal.
+    Acknowledged = 2,
+    /// Rejected, given up at the delivery limit, or gone from the log; terminal.
+    Archived = 4,
+}
+
+impl RecordState {
+    /// The state with a persisted number; `None` for numbers that mean nothing.
+    pub fn from_id(id: u8) -> Option<Self> {
+        match id {
+            0 => Some(Self::Available),
+            1 => Some(Self::Acquired),
+            2 => Some(Self::Acknowledged),
+            4 => Some(Self::Archived),
+            _ => None,
+        }
+    }
+
+    /// The number that is persisted.
+    pub fn id(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether no transition leaves this state.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Acknowledged | Self::Archived)
+    }
+}
+
+/// What a consumer answers for an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AckType {
+    /// The offset holds no record.
+    Gap = 0,
+    /// Processed.
+    Accept = 1,
+    /// Deliver it again.
+    Release = 2,
+    /// Never deliver it again.
+    Reject = 3,
+    /// Still working: the lock starts anew.
+    Renew = 4,
+}
+
+impl AckType {
+    /// The type with a number of the protocol.
+    pub fn from_id(id: u8) -> Result<Self, Refusal> {
+        Ok(match id {
+            0 => Self::Gap,
+            1 => Self::Accept,
+            2 => Self::Release,
+            3 => Self::Reject,
+            4 => Self::Renew,
+            _ => return Err(Refusal::UnknownAckType { id }),
+        })
+    }
+
+    /// The state that the answer asks for; `None` for a renewal.
+    pub fn target(self) -> Option<RecordState> {
+        match self {
+            Self::Accept => Some(RecordState::Acknowledged),
+            Self::Release => Some(RecordState::Available),
+            Self::Gap | Self::Reject => Some(RecordState::Archived),
+            Self::Renew => None,
+        }
+    }
+}

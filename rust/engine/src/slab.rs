@@ -1,0 +1,83 @@
+//! A slab: values under small numbers, numbers used again; grows by chunks, so that nothing is ever moved or half empty.
+
+const CHUNK: usize = 256;
+
+/// Values under small numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Slab<T> {
+    chunks: Vec<Vec<T>>,
+    free: Vec<u32>,
+    next: u32,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self {
+            chunks: Vec::new(),
+            free: Vec::new(),
+            next: 0,
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Keeps a value; a number that was freed is used again, latest first.
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self[index] = value;
+            return index;
+        }
+        let index = self.next;
+        self.next += 1;
+        let at = index as usize / CHUNK;
+        if at == self.chunks.len() {
+            // the first chunk grows as it needs: most partitions hold little
+            let capacity = if at == 0 { 4 } else { CHUNK };
+            self.chunks.push(Vec::with_capacity(capacity));
+        }
+        self.chunks[at].push(value);
+        index
+    }
+
+    /// Gives a number back; its value stays until the number is used again.
+    pub(crate) fn free(&mut self, index: u32) {
+        self.free.push(index);
+        if self.free.len() == self.next as usize {
+            // all is free: start anew, which gives the memory of a burst back
+            self.free.clear();
+            self.free.shrink_to(CHUNK);
+            self.chunks.truncate(1);
+            self.chunks.iter_mut().for_each(Vec::clear);
+            self.next = 0;
+        }
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        self.chunks
+            .get(index as usize / CHUNK)?
+            .get(index as usize % CHUNK)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.chunks
+            .iter()
+            .map(|chunk| chunk.capacity() * size_of::<T>())
+            .sum::<usize>()
+            + self.chunks.capacity() * size_of::<Vec<T>>()
+            + self.free.capacity() * size_of::<u32>()
+    }
+}
+
+impl<T> std::ops::Index<u32> for Slab<T> {
+    type Output = T;
+
+    fn index(&self, index: u32) -> &T {
+        &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
+    }
+}

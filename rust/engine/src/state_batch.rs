@@ -1,0 +1,136 @@
+//! State batches as they are persisted: runs of offsets with one delivery state and count.
+//!
+//! A list of them travels as bytes, in the form in which Kafka's `ShareSnapshotValue` and `ShareUpdateValue` hold it
+//! (without the array's length): first offset, last offset, delivery state, delivery count, no tagged fields.
+
+use crate::partition::StateBatch;
+use crate::record_state::RecordState;
+
+/// Bytes that one batch takes.
+pub const ENCODED_LEN: usize = 8 + 8 + 1 + 2 + 1;
+
+/// Why bytes are not a list of state batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// The length is not a whole number of batches.
+    Length(usize),
+    /// The batch at this index ends before it begins, has an unknown state or count, or carries unknown fields.
+    Batch(usize),
+}
+
+/// Reads a list of batches.
+pub fn decode(bytes: &[u8], out: &mut Vec<StateBatch>) -> Result<(), Malformed> {
+    if !bytes.len().is_multiple_of(ENCODED_LEN) {
+        return Err(Malformed::Length(bytes.len()));
+    }
+    for (index, chunk) in bytes.chunks_exact(ENCODED_LEN).enumerate() {
+        let first = big_endian(&chunk[..8]);
+        let last = big_endian(&chunk[8..16]);
+        let delivery_count = big_endian(&chunk[17..19]) as u16;
+        let state = RecordState::from_id(chunk[16]).filter(|_| {
+            last >= first && first >= 0 && i16::try_from(delivery_count).is_ok() && chunk[19] == 0
+        });
+        let state = state.ok_or(Malformed::Batch(index))?;
+        out.push(StateBatch {
+            first,
+            last,
+            state,
+            delivery_count,
+        });
+    }
+    Ok(())
+}
+
+fn big_endian(bytes: &[u8]) -> i64 {
+    bytes
+        .iter()
+        .fold(0, |value, byte| value << 8 | i64::from(*byte))
+}
+
+/// Writes a list of batches.
+pub fn encode(batches: &[StateBatch]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(batches.len() * ENCODED_LEN);
+    for batch in batches {
+        out.extend_from_slice(&batch.first.to_be_bytes());
+        out.extend_from_slice(&batch.last.to_be_bytes());
+        out.push(batch.state.id());
+        out.extend_from_slice(&batch.delivery_count.to_be_bytes());
+        out.push(0);
+    }
+    out
+}
+
+/// What is left to write of `batches` (ascending, apart) when the start offset moves over settled records.
+///
+/// Records below the start offset need no state. So it passes the settled batches that touch it, and these are not
+/// written. `start_offset` is where it stands after everything written before.
+///
+/// ```text
+/// start offset   v
+/// batches        [acknowledged][archived][available] [acknowledged]
+/// afterwards                             v
+///                                        [available] [acknowledged]
+/// ```
+///
+/// Gives the start offset and how many batches lie below it.
+pub fn pass_settled(start_offset: i64, batches: &[StateBatch]) -> (i64, usize) {
+    let mut start = start_offset;
+    let mut passed = 0;
+    for batch in batches {
+        if batch.last >= start {
+            if batch.first > start || !batch.state.is_terminal() {
+                break;
+            }
+            start = batch.last + 1;
+        }
+        passed += 1;
+    }
+    (start, passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(first: i64, last: i64, state: u8, delivery_count: u16) -> StateBatch {
+        let state = RecordState::from_id(state).expect("a known state");
+        StateBatch {
+            first,
+            last,
+            state,
+            delivery_count,
+        }
+    }
+
+    #[test]
+    fn bytes_and_back() {
+        let batches = vec![
+            batch(0, 9, 2, 1),
+            batch(10, 10, 0, 3),
+            batch(1 << 40, (1 << 40) + 1, 4, 5),
+        ];
+        let mut back = Vec::new();
+        decode(&encode(&batches), &mut back).unwrap();
+        assert_eq!(back, batches);
+        assert_eq!(decode(&[0; 21], &mut back), Err(Malformed::Length(21)));
+        assert_eq!(
+            decode(&encode(&[batch(5, 4, 0, 0)]), &mut back),
+            Err(Malformed::Batch(0))
+        );
+    }
+
+    #[test]
+    fn passes_only_settled_records_that_touch_the_start() {
+        let batches = [
+            batch(10, 19, 2, 1),
+            batch(20, 24, 4, 2),
+            batch(25, 29, 0, 1),
+            batch(30, 39, 2, 1),
+        ];
+        assert_eq!(pass_settled(10, &batches), (25, 2));
+        assert_eq!(pass_settled(9, &batches), (9, 0));
+        assert_eq!(pass_settled(15, &batches), (25, 2));
+        assert_eq!(pass_settled(22, &batches), (25, 2));
+        assert_eq!(pass_settled(100, &batches[..2]), (100, 2));
+    }
+}

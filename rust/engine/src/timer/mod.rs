@@ -1,0 +1,5 @@
+//! Timers on integer ticks.
+
+mod wheel;
+
+pub use wheel::{Handle, Wheel};
