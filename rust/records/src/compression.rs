@@ -1,0 +1,201 @@
+//! The compressions of record batches.
+
+use std::{borrow::Cow, io::Read};
+
+use crate::fault::Fault;
+
+/// A compression type, numbered as in the batch's attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Not compressed.
+    None,
+    /// RFC 1952.
+    Gzip,
+    /// Blocks in the framing that snappy-java writes, or one bare block.
+    Snappy,
+    /// LZ4 frames.
+    Lz4,
+    /// RFC 8878.
+    Zstd,
+}
+
+impl Compression {
+    pub(crate) fn from_id(id: i16) -> Result<Self, Fault> {
+        Ok(match id {
+            0 => Self::None,
+            1 => Self::Gzip,
+            2 => Self::Snappy,
+            3 => Self::Lz4,
+            4 => Self::Zstd,
+            _ => return Err(Fault::Compression(id)),
+        })
+    }
+}
+
+/// Expands `bytes` to at most `limit` bytes.
+pub fn decompress(
+    compression: Compression,
+    bytes: &[u8],
+    limit: usize,
+) -> Result<Cow<'_, [u8]>, Fault> {
+    let expanded = match compression {
+        Compression::None => return Ok(Cow::Borrowed(bytes)),
+        Compression::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(bytes), limit)?,
+        Compression::Lz4 => read_bounded(lz4_flex::frame::FrameDecoder::new(bytes), limit)?,
+        Compression::Zstd => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
+            read_bounded(decoder, limit)?
+        }
+        Compression::Snappy => expand_snappy(bytes, limit)?,
+    };
+    Ok(Cow::Owned(expanded))
+}
+
+fn broken(error: impl std::fmt::Display) -> Fault {
+    Fault::Decompress(error.to_string())
+}
+
+fn read_bounded(reader: impl Read, limit: usize) -> Result<Vec<u8>, Fault> {
+    let mut out = Vec::new();
+    reader
+        .take(limit as u64 + 1)
+        .read_to_end(&mut out)
+        .map_err(broken)?;
+    if out.len() > limit {
+        return Err(Fault::TooLarge { limit });
+    }
+    Ok(out)
+}
+
+/// What snappy-java writes before its blocks; version and lowest compatible version follow, four bytes each.
+const SNAPPY_JAVA: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
+
+fn expand_snappy(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
+    let mut out = Vec::new();
+    if !bytes.starts_with(&SNAPPY_JAVA) {
+        expand_snappy_block(bytes, limit, &mut out)?;
+        return Ok(out);
+    }
+    let mut rest = bytes.get(16..).unwrap_or_default();
+    while !rest.is_empty() {
+        let (size, tail) = rest
+            .split_first_chunk::<4>()
+            .ok_or_else(|| broken("a block ends too early"))?;
+        let size = u32::from_be_bytes(*size) as usize;
+        let (block, tail) = tail
+            .split_at_checked(size)
+            .ok_or_else(|| broken("a block ends too early"))?;
+        expand_snappy_block(block, limit, &mut out)?;
+        rest = tail;
+    }
+    Ok(out)
+}
+
+fn expand_snappy_block(block: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let size = snap::raw::decompress_len(block).map_err(broken)?;
+    let from = out.len();
+    if size > limit - from {
+        return Err(Fault::TooLarge { limit });
+    }
+    out.resize(from + size, 0);
+    let written = snap::raw::Decoder::new()
+        .decompress(block, &mut out[from..])
+        .map_err(broken)?;
+    out.truncate(from + written);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const LIMIT: usize = 1 << 20;
+
+    fn sample() -> Vec<u8> {
+        (0..100_000_u32).map(|n| (n % 251) as u8).collect()
+    }
+
+    fn compressed(compression: Compression) -> Vec<u8> {
+        let sample = sample();
+        match compression {
+            Compression::None => sample,
+            Compression::Gzip => {
+                let mut out =
+                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+                out.write_all(&sample).unwrap();
+                out.finish().unwrap()
+            }
+            Compression::Lz4 => {
+                let mut out = lz4_flex::frame::FrameEncoder::new(Vec::new());
+                out.write_all(&sample).unwrap();
+                out.finish().unwrap()
+            }
+            Compression::Zstd => zstd::stream::encode_all(&sample[..], 1).unwrap(),
+            Compression::Snappy => {
+                let mut out = SNAPPY_JAVA.to_vec();
+                out.extend([0, 0, 0, 1, 0, 0, 0, 1]);
+                for chunk in sample.chunks(32 * 1024) {
+                    let block = snap::raw::Encoder::new().compress_vec(chunk).unwrap();
+                    out.extend((block.len() as u32).to_be_bytes());
+                    out.extend(block);
+                }
+                out
+            }
+        }
+    }
+
+    const ALL: [Compression; 5] = [
+        Compression::None,
+        Compression::Gzip,
+        Compression::Snappy,
+        Compression::Lz4,
+        Compression::Zstd,
+    ];
+
+    #[test]
+    fn what_was_compressed_comes_back() {
+        for compression in ALL {
+            let bytes = compressed(compression);
+            assert_eq!(
+                decompress(compression, &bytes, LIMIT).unwrap(),
+                sample(),
+                "{compression:?}"
+            );
+        }
+        let bare = snap::raw::Encoder::new().compress_vec(&sample()).unwrap();
+        assert_eq!(
+            decompress(Compression::Snappy, &bare, LIMIT).unwrap(),
+            sample()
+        );
+    }
+
+    #[test]
+    fn nothing_expands_past_the_limit() {
+        for compression in &ALL[1..] {
+            let bytes = compressed(*compression);
+            assert_eq!(
+                decompress(*compression, &bytes, 99_999),
+                Err(Fault::TooLarge { limit: 99_999 }),
+                "{compression:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn broken_bytes_are_a_fault() {
+        for compression in &ALL[1..] {
+            let bytes = compressed(*compression);
+            let cut = decompress(*compression, &bytes[..bytes.len() / 2], LIMIT);
+            assert!(
+                matches!(cut, Err(Fault::Decompress(_))),
+                "{compression:?}: {cut:?}"
+            );
+            assert!(
+                decompress(*compression, &[7; 100], LIMIT).is_err(),
+                "{compression:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Record batches v2, as consumers read them (KIP-98): headers, checksums, compression, records.
+//!
+//! Nothing here trusts a length: bytes that are no batch are a [`Fault`], never a panic and never memory without bound.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod compression;
+mod fault;
+mod record;
+mod varint;
+
+pub use batch::{Batch, Batches, Header, TimestampType};
+pub use compression::{Compression, decompress};
+pub use fault::Fault;
+pub use record::{Headers, Record, Records};

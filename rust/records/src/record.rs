@@ -1,0 +1,130 @@
+//! The records of one expanded batch.
+
+use crate::{
+    batch::{Header, TimestampType},
+    fault::Fault,
+    varint::Cursor,
+};
+
+/// One record; keys, values and headers point into the expanded batch.
+#[derive(Debug, Clone)]
+pub struct Record<'a> {
+    /// Offset in the partition.
+    pub offset: i64,
+    /// Milliseconds since the epoch, by the clock that the batch's timestamp type names.
+    pub timestamp: i64,
+    /// `None` when the record has no key.
+    pub key: Option<&'a [u8]>,
+    /// `None` when the record has no value.
+    pub value: Option<&'a [u8]>,
+    /// The headers, read when they are asked for.
+    pub headers: Headers<'a>,
+}
+
+/// Iterates over the records of a batch; ends after the first fault.
+#[derive(Debug)]
+pub struct Records<'a> {
+    cursor: Cursor<'a>,
+    left: i32,
+    base_offset: i64,
+    base_timestamp: i64,
+    append_time: Option<i64>,
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(header: &Header, expanded: &'a [u8]) -> Self {
+        Self {
+            cursor: Cursor::new(expanded),
+            left: header.count,
+            base_offset: header.base_offset,
+            base_timestamp: header.base_timestamp,
+            append_time: (header.timestamp_type() == TimestampType::LogAppendTime)
+                .then_some(header.max_timestamp),
+        }
+    }
+
+    fn read(&mut self) -> Result<Record<'a>, Fault> {
+        let size = usize::try_from(self.cursor.varint()?)
+            .map_err(|_| Fault::Malformed("a record has a negative length"))?;
+        let mut record = Cursor::new(self.cursor.take(size)?);
+        record.byte()?;
+        let timestamp_delta = record.varlong()?;
+        let offset_delta = record.varint()?;
+        Ok(Record {
+            offset: self.base_offset.saturating_add(i64::from(offset_delta)),
+            timestamp: self
+                .append_time
+                .unwrap_or_else(|| self.base_timestamp.saturating_add(timestamp_delta)),
+            key: record.field()?,
+            value: record.field()?,
+            headers: Headers::new(record)?,
+        })
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Fault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left <= 0 {
+            return None;
+        }
+        self.left -= 1;
+        let record = self.read();
+        if record.is_err() {
+            self.left = 0;
+        }
+        Some(record)
+    }
+}
+
+/// Iterates over a record's headers; a name that is not UTF-8 has its odd bytes replaced.
+#[derive(Debug, Clone)]
+pub struct Headers<'a> {
+    cursor: Cursor<'a>,
+    left: i32,
+}
+
+impl<'a> Headers<'a> {
+    fn new(mut cursor: Cursor<'a>) -> Result<Self, Fault> {
+        let left = cursor.varint()?;
+        if left < 0 {
+            return Err(Fault::Malformed(
+                "a record has a negative number of headers",
+            ));
+        }
+        Ok(Self { cursor, left })
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    fn read(&mut self) -> Result<(String, Option<&'a [u8]>), Fault> {
+        let name = self
+            .cursor
+            .field()?
+            .ok_or(Fault::Malformed("a header has no name"))?;
+        Ok((
+            String::from_utf8_lossy(name).into_owned(),
+            self.cursor.field()?,
+        ))
+    }
+}
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = Result<(String, Option<&'a [u8]>), Fault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left <= 0 {
+            return None;
+        }
+        self.left -= 1;
+        let header = self.read();
+        if header.is_err() {
+            self.left = 0;
+        }
+        Some(header)
+    }
+}

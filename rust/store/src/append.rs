@@ -1,0 +1,193 @@
+//! Appending: clients' batches, our own, and markers of transactions.
+
+use std::sync::{Arc, MutexGuard};
+
+use crate::{
+    LogId,
+    batch::{self, Header, TimestampType},
+    build::{LocalRecord, local_batch, marker_batch},
+    error::Refusal,
+    log::{Log, LogConfig},
+    producer::{Sequence, Undo},
+    state::{Pending, State},
+    store::Store,
+};
+
+/// Where an append went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of the first record.
+    pub base_offset: i64,
+    /// Offset of the last record.
+    pub last_offset: i64,
+    /// The broker's time, when the log uses it; otherwise -1.
+    pub append_time_ms: i64,
+    /// The log's start.
+    pub start_offset: i64,
+    /// The operation to wait for.
+    pub sequence: u64,
+}
+
+impl Store {
+    /// Appends a client's batch; a batch that the log has already is answered with its old offsets.
+    pub fn append(&self, log: LogId, records: &[u8], now_ms: i64) -> Result<Appended, Refusal> {
+        let config = self.shared.lock().log(log)?.config;
+        let mut header = Header::check(records, config.max_batch_bytes)?;
+        let mut batch: Arc<[u8]> = records.into();
+        let bytes = Arc::get_mut(&mut batch).expect("nobody else has it");
+        if config.timestamp_type == TimestampType::LogAppendTime {
+            batch::assign_append_time(bytes, &mut header, now_ms);
+        } else {
+            check_timestamps(&header, &config, now_ms)?;
+        }
+        let mut state = self.shared.lock();
+        state.room()?;
+        let sequence = state.sequence;
+        let target = state.log_mut(log)?;
+        if header.producer_id >= 0
+            && let Sequence::Duplicate(old) = target.producers.check(&header)?
+        {
+            return Ok(Appended {
+                base_offset: old.last_offset - i64::from(old.offset_delta),
+                last_offset: old.last_offset,
+                append_time_ms: append_time(config.timestamp_type, old.timestamp),
+                start_offset: target.start,
+                sequence,
+            });
+        }
+        header.base_offset = target.end;
+        batch::assign_offset(bytes, header.base_offset);
+        let undo = (header.producer_id >= 0).then(|| target.producers.append(&header, now_ms));
+        target.end = header.last_offset() + 1;
+        let start_offset = target.start;
+        let sequence = self.stage(
+            &mut state,
+            Pending::Append {
+                log,
+                now_ms,
+                header,
+                batch,
+                undo,
+            },
+        );
+        Ok(Appended {
+            base_offset: header.base_offset,
+            last_offset: header.last_offset(),
+            append_time_ms: append_time(config.timestamp_type, now_ms),
+            start_offset,
+            sequence,
+        })
+    }
+
+    /// Appends a batch of our own; part of its producer's transaction when there is one.
+    pub fn append_local(
+        &self,
+        log: LogId,
+        records: &[LocalRecord<'_>],
+        producer: Option<(i64, i16)>,
+        now_ms: i64,
+    ) -> Result<Appended, Refusal> {
+        if records.is_empty() {
+            return Err(Refusal::InvalidRecord(
+                "a batch holds at least one record".into(),
+            ));
+        }
+        let (batch, header) = local_batch(records, producer, now_ms);
+        let mut state = self.shared.lock();
+        let limit = state.log(log)?.config.max_batch_bytes;
+        if header.size > limit {
+            return Err(Refusal::TooLarge {
+                size: header.size,
+                limit,
+            });
+        }
+        if let Some((id, epoch)) = producer {
+            state.log(log)?.producers.check_epoch(id, epoch)?;
+        }
+        self.append_own(&mut state, log, batch, header, now_ms, |log, header| {
+            producer.map(|_| log.producers.append(header, now_ms))
+        })
+    }
+
+    /// Ends a producer's transaction in this log with a marker.
+    pub fn append_marker(
+        &self,
+        log: LogId,
+        producer: (i64, i16),
+        coordinator_epoch: i32,
+        commit: bool,
+        now_ms: i64,
+    ) -> Result<Appended, Refusal> {
+        let (batch, header) =
+            marker_batch(producer.0, producer.1, coordinator_epoch, commit, now_ms);
+        let mut state = self.shared.lock();
+        state
+            .log(log)?
+            .producers
+            .check_marker(producer.0, producer.1, coordinator_epoch)?;
+        self.append_own(&mut state, log, batch, header, now_ms, |log, header| {
+            Some(
+                log.producers
+                    .marker(header, coordinator_epoch, commit, now_ms),
+            )
+        })
+    }
+
+    fn append_own(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        log: LogId,
+        mut batch: Vec<u8>,
+        mut header: Header,
+        now_ms: i64,
+        remember: impl FnOnce(&mut Log, &Header) -> Option<Undo>,
+    ) -> Result<Appended, Refusal> {
+        state.room()?;
+        let target = state.log_mut(log)?;
+        header.base_offset = target.end;
+        batch::assign_offset(&mut batch, header.base_offset);
+        let undo = remember(target, &header);
+        target.end = header.last_offset() + 1;
+        let start_offset = target.start;
+        let sequence = self.stage(
+            state,
+            Pending::Append {
+                log,
+                now_ms,
+                header,
+                batch: batch.into(),
+                undo,
+            },
+        );
+        Ok(Appended {
+            base_offset: header.base_offset,
+            last_offset: header.last_offset(),
+            append_time_ms: -1,
+            start_offset,
+            sequence,
+        })
+    }
+}
+
+fn append_time(kind: TimestampType, time: i64) -> i64 {
+    if kind == TimestampType::LogAppendTime {
+        time
+    } else {
+        -1
+    }
+}
+
+fn check_timestamps(header: &Header, config: &LogConfig, now_ms: i64) -> Result<(), Refusal> {
+    let (first, last) = (header.base_timestamp, header.max_timestamp);
+    if last != -1 && last.saturating_sub(now_ms) > config.after_max_ms {
+        return Err(Refusal::InvalidTimestamp(format!(
+            "timestamp {last} lies too far after the broker's {now_ms}"
+        )));
+    }
+    if first != -1 && now_ms.saturating_sub(first) > config.before_max_ms {
+        return Err(Refusal::InvalidTimestamp(format!(
+            "timestamp {first} lies too far before the broker's {now_ms}"
+        )));
+    }
+    Ok(())
+}

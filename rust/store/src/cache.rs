@@ -1,0 +1,59 @@
+//! A bound on the bytes of recent batches kept in memory: the oldest go first, whichever log they belong to.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::{
+    LogId,
+    log::{Log, Recent},
+};
+
+/// What a cached batch costs besides its bytes.
+const OVERHEAD: usize = 96;
+
+#[derive(Debug)]
+pub(crate) struct Cache {
+    order: VecDeque<(LogId, i64)>,
+    bytes: usize,
+    limit: usize,
+}
+
+impl Cache {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            order: VecDeque::new(),
+            bytes: 0,
+            limit,
+        }
+    }
+
+    /// Keeps a batch that has just become durable; its log's newest.
+    pub(crate) fn keep(&mut self, logs: &mut HashMap<LogId, Log>, id: LogId, recent: Recent) {
+        self.bytes += recent.bytes.len() + OVERHEAD;
+        self.order.push_back((id, recent.base));
+        if let Some(log) = logs.get_mut(&id) {
+            log.recent.push_back(recent);
+        }
+        while self.bytes > self.limit {
+            let Some((id, base)) = self.order.pop_front() else {
+                break;
+            };
+            let Some(log) = logs.get_mut(&id) else {
+                continue;
+            };
+            if log.recent.front().is_some_and(|r| r.base == base)
+                && let Some(recent) = log.recent.pop_front()
+            {
+                self.bytes -= recent.bytes.len() + OVERHEAD;
+            }
+        }
+    }
+
+    /// A log is gone with everything it had here.
+    pub(crate) fn forget(&mut self, log: &Log) {
+        self.bytes -= log
+            .recent
+            .iter()
+            .map(|r| r.bytes.len() + OVERHEAD)
+            .sum::<usize>();
+    }
+}

@@ -1,0 +1,147 @@
+//! What can go wrong: refusals a client hears about, and failures of the store itself.
+
+use std::{fmt, io, path::PathBuf};
+
+/// A request that cannot be served; nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The bytes are no whole, intact record batch.
+    CorruptBatch(String),
+    /// An intact batch that no client may write.
+    InvalidRecord(String),
+    /// A batch of a format older than v2.
+    UnsupportedFormat(i8),
+    /// The batch exceeds the log's limit of bytes.
+    TooLarge {
+        /// Size of the batch.
+        size: usize,
+        /// `max.message.bytes` of the log.
+        limit: usize,
+    },
+    /// A timestamp farther from now than the log allows.
+    InvalidTimestamp(String),
+    /// The sequence number does not continue what the producer wrote before.
+    OutOfOrderSequence(String),
+    /// A producer with a newer epoch has taken over.
+    InvalidProducerEpoch(String),
+    /// A transaction marker from a coordinator that has been replaced.
+    CoordinatorFenced(String),
+    /// The offset lies outside the log.
+    OffsetOutOfRange(String),
+    /// No such log, or it is being deleted.
+    UnknownLog(u64),
+    /// Too much is waiting to be written; try again.
+    Busy,
+    /// The disk failed; what was staged is gone.
+    Storage(String),
+}
+
+impl Refusal {
+    /// The error code of the Kafka protocol.
+    pub fn code(&self) -> i16 {
+        match self {
+            Self::OffsetOutOfRange(_) => 1,
+            Self::CorruptBatch(_) => 2,
+            Self::UnknownLog(_) => 3,
+            Self::TooLarge { .. } => 10,
+            Self::InvalidTimestamp(_) => 32,
+            Self::UnsupportedFormat(_) => 43,
+            Self::OutOfOrderSequence(_) => 45,
+            Self::InvalidProducerEpoch(_) => 47,
+            Self::CoordinatorFenced(_) => 52,
+            Self::Busy | Self::Storage(_) => 56,
+            Self::InvalidRecord(_) => 87,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CorruptBatch(what)
+            | Self::InvalidRecord(what)
+            | Self::InvalidTimestamp(what)
+            | Self::OutOfOrderSequence(what)
+            | Self::InvalidProducerEpoch(what)
+            | Self::CoordinatorFenced(what)
+            | Self::OffsetOutOfRange(what)
+            | Self::Storage(what) => f.write_str(what),
+            Self::UnsupportedFormat(magic) => {
+                write!(f, "record batch has magic {magic}; only 2 is served")
+            }
+            Self::TooLarge { size, limit } => write!(
+                f,
+                "record batch of {size} bytes exceeds the limit of {limit}"
+            ),
+            Self::UnknownLog(id) => write!(f, "log {id} does not exist"),
+            Self::Busy => f.write_str("the store is behind; too many bytes wait to be written"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The store cannot be opened or used.
+#[derive(Debug)]
+pub enum StoreError {
+    /// Another process has the directory.
+    Locked(PathBuf),
+    /// A file does not hold what was written to it.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file.
+        at: u64,
+        /// What was expected there.
+        what: String,
+    },
+    /// The operating system refused.
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its answer.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+
+    pub(crate) fn damaged(path: impl Into<PathBuf>, at: u64, what: impl Into<String>) -> Self {
+        Self::Damaged {
+            path: path.into(),
+            at,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Locked(path) => {
+                write!(
+                    f,
+                    "{} is in use by another process; stop it or choose another directory",
+                    path.display()
+                )
+            }
+            Self::Damaged { path, at, what } => {
+                write!(f, "{} is damaged at byte {at}: {what}", path.display())
+            }
+            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Failures on order, for tests: a disk that is full or broken is hard to come by.
+
+use std::{io, sync::Mutex};
+
+/// Where a failure can be put in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultPoint {
+    /// Writing a frame to the journal; half of it gets there.
+    Write,
+    /// Syncing the journal.
+    Sync,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Planned {
+    point: FaultPoint,
+    errno: i32,
+    skip: u64,
+    times: u64,
+}
+
+/// The failures that are still to happen.
+#[derive(Debug, Default)]
+pub struct Fault(Mutex<Vec<Planned>>);
+
+impl Fault {
+    /// Lets the operation at `point` fail `times` times with `errno`, after `skip` more that work.
+    pub fn plan(&self, point: FaultPoint, errno: i32, skip: u64, times: u64) {
+        self.0
+            .lock()
+            .expect("no panic while planning")
+            .push(Planned {
+                point,
+                errno,
+                skip,
+                times,
+            });
+    }
+
+    /// Forgets what was planned.
+    pub fn clear(&self) {
+        self.0.lock().expect("no panic while planning").clear();
+    }
+
+    pub(crate) fn at(&self, point: FaultPoint) -> io::Result<()> {
+        let mut planned = self.0.lock().expect("no panic while planning");
+        planned.retain(|p| p.times > 0);
+        let Some(next) = planned.iter_mut().find(|p| p.point == point) else {
+            return Ok(());
+        };
+        if next.skip > 0 {
+            next.skip -= 1;
+            return Ok(());
+        }
+        next.times -= 1;
+        Err(io::Error::from_raw_os_error(next.errno))
+    }
+}

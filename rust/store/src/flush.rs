@@ -1,0 +1,85 @@
+//! The thread that commits: takes what is staged, writes and syncs it as one frame, tells the outcome.
+
+use std::{io, sync::Arc};
+
+use crate::{
+    checkpoint::{self, Since},
+    journal::Journal,
+    maintain::Seal,
+    segment::Kind,
+    state::Group,
+    store::Shared,
+};
+
+/// About how many bytes one frame carries; what is staged beyond waits for the next.
+const GROUP_BYTES: usize = 8 << 20;
+
+pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
+    while let Some(group) = next_group(shared) {
+        commit(shared, &mut journal, group);
+        shared.signal.raise();
+        shared.settled.notify_all();
+    }
+}
+
+fn next_group(shared: &Shared) -> Option<Group> {
+    let mut state = shared.lock();
+    while !state.has_staged() {
+        if state.closing {
+            return None;
+        }
+        state = shared.work.wait(state).expect("no panic under the lock");
+    }
+    Some(state.take(GROUP_BYTES))
+}
+
+fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
+    let mut ops = Vec::with_capacity(group.pending.len());
+    for pending in &group.pending {
+        pending.ops(&mut ops);
+    }
+    let room = if journal.is_full() {
+        next_segment(shared, journal, &group)
+    } else {
+        Ok(())
+    };
+    let written = room.and_then(|()| journal.write(&ops, &shared.fault));
+    drop(ops);
+    let mut state = shared.lock();
+    match written {
+        Ok(written) => {
+            let garbage = state.committed(group, &written);
+            if garbage {
+                shared.maintenance.notify_one();
+            }
+        }
+        Err(error) => {
+            let path = journal.dir.display();
+            state.failed(group, &format!("writing to {path} failed: {error}"));
+        }
+    }
+}
+
+/// Goes on in a new segment, and leaves the full one to the maintenance with a checkpoint of what has been committed.
+fn next_segment(shared: &Shared, journal: &mut Journal, group: &Group) -> io::Result<()> {
+    let next = shared.lock().segments.new_id();
+    let (segment, position) = (journal.segment, journal.position);
+    journal.rotate(next)?;
+    let mut state = shared.lock();
+    let since = Since {
+        segment: next,
+        frame: journal.next_frame,
+    };
+    let checkpoint = Arc::new(checkpoint::encode(&state, Some(group), since));
+    state
+        .segments
+        .add(next, Kind::Journal, Some(Arc::clone(&journal.file)));
+    state.seals.push_back(Seal {
+        segment,
+        position,
+        next,
+        checkpoint,
+    });
+    shared.maintenance.notify_one();
+    Ok(())
+}

@@ -1,0 +1,286 @@
+//! One commit in the journal: a header and the operations it makes visible together.
+//!
+//! Header, little endian: magic (4), CRC-32C of all that follows (4), bytes of the body (4), operations (4), number of
+//! the frame (8), flags (1), zeros (7). An operation is a tag and its fields; the bytes of a batch stand as they are.
+
+use std::io::IoSlice;
+
+use crate::LogId;
+
+/// Bytes before a frame's body.
+pub(crate) const FRAME_HEADER: usize = 32;
+pub(crate) const FRAME_MAGIC: [u8; 4] = *b"SCfr";
+/// The frame was synced before its successor was written.
+pub(crate) const SYNCED: u8 = 1;
+
+const APPEND: u8 = 1;
+const PUT: u8 = 2;
+const DELETE: u8 = 3;
+const CREATE_LOG: u8 = 4;
+const DROP_LOG: u8 = 5;
+const LOG_START: u8 = 6;
+const SEGMENTS: u8 = 7;
+
+/// An operation as it stands in a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Op<'a> {
+    Append {
+        log: LogId,
+        now_ms: i64,
+        batch: &'a [u8],
+    },
+    Put {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Delete {
+        key: &'a [u8],
+    },
+    CreateLog {
+        log: LogId,
+    },
+    DropLog {
+        log: LogId,
+    },
+    LogStart {
+        log: LogId,
+        offset: i64,
+    },
+    /// Files of sealed segments that replace others.
+    Segments {
+        added: Vec<u64>,
+        removed: Vec<u64>,
+    },
+}
+
+/// A frame under construction: small fields are gathered, batches are only referred to.
+pub(crate) struct FrameWriter<'a> {
+    small: Vec<u8>,
+    /// End of each stretch of `small`, and the batch that follows it.
+    parts: Vec<(usize, &'a [u8])>,
+    body: usize,
+    count: u32,
+}
+
+impl<'a> FrameWriter<'a> {
+    pub(crate) fn new() -> Self {
+        Self {
+            small: vec![0; FRAME_HEADER],
+            parts: Vec::new(),
+            body: 0,
+            count: 0,
+        }
+    }
+
+    /// Adds an operation; returns where its batch will stand, counted from the frame's start (0 without a batch).
+    pub(crate) fn push(&mut self, op: &Op<'a>) -> usize {
+        self.count += 1;
+        let before = self.small.len();
+        let mut batch_at = 0;
+        match op {
+            Op::Append { log, now_ms, batch } => {
+                self.small.push(APPEND);
+                self.small.extend_from_slice(&log.to_le_bytes());
+                self.small.extend_from_slice(&now_ms.to_le_bytes());
+                self.bytes_len(batch);
+                batch_at = FRAME_HEADER + self.body + self.small.len() - before;
+                self.parts.push((self.small.len(), batch));
+                self.body += batch.len();
+            }
+            Op::Put { key, value } => {
+                self.small.push(PUT);
+                self.bytes_len(key);
+                self.bytes_len(value);
+                self.small.extend_from_slice(key);
+                self.small.extend_from_slice(value);
+            }
+            Op::Delete { key } => {
+                self.small.push(DELETE);
+                self.bytes_len(key);
+                self.small.extend_from_slice(key);
+            }
+            Op::CreateLog { log } => {
+                self.small.push(CREATE_LOG);
+                self.small.extend_from_slice(&log.to_le_bytes());
+            }
+            Op::DropLog { log } => {
+                self.small.push(DROP_LOG);
+                self.small.extend_from_slice(&log.to_le_bytes());
+            }
+            Op::LogStart { log, offset } => {
+                self.small.push(LOG_START);
+                self.small.extend_from_slice(&log.to_le_bytes());
+                self.small.extend_from_slice(&offset.to_le_bytes());
+            }
+            Op::Segments { added, removed } => {
+                self.small.push(SEGMENTS);
+                for list in [added, removed] {
+                    self.small
+                        .extend_from_slice(&(list.len() as u32).to_le_bytes());
+                    for id in list {
+                        self.small.extend_from_slice(&id.to_le_bytes());
+                    }
+                }
+            }
+        }
+        self.body += self.small.len() - before;
+        batch_at
+    }
+
+    fn bytes_len(&mut self, bytes: &[u8]) {
+        self.small
+            .extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    }
+
+    /// Size of the frame so far.
+    pub(crate) fn size(&self) -> usize {
+        FRAME_HEADER + self.body
+    }
+
+    /// Completes the header; the slices are the frame.
+    pub(crate) fn finish(&mut self, number: u64, flags: u8) -> Vec<IoSlice<'_>> {
+        self.small[0..4].copy_from_slice(&FRAME_MAGIC);
+        self.small[8..12].copy_from_slice(&(self.body as u32).to_le_bytes());
+        self.small[12..16].copy_from_slice(&self.count.to_le_bytes());
+        self.small[16..24].copy_from_slice(&number.to_le_bytes());
+        self.small[24] = flags;
+        let mut crc = 0;
+        let mut from = 8;
+        for (to, batch) in &self.parts {
+            crc = crc32c::crc32c_append(crc32c::crc32c_append(crc, &self.small[from..*to]), batch);
+            from = *to;
+        }
+        crc = crc32c::crc32c_append(crc, &self.small[from..]);
+        self.small[4..8].copy_from_slice(&crc.to_le_bytes());
+
+        let mut slices = Vec::with_capacity(2 * self.parts.len() + 1);
+        let mut from = 0;
+        for (to, batch) in &self.parts {
+            slices.push(IoSlice::new(&self.small[from..*to]));
+            slices.push(IoSlice::new(batch));
+            from = *to;
+        }
+        if from < self.small.len() {
+            slices.push(IoSlice::new(&self.small[from..]));
+        }
+        slices
+    }
+}
+
+/// Bytes of the body that a frame's header announces; `None` when it is no header.
+pub(crate) fn body_len(header: &[u8]) -> Option<usize> {
+    let len = header.get(8..12)?.try_into().ok()?;
+    (header[0..4] == FRAME_MAGIC).then(|| u32::from_le_bytes(len) as usize)
+}
+
+/// An intact frame.
+pub(crate) struct Frame<'a> {
+    pub(crate) number: u64,
+    pub(crate) synced: bool,
+    pub(crate) size: usize,
+    body: &'a [u8],
+    count: u32,
+}
+
+impl<'a> Frame<'a> {
+    /// The frame at the start of `bytes`, if one stands there whole and intact.
+    pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
+        if bytes.get(0..4)? != FRAME_MAGIC {
+            return None;
+        }
+        let mut fields = Fields {
+            rest: bytes.get(4..FRAME_HEADER)?,
+        };
+        let crc = fields.u32()?;
+        let size = FRAME_HEADER + fields.u32()? as usize;
+        let frame = Self {
+            count: fields.u32()?,
+            number: fields.u64()?,
+            synced: fields.take(1)?[0] & SYNCED != 0,
+            size,
+            body: bytes.get(FRAME_HEADER..size)?,
+        };
+        (crc32c::crc32c(&bytes[8..size]) == crc).then_some(frame)
+    }
+
+    /// The operations, each with its batch's position counted from the frame's start; `None` for one that is unknown.
+    pub(crate) fn ops(&self) -> impl Iterator<Item = Option<(Op<'a>, usize)>> + use<'a> {
+        let total = self.body.len();
+        let mut fields = Fields { rest: self.body };
+        (0..self.count).map(move |_| {
+            let op = fields.op()?;
+            let batch_at = match &op {
+                Op::Append { batch, .. } => FRAME_HEADER + total - fields.rest.len() - batch.len(),
+                _ => 0,
+            };
+            Some((op, batch_at))
+        })
+    }
+}
+
+/// Little-endian fields, read one after the other; `None` when the bytes run out.
+pub(crate) struct Fields<'a> {
+    pub(crate) rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.rest.split_at_checked(n)?;
+        self.rest = rest;
+        Some(head)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    pub(crate) fn i64(&mut self) -> Option<i64> {
+        self.u64().map(u64::cast_signed)
+    }
+
+    pub(crate) fn sized(&mut self) -> Option<&'a [u8]> {
+        let len = self.u32()? as usize;
+        self.take(len)
+    }
+
+    fn ids(&mut self) -> Option<Vec<u64>> {
+        let count = self.u32()?;
+        (0..count).map(|_| self.u64()).collect()
+    }
+
+    fn op(&mut self) -> Option<Op<'a>> {
+        Some(match self.take(1)?[0] {
+            APPEND => {
+                let (log, now_ms) = (self.u64()?, self.i64()?);
+                Op::Append {
+                    log,
+                    now_ms,
+                    batch: self.sized()?,
+                }
+            }
+            PUT => {
+                let (key_len, value_len) = (self.u32()? as usize, self.u32()? as usize);
+                Op::Put {
+                    key: self.take(key_len)?,
+                    value: self.take(value_len)?,
+                }
+            }
+            DELETE => Op::Delete { key: self.sized()? },
+            CREATE_LOG => Op::CreateLog { log: self.u64()? },
+            DROP_LOG => Op::DropLog { log: self.u64()? },
+            LOG_START => Op::LogStart {
+                log: self.u64()?,
+                offset: self.i64()?,
+            },
+            SEGMENTS => Op::Segments {
+                added: self.ids()?,
+                removed: self.ids()?,
+            },
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! Logs of record batches and a small key-value catalogue, committed in groups.
+//!
+//! Everything that one commit carries (batches of any number of logs, catalogue entries, moved log starts) is one frame
+//! in a journal segment, written and synced at once; the journal segments are the logs' only copy, so a batch goes to
+//! the disk once. See `docs/decisions/embedded-store.md`.
+#![forbid(unsafe_code)]
+
+mod append;
+mod batch;
+mod build;
+mod cache;
+mod checkpoint;
+mod decode;
+mod error;
+mod fault;
+mod flush;
+mod frame;
+mod index;
+mod journal;
+mod log;
+mod maintain;
+mod producer;
+mod read;
+mod recover;
+mod replay;
+mod segment;
+mod segments;
+mod signal;
+mod state;
+mod store;
+mod varint;
+
+pub use append::Appended;
+pub use batch::{Header, TimestampType};
+pub use build::LocalRecord;
+pub use error::{Refusal, StoreError};
+pub use fault::{Fault, FaultPoint};
+pub use log::{LogConfig, Offsets};
+pub use producer::Aborted;
+pub use read::{Slice, Want};
+pub use store::{Change, Drained, Durability, Options, Outcome, Store};
+
+/// Names a log within a store; never used twice.
+pub type LogId = u64;

@@ -1,0 +1,159 @@
+//! One log in memory: its offsets, where its batches lie, and the newest of them.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use crate::{
+    batch::TimestampType,
+    index::{Block, Entry, Index},
+    producer::Producers,
+};
+
+/// What a log accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogConfig {
+    /// Largest batch in bytes (`max.message.bytes`).
+    pub max_batch_bytes: usize,
+    /// Whose clock counts (`message.timestamp.type`).
+    pub timestamp_type: TimestampType,
+    /// How far a record may lie in the past (`message.timestamp.before.max.ms`).
+    pub before_max_ms: i64,
+    /// How far a record may lie in the future (`message.timestamp.after.max.ms`).
+    pub after_max_ms: i64,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self {
+            max_batch_bytes: 1_048_588,
+            timestamp_type: TimestampType::CreateTime,
+            before_max_ms: i64::MAX,
+            after_max_ms: 3_600_000,
+        }
+    }
+}
+
+/// The offsets of a log that others look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offsets {
+    /// First offset that may be read.
+    pub start: i64,
+    /// End of what is durable.
+    pub high_watermark: i64,
+    /// Offset of the next record, staged ones counted.
+    pub end: i64,
+    /// End of what is durable and decided.
+    pub last_stable: i64,
+}
+
+/// A log's batches in one segment.
+#[derive(Debug, Clone)]
+pub(crate) struct Extent {
+    pub(crate) segment: u64,
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    pub(crate) max_timestamp: i64,
+    pub(crate) bytes: u64,
+    pub(crate) index: Index,
+}
+
+/// A durable batch that is still in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Recent {
+    pub(crate) base: i64,
+    pub(crate) last: i64,
+    pub(crate) bytes: Arc<[u8]>,
+}
+
+/// The state of one log.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) config: LogConfig,
+    pub(crate) start: i64,
+    pub(crate) durable_end: i64,
+    pub(crate) end: i64,
+    pub(crate) extents: VecDeque<Extent>,
+    pub(crate) recent: VecDeque<Recent>,
+    pub(crate) producers: Producers,
+    /// Its removal is staged: no more appends.
+    pub(crate) dropping: bool,
+    /// Listed among the logs whose offsets moved since the last drain.
+    pub(crate) moved: bool,
+}
+
+impl Log {
+    pub(crate) fn offsets(&self) -> Offsets {
+        Offsets {
+            start: self.start,
+            high_watermark: self.durable_end,
+            end: self.end,
+            last_stable: self
+                .producers
+                .last_stable_offset(self.durable_end)
+                .max(self.start),
+        }
+    }
+
+    /// Takes a batch that has become durable.
+    pub(crate) fn add(&mut self, segment: u64, entry: Entry) {
+        self.durable_end = entry.last() + 1;
+        match self.extents.back_mut() {
+            Some(extent) if extent.segment == segment => extent.push(entry),
+            _ => self.extents.push_back(Extent {
+                segment,
+                first: entry.base,
+                last: entry.last(),
+                max_timestamp: entry.max_timestamp,
+                bytes: u64::from(entry.len),
+                index: Index::Memory(Arc::new(vec![entry])),
+            }),
+        }
+        self.producers.committed(self.durable_end);
+    }
+
+    /// Moves the start; returns what lies wholly before it and is forgotten.
+    pub(crate) fn move_start(&mut self, offset: i64) -> Vec<Extent> {
+        self.start = self.start.max(offset);
+        let gone = self.extents.partition_point(|e| e.last < self.start);
+        self.producers.forget_before(self.start);
+        self.extents.drain(..gone).collect()
+    }
+
+    /// Bytes of batches that still count.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.extents.iter().map(|e| e.live_bytes(self.start)).sum()
+    }
+}
+
+impl Extent {
+    /// Batches whose index lies on the disk.
+    pub(crate) fn stored(segment: u64, block: &Block) -> Self {
+        Self {
+            segment,
+            first: block.first,
+            last: block.last,
+            max_timestamp: block.max_timestamp,
+            bytes: block.bytes,
+            index: Index::Stored(block.stored),
+        }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.last = entry.last();
+        self.max_timestamp = self.max_timestamp.max(entry.max_timestamp);
+        self.bytes += u64::from(entry.len);
+        if let Index::Memory(entries) = &mut self.index {
+            // nobody else has the index of a segment that is being written, save for a moment
+            Arc::make_mut(entries).push(entry);
+        }
+    }
+
+    /// About how many of its bytes lie behind `start`.
+    pub(crate) fn live_bytes(&self, start: i64) -> u64 {
+        if start <= self.first {
+            return self.bytes;
+        }
+        let all = (self.last - self.first + 1) as u128;
+        let live = (self.last + 1 - start).max(0) as u128;
+        (u128::from(self.bytes) * live / all) as u64
+    }
+}

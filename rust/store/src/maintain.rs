@@ -1,0 +1,268 @@
+//! The thread that looks after what has been written: gives full segments their index and saves checkpoints, rewrites
+//! segments that are mostly garbage, removes the ones that nothing reaches.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufWriter, Write},
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    LogId, checkpoint,
+    error::StoreError,
+    index::{self, Block, Entry, Index},
+    log::Extent,
+    segment::{self, Kind, SEGMENT_HEADER},
+    state::{Pending, Replace, State},
+    store::Shared,
+};
+
+/// How long to wait after a failure before the next attempt.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A journal segment that is full, and what a store must know that begins to read behind it.
+#[derive(Debug, Clone)]
+pub(crate) struct Seal {
+    pub(crate) segment: u64,
+    /// Where its frames end.
+    pub(crate) position: u64,
+    /// The segment after it.
+    pub(crate) next: u64,
+    pub(crate) checkpoint: Arc<Vec<u8>>,
+}
+
+pub(crate) fn run(shared: &Shared, dir: &Path, segment_bytes: u64) {
+    loop {
+        let result = match next(shared, segment_bytes) {
+            None => return,
+            Some(Task::Seal(seal)) => seal_segment(shared, dir, &seal),
+            Some(Task::Rewrite(victims)) => rewrite(shared, dir, &victims),
+        };
+        let mut state = shared.lock();
+        state.maintenance_error = result.err().map(|error| error.to_string());
+        if state.maintenance_error.is_some() && !state.leaving {
+            drop(
+                shared
+                    .maintenance
+                    .wait_timeout(state, PAUSE)
+                    .expect("no panic under the lock"),
+            );
+        }
+    }
+}
+
+enum Task {
+    Seal(Seal),
+    Rewrite(Vec<u64>),
+}
+
+fn next(shared: &Shared, segment_bytes: u64) -> Option<Task> {
+    let mut state = shared.lock();
+    loop {
+        if state.leaving {
+            return None;
+        }
+        if let Some(seal) = state.seals.front() {
+            return Some(Task::Seal(seal.clone()));
+        }
+        let victims = state.segments.victims(segment_bytes);
+        if !victims.is_empty() {
+            return Some(Task::Rewrite(victims));
+        }
+        state = shared
+            .maintenance
+            .wait(state)
+            .expect("no panic under the lock");
+    }
+}
+
+fn seal_segment(shared: &Shared, dir: &Path, seal: &Seal) -> Result<(), StoreError> {
+    let extents = shared.lock().extents_in(&[seal.segment]);
+    let path = Kind::Journal.path(dir, seal.segment);
+    let write = || -> io::Result<Vec<Block>> {
+        let file = OpenOptions::new().write(true).open(&path)?;
+        file.set_len(seal.position)?;
+        let mut out = BufWriter::new(At {
+            file: &file,
+            position: seal.position,
+        });
+        let blocks = extents
+            .iter()
+            .filter_map(|(log, _, extent)| match &extent.index {
+                Index::Memory(entries) => Some((*log, entries.as_slice())),
+                Index::Stored(_) => None,
+            });
+        let blocks = index::write(&mut out, seal.segment, seal.position, blocks)?;
+        out.flush()?;
+        file.sync_data()?;
+        Ok(blocks)
+    };
+    let blocks = write().map_err(StoreError::io(&path))?;
+    checkpoint::save(dir, seal.next, &seal.checkpoint)?;
+    let mut state = shared.lock();
+    state.sealed(seal.segment, &blocks);
+    state.seals.pop_front();
+    Ok(())
+}
+
+/// Writes at a place of its own, whoever else uses the file.
+struct At<'a> {
+    file: &'a File,
+    position: u64,
+}
+
+impl Write for At<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write_at(bytes, self.position)?;
+        self.position += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Copies what is left in some segments to a new one, and removes them.
+fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreError> {
+    let (id, sources) = {
+        let mut state = shared.lock();
+        let extents = state.extents_in(victims);
+        let mut sources = Vec::with_capacity(extents.len());
+        for (log, start, extent) in extents {
+            let file = state
+                .segments
+                .file(extent.segment)
+                .map_err(StoreError::io(dir))?;
+            sources.push(Source {
+                log,
+                start,
+                extent,
+                file,
+            });
+        }
+        (state.segments.new_id(), sources)
+    };
+    let added = if sources.is_empty() {
+        None
+    } else {
+        Some((id, copy(dir, id, &sources)?))
+    };
+    let paths: Vec<_> = victims
+        .iter()
+        .map(|victim| shared.lock().segments.path(*victim))
+        .collect();
+    let sequence = {
+        let mut state = shared.lock();
+        let replace = Replace {
+            removed: victims.to_vec(),
+            added,
+        };
+        let sequence = state.stage(Pending::Replace(replace));
+        shared.work.notify_one();
+        sequence
+    };
+    let removed = shared.wait(sequence, |state: &State| {
+        !state.segments.contains(victims[0])
+    });
+    if !removed {
+        let _ = fs::remove_file(Kind::Compact.path(dir, id));
+        return Err(StoreError::io(dir)(io::Error::other(
+            "replacing segments could not be written",
+        )));
+    }
+    sync_journal(shared).map_err(StoreError::io(dir))?;
+    for path in paths {
+        fs::remove_file(&path).map_err(StoreError::io(&path))?;
+    }
+    Ok(())
+}
+
+/// Files may go only when the disk knows that they are not needed; with the durability of the operating system
+/// it need not know yet.
+fn sync_journal(shared: &Shared) -> io::Result<()> {
+    let files = {
+        let mut state = shared.lock();
+        let unsealed: Vec<u64> = state
+            .segments
+            .iter()
+            .filter(|(_, s)| !s.sealed)
+            .map(|(id, _)| id)
+            .collect();
+        unsealed
+            .into_iter()
+            .map(|id| state.segments.file(id))
+            .collect::<io::Result<Vec<_>>>()?
+    };
+    files.iter().try_for_each(|file| file.sync_data())
+}
+
+struct Source {
+    log: LogId,
+    start: i64,
+    extent: Extent,
+    file: Arc<File>,
+}
+
+impl Source {
+    /// Batches that still count.
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        let entries = match &self.extent.index {
+            Index::Memory(entries) => Arc::clone(entries),
+            Index::Stored(stored) => index::load(&self.file, *stored)?,
+        };
+        Ok(entries
+            .iter()
+            .filter(|e| e.last() >= self.start)
+            .copied()
+            .collect())
+    }
+}
+
+fn continues(before: &[Entry], entries: &[Entry]) -> bool {
+    before.last().map(|e| e.last() + 1) == entries.first().map(|e| e.base)
+}
+
+fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreError> {
+    let path = Kind::Compact.path(dir, id);
+    let new = dir.join("compact.new");
+    let write = || -> io::Result<Vec<Block>> {
+        let file = File::create(&new)?;
+        let mut out = BufWriter::with_capacity(256 << 10, &file);
+        out.write_all(&segment::header(id, 0))?;
+        let mut position = SEGMENT_HEADER;
+        let mut copied: Vec<(LogId, Vec<Entry>)> = Vec::with_capacity(sources.len());
+        let mut batch = Vec::new();
+        for source in sources {
+            let mut entries = source.entries()?;
+            for entry in &mut entries {
+                batch.resize(entry.len as usize, 0);
+                source.file.read_exact_at(&mut batch, u64::from(entry.at))?;
+                out.write_all(&batch)?;
+                entry.at = position as u32;
+                position += u64::from(entry.len);
+            }
+            match copied.last_mut() {
+                Some((log, before)) if *log == source.log && continues(before, &entries) => {
+                    before.extend(entries);
+                }
+                _ => copied.push((source.log, entries)),
+            }
+        }
+        let blocks = copied
+            .iter()
+            .map(|(log, entries)| (*log, entries.as_slice()));
+        let blocks = index::write(&mut out, id, position, blocks)?;
+        out.flush()?;
+        drop(out);
+        file.sync_data()?;
+        fs::rename(&new, &path)?;
+        Ok(blocks)
+    };
+    let blocks = write().map_err(StoreError::io(&path))?;
+    segment::sync_dir(dir)?;
+    Ok(blocks)
+}

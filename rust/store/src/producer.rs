@@ -1,0 +1,352 @@
+//! What a log remembers of its idempotent and transactional producers (KIP-98, KIP-360).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use crate::{batch::Header, error::Refusal};
+
+/// Batches whose sequences are remembered for each producer: a client has at most five requests in flight.
+const BATCHES: usize = 5;
+
+/// A batch that was appended, as a retry of it will be recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Remembered {
+    pub(crate) first_sequence: i32,
+    pub(crate) last_sequence: i32,
+    pub(crate) last_offset: i64,
+    pub(crate) offset_delta: i32,
+    pub(crate) timestamp: i64,
+}
+
+/// One producer's state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Producer {
+    pub(crate) epoch: i16,
+    pub(crate) coordinator_epoch: i32,
+    pub(crate) seen_ms: i64,
+    pub(crate) transaction_start: Option<i64>,
+    pub(crate) batches: VecDeque<Remembered>,
+}
+
+/// A transaction that was aborted, as readers of committed records need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Aborted {
+    /// The producer whose records do not count.
+    pub producer_id: i64,
+    /// First offset of the transaction.
+    pub first_offset: i64,
+    /// Offset of the abort marker.
+    pub last_offset: i64,
+}
+
+/// What must be put back when an append did not reach the disk.
+pub(crate) struct Undo {
+    pub(crate) producer_id: i64,
+    pub(crate) before: Option<Producer>,
+}
+
+/// A batch's answer from the producer's memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Sequence {
+    /// To be appended.
+    New,
+    /// Appended before.
+    Duplicate(Remembered),
+}
+
+/// All producers of one log.
+#[derive(Debug, Default)]
+pub(crate) struct Producers {
+    entries: HashMap<i64, Producer>,
+    /// First offsets of transactions that have no marker yet.
+    open: BTreeSet<i64>,
+    /// First offset and marker offset of transactions whose marker is staged but not durable.
+    deciding: BTreeMap<i64, i64>,
+    aborted: VecDeque<Aborted>,
+}
+
+impl Producers {
+    /// Whether the batch continues, repeats or contradicts what its producer wrote before.
+    pub(crate) fn check(&self, header: &Header) -> Result<Sequence, Refusal> {
+        let Some(entry) = self.entries.get(&header.producer_id) else {
+            return Ok(Sequence::New);
+        };
+        let (id, epoch, first) = (
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+        );
+        let last = header.last_sequence();
+        if epoch == entry.epoch {
+            let same = |b: &&Remembered| b.first_sequence == first && b.last_sequence == last;
+            if let Some(batch) = entry.batches.iter().find(same) {
+                return Ok(Sequence::Duplicate(*batch));
+            }
+        }
+        if epoch < entry.epoch {
+            let newer = entry.epoch;
+            return Err(Refusal::InvalidProducerEpoch(format!(
+                "producer {id} has epoch {newer}, the batch {epoch}"
+            )));
+        }
+        if epoch > entry.epoch {
+            return if first == 0 {
+                Ok(Sequence::New)
+            } else {
+                Err(Refusal::OutOfOrderSequence(format!(
+                    "producer {id} begins epoch {epoch} with sequence {first}"
+                )))
+            };
+        }
+        match entry.batches.back() {
+            Some(batch) if first != following(batch.last_sequence) => {
+                Err(Refusal::OutOfOrderSequence(format!(
+                    "producer {id} sent sequence {first} after {}",
+                    batch.last_sequence
+                )))
+            }
+            // a marker has raised the epoch and no batch followed yet
+            None if first != 0 => Err(Refusal::OutOfOrderSequence(format!(
+                "producer {id} begins epoch {epoch} with sequence {first}"
+            ))),
+            _ => Ok(Sequence::New),
+        }
+    }
+
+    /// Takes note of an appended batch; `header` has its offsets.
+    pub(crate) fn append(&mut self, header: &Header, now_ms: i64) -> Undo {
+        let undo = self.see(header, now_ms);
+        let Some(entry) = self.entries.get_mut(&header.producer_id) else {
+            return undo;
+        };
+        // a coordinator's own batches have no sequence: nobody sends them twice
+        if header.base_sequence >= 0 {
+            if entry.batches.len() == BATCHES {
+                entry.batches.pop_front();
+            }
+            entry.batches.push_back(Remembered {
+                first_sequence: header.base_sequence,
+                last_sequence: header.last_sequence(),
+                last_offset: header.last_offset(),
+                offset_delta: header.last_offset_delta,
+                timestamp: header.max_timestamp,
+            });
+        }
+        if header.is_transactional() && entry.transaction_start.is_none() {
+            entry.transaction_start = Some(header.base_offset);
+            self.open.insert(header.base_offset);
+        }
+        undo
+    }
+
+    /// Makes sure that there is an entry of the batch's producer and epoch; returns what was there before.
+    fn see(&mut self, header: &Header, now_ms: i64) -> Undo {
+        let before = self.entries.get(&header.producer_id).cloned();
+        let entry = self
+            .entries
+            .entry(header.producer_id)
+            .or_insert_with(|| Producer {
+                epoch: header.producer_epoch,
+                coordinator_epoch: -1,
+                seen_ms: now_ms,
+                transaction_start: None,
+                batches: VecDeque::new(),
+            });
+        if entry.epoch != header.producer_epoch {
+            entry.epoch = header.producer_epoch;
+            entry.batches.clear();
+        }
+        entry.seen_ms = now_ms;
+        Undo {
+            producer_id: header.producer_id,
+            before,
+        }
+    }
+
+    /// Whether a coordinator may write records of this producer.
+    pub(crate) fn check_epoch(&self, id: i64, epoch: i16) -> Result<(), Refusal> {
+        match self.entries.get(&id) {
+            Some(entry) if epoch < entry.epoch => Err(Refusal::InvalidProducerEpoch(format!(
+                "producer {id} has epoch {}, not {epoch}",
+                entry.epoch
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a coordinator may write a marker with these epochs.
+    pub(crate) fn check_marker(
+        &self,
+        id: i64,
+        epoch: i16,
+        coordinator_epoch: i32,
+    ) -> Result<(), Refusal> {
+        self.check_epoch(id, epoch)?;
+        match self.entries.get(&id) {
+            Some(entry) if coordinator_epoch < entry.coordinator_epoch => {
+                Err(Refusal::CoordinatorFenced(format!(
+                    "a transaction coordinator of epoch {} wrote after {coordinator_epoch}",
+                    entry.coordinator_epoch
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends a producer's transaction; `header` is the marker's batch with its offset.
+    pub(crate) fn marker(
+        &mut self,
+        header: &Header,
+        coordinator_epoch: i32,
+        commit: bool,
+        now_ms: i64,
+    ) -> Undo {
+        let undo = self.see(header, now_ms);
+        let (producer_id, offset) = (header.producer_id, header.base_offset);
+        let Some(entry) = self.entries.get_mut(&producer_id) else {
+            return undo;
+        };
+        entry.coordinator_epoch = coordinator_epoch;
+        if let Some(first_offset) = entry.transaction_start.take() {
+            self.open.remove(&first_offset);
+            self.deciding.insert(first_offset, offset);
+            if !commit {
+                self.aborted.push_back(Aborted {
+                    producer_id,
+                    first_offset,
+                    last_offset: offset,
+                });
+            }
+        }
+        undo
+    }
+
+    /// Puts back what was before an append, newest first; `end` is the log's end after all of them.
+    pub(crate) fn undo(&mut self, undo: Undo) {
+        match undo.before {
+            Some(entry) => self.entries.insert(undo.producer_id, entry),
+            None => self.entries.remove(&undo.producer_id),
+        };
+    }
+
+    /// After the last `undo`: forgets decisions that lay beyond the log's end.
+    pub(crate) fn truncated(&mut self, end: i64) {
+        self.deciding.retain(|_, marker| *marker < end);
+        self.aborted.retain(|a| a.last_offset < end);
+        self.open = self
+            .entries
+            .values()
+            .filter_map(|e| e.transaction_start)
+            .collect();
+    }
+
+    /// First offset that no reader of committed records may see, below the high watermark.
+    pub(crate) fn last_stable_offset(&self, high_watermark: i64) -> i64 {
+        let undecided = self
+            .open
+            .first()
+            .into_iter()
+            .chain(self.deciding.keys().next())
+            .min();
+        undecided.map_or(high_watermark, |first| high_watermark.min(*first))
+    }
+
+    /// The high watermark moved: markers below it decide.
+    pub(crate) fn committed(&mut self, high_watermark: i64) {
+        if !self.deciding.is_empty() {
+            self.deciding.retain(|_, marker| *marker >= high_watermark);
+        }
+    }
+
+    /// The log's start moved: aborted transactions before it are of no interest.
+    pub(crate) fn forget_before(&mut self, start: i64) {
+        while self.aborted.front().is_some_and(|a| a.last_offset < start) {
+            self.aborted.pop_front();
+        }
+    }
+
+    /// Aborted transactions with records in `[first, end)`.
+    pub(crate) fn aborted(&self, first: i64, end: i64) -> Vec<Aborted> {
+        self.aborted
+            .iter()
+            .filter(|a| a.last_offset >= first && a.first_offset < end)
+            .copied()
+            .collect()
+    }
+
+    /// Forgets producers last seen before `before_ms`, and the oldest ones above `max`; open transactions stay.
+    pub(crate) fn expire(&mut self, before_ms: i64, max: usize) {
+        self.entries
+            .retain(|_, e| e.seen_ms > before_ms || e.transaction_start.is_some());
+        if self.entries.len() > max {
+            let mut seen: Vec<i64> = self.entries.values().map(|e| e.seen_ms).collect();
+            let surplus = self.entries.len() - max;
+            let (_, cut, _) = seen.select_nth_unstable(surplus - 1);
+            let cut = *cut;
+            self.entries
+                .retain(|_, e| e.seen_ms > cut || e.transaction_start.is_some());
+        }
+    }
+
+    /// What is durable, for a checkpoint: `before` has the entries as they were before appends that are staged.
+    pub(crate) fn durable<'a>(
+        &'a self,
+        before: &HashMap<i64, Option<&'a Producer>>,
+        durable_end: i64,
+    ) -> (Vec<(i64, &'a Producer)>, Vec<Aborted>) {
+        let entries = self.entries.iter().filter_map(|(id, entry)| {
+            let durable = before.get(id).copied().unwrap_or(Some(entry));
+            durable.map(|entry| (*id, entry))
+        });
+        let aborted = self.aborted.iter().filter(|a| a.last_offset < durable_end);
+        (entries.collect(), aborted.copied().collect())
+    }
+
+    /// Takes what `durable` gave back.
+    pub(crate) fn restore(&mut self, entries: Vec<(i64, Producer)>, aborted: Vec<Aborted>) {
+        self.entries = entries.into_iter().collect();
+        self.aborted = aborted.into();
+        self.open = self
+            .entries
+            .values()
+            .filter_map(|e| e.transaction_start)
+            .collect();
+    }
+}
+
+/// The sequence after `last`.
+fn following(last: i32) -> i32 {
+    if last == i32::MAX { 0 } else { last + 1 }
+}
+
+/// Whether the marker with this key commits its transaction; `None` for keys of other control records.
+fn marker_commits(key: &[u8]) -> Option<bool> {
+    match key {
+        [_, _, 0, 0] => Some(false),
+        [_, _, 0, 1] => Some(true),
+        _ => None,
+    }
+}
+
+/// Coordinator epoch and decision that a marker's bytes hold.
+fn read_marker(batch: &[u8]) -> Option<(i32, bool)> {
+    // length, attributes, timestamp delta, offset delta, key length: a byte each; key: version (2), type (2)
+    let record = batch.get(crate::batch::HEADER..)?;
+    let commit = marker_commits(record.get(5..9)?)?;
+    // value length (1), version (2), coordinator epoch (4)
+    let epoch = i32::from_be_bytes(record.get(12..16)?.try_into().ok()?);
+    Some((epoch, commit))
+}
+
+impl Producers {
+    /// Takes a batch that is read back from the journal.
+    pub(crate) fn replay(&mut self, header: &Header, batch: &[u8], now_ms: i64) {
+        if header.producer_id < 0 {
+            return;
+        }
+        if !header.is_control() {
+            self.append(header, now_ms);
+        } else if let Some((coordinator_epoch, commit)) = read_marker(batch) {
+            self.marker(header, coordinator_epoch, commit, now_ms);
+        }
+    }
+}

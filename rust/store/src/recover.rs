@@ -1,0 +1,188 @@
+//! Opening a store: the journal is replayed up to the last whole frame.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    path::Path,
+    sync::Arc,
+};
+
+use crate::{
+    checkpoint::{self, Since},
+    error::StoreError,
+    index,
+    journal::Journal,
+    log::Extent,
+    maintain::Seal,
+    replay::Replay,
+    segment::{self, Kind, SEGMENT_HEADER},
+    state::State,
+    store::{Durability, Options},
+};
+
+/// Takes the directory for this process; the lock ends with the file.
+pub(crate) fn lock(dir: &Path) -> Result<File, StoreError> {
+    fs::create_dir_all(dir).map_err(StoreError::io(dir))?;
+    let path = dir.join("lock");
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(StoreError::io(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(StoreError::Locked(dir.into())),
+        Err(fs::TryLockError::Error(error)) => Err(StoreError::io(path)(error)),
+    }
+}
+
+/// Reads all there is into `state`; the journal goes on where the last whole frame ends.
+pub(crate) fn open(
+    dir: &Path,
+    options: &Options,
+    state: &mut State,
+) -> Result<Journal, StoreError> {
+    let sync = options.durability == Durability::Fsync;
+    let since = checkpoint::load(dir, state)?.unwrap_or(Since {
+        segment: 1,
+        frame: 1,
+    });
+    let found = journals(dir, since)?;
+    let mut frame = since.frame;
+    let mut last = None;
+    for (i, (id, first)) in found.iter().copied().enumerate() {
+        let path = Kind::Journal.path(dir, id);
+        if first != frame || (i == 0 && id != since.segment) {
+            let what = format!(
+                "the journal should go on with frame {frame} of segment {}",
+                since.segment
+            );
+            return Err(StoreError::damaged(path, 0, what));
+        }
+        if let Some((full, position)) = last {
+            seal_later(state, full, position, Since { segment: id, frame });
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(StoreError::io(&path))?;
+        state.segments.add(id, Kind::Journal, Some(Arc::new(file)));
+        let next = found.get(i + 1).map(|(_, first)| *first);
+        let position;
+        (position, frame) = Replay {
+            path: &path,
+            segment: id,
+            state,
+        }
+        .run(frame, next)?;
+        last = Some((id, position));
+    }
+    let (segment, position) = if let Some(found) = last {
+        found
+    } else {
+        let file = segment::create(dir, since.segment, frame, sync)?;
+        state
+            .segments
+            .add(since.segment, Kind::Journal, Some(Arc::new(file)));
+        (since.segment, SEGMENT_HEADER)
+    };
+    let file = state.segments.file(segment).map_err(StoreError::io(dir))?;
+    file.set_len(position).map_err(StoreError::io(dir))?;
+    reach(state)?;
+    remove_leftovers(dir, state)?;
+    for log in state.logs.values_mut() {
+        log.end = log.durable_end;
+    }
+    Ok(Journal {
+        dir: dir.into(),
+        segment,
+        file,
+        position,
+        next_frame: frame,
+        sync,
+        suspect: false,
+        segment_bytes: options.segment_bytes,
+        ops: 0,
+    })
+}
+
+/// Journal segments that a checkpoint does not cover, with the numbers of their first frames.
+fn journals(dir: &Path, since: Since) -> Result<Vec<(u64, u64)>, StoreError> {
+    let mut ids = segment::list(dir, Kind::Journal.suffix())?;
+    ids.retain(|id| *id >= since.segment);
+    let mut found = Vec::with_capacity(ids.len());
+    for id in &ids {
+        let path = Kind::Journal.path(dir, *id);
+        match segment::first_frame(&path, *id)? {
+            Some(first) => found.push((*id, first)),
+            // a crash between creating the newest file and writing its header
+            None if Some(id) == ids.last() => {
+                fs::remove_file(&path).map_err(StoreError::io(&path))?;
+            }
+            None => {
+                return Err(StoreError::damaged(
+                    path,
+                    0,
+                    "the segment's header is broken",
+                ));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A crash came between filling a segment and giving it its index.
+fn seal_later(state: &mut State, segment: u64, position: u64, since: Since) {
+    let checkpoint = Arc::new(checkpoint::encode(state, None, since));
+    state.seals.push_back(Seal {
+        segment,
+        position,
+        next: since.segment,
+        checkpoint,
+    });
+}
+
+/// Finds the logs' batches in the sealed segments.
+fn reach(state: &mut State) -> Result<(), StoreError> {
+    let sealed: Vec<u64> = state
+        .segments
+        .iter()
+        .filter(|(_, s)| s.sealed)
+        .map(|(id, _)| id)
+        .collect();
+    let mut found = Vec::new();
+    for id in sealed {
+        let path = state.segments.path(id);
+        let file = state.segments.file(id).map_err(StoreError::io(&path))?;
+        let blocks = index::read(&path, id, &file)?;
+        state
+            .segments
+            .holds(id, blocks.iter().map(|block| block.bytes).sum());
+        found.extend(blocks.into_iter().map(|block| (id, block)));
+    }
+    found.sort_by_key(|(_, block)| (block.log, std::cmp::Reverse(block.first)));
+    for (id, block) in found {
+        let Some(log) = state.logs.get_mut(&block.log) else {
+            continue;
+        };
+        if block.last >= log.start {
+            log.extents.push_front(Extent::stored(id, &block));
+            state.segments.reached(id, block.bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Files of a rewrite or a checkpoint that a crash cut short, and segments that had been replaced.
+fn remove_leftovers(dir: &Path, state: &State) -> Result<(), StoreError> {
+    for kind in [Kind::Journal, Kind::Compact] {
+        for id in segment::list(dir, kind.suffix())? {
+            if !state.segments.contains(id) {
+                let path = kind.path(dir, id);
+                fs::remove_file(&path).map_err(StoreError::io(&path))?;
+            }
+        }
+    }
+    Ok(())
+}

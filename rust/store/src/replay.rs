@@ -1,0 +1,142 @@
+//! Reading a journal segment back, frame by frame.
+
+use std::{
+    fs::File,
+    io::{BufReader, Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use crate::{
+    batch::Header,
+    error::StoreError,
+    frame::{FRAME_HEADER, FRAME_MAGIC, Frame, Op, body_len},
+    index::Entry,
+    segment::{Kind, SEGMENT_HEADER},
+    state::State,
+    store::Change,
+};
+
+/// One segment on its way into memory.
+pub(crate) struct Replay<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) segment: u64,
+    pub(crate) state: &'a mut State,
+}
+
+impl Replay<'_> {
+    /// Applies the frames from number `frame` on; returns where they end and the number after them.
+    ///
+    /// `next` is the first frame of the segment that follows. A frame cut off at the end of the last segment is a torn
+    /// write, which nobody was told of; anything else that is not whole is damage.
+    pub(crate) fn run(
+        &mut self,
+        mut frame: u64,
+        next: Option<u64>,
+    ) -> Result<(u64, u64), StoreError> {
+        let file = File::open(self.path).map_err(StoreError::io(self.path))?;
+        let size = file.metadata().map_err(StoreError::io(self.path))?.len();
+        let mut input = BufReader::with_capacity(256 << 10, file);
+        input
+            .seek(SeekFrom::Start(SEGMENT_HEADER))
+            .map_err(StoreError::io(self.path))?;
+        let mut bytes = Vec::new();
+        let mut at = SEGMENT_HEADER;
+        while next != Some(frame) && read_frame(&mut input, size - at, &mut bytes) {
+            let Some(found) = Frame::read(&bytes).filter(|f| f.number == frame) else {
+                break;
+            };
+            for op in found.ops() {
+                let applied = op.and_then(|(op, batch_at)| self.apply(&op, at + batch_at as u64));
+                applied.ok_or_else(|| {
+                    self.damaged(at, "a frame holds an operation that cannot be read")
+                })?;
+            }
+            at += found.size as u64;
+            frame += 1;
+        }
+        if let Some(next) = next.filter(|next| *next != frame) {
+            return Err(self.damaged(at, &format!("frames {frame} to {} are missing", next - 1)));
+        }
+        if next.is_none()
+            && let Some(later) = self.synced_frame_after(at, frame)?
+        {
+            return Err(self.damaged(
+                at,
+                &format!("frame {frame} is broken, but frame {later} is whole"),
+            ));
+        }
+        Ok((at, frame))
+    }
+
+    fn damaged(&self, at: u64, what: &str) -> StoreError {
+        StoreError::damaged(self.path, at, what)
+    }
+
+    /// Number of a whole frame behind `end` that was written when all before it had been synced: then the end is no
+    /// torn write.
+    fn synced_frame_after(&self, end: u64, expected: u64) -> Result<Option<u64>, StoreError> {
+        let mut file = File::open(self.path).map_err(StoreError::io(self.path))?;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(end))
+            .map_err(StoreError::io(self.path))?;
+        file.read_to_end(&mut bytes)
+            .map_err(StoreError::io(self.path))?;
+        let mut from = 1;
+        while let Some(found) = bytes
+            .get(from..)
+            .and_then(|rest| rest.windows(4).position(|w| w == FRAME_MAGIC))
+        {
+            from += found;
+            if let Some(frame) =
+                Frame::read(&bytes[from..]).filter(|f| f.synced && f.number > expected)
+            {
+                return Ok(Some(frame.number));
+            }
+            from += 1;
+        }
+        Ok(None)
+    }
+
+    fn apply(&mut self, op: &Op<'_>, at: u64) -> Option<()> {
+        let state = &mut *self.state;
+        match op {
+            Op::Append { log, now_ms, batch } => {
+                let header = Header::read(batch)?;
+                let Some(log) = state.logs.get_mut(log) else {
+                    return Some(());
+                };
+                log.add(self.segment, Entry::new(&header, u32::try_from(at).ok()?));
+                log.producers.replay(&header, batch, *now_ms);
+                log.producers.committed(log.durable_end);
+                state.segments.wrote(self.segment, header.size as u64);
+            }
+            Op::LogStart { log, offset } => state.move_start(*log, *offset),
+            Op::Put { key, value } => state.apply(Change::Put(key.to_vec(), value.to_vec())),
+            Op::Delete { key } => state.apply(Change::Delete(key.to_vec())),
+            Op::CreateLog { log } => state.apply(Change::CreateLog(*log)),
+            Op::DropLog { log } => state.apply(Change::DropLog(*log)),
+            Op::Segments { added, removed } => {
+                for id in removed {
+                    state.segments.remove(*id);
+                }
+                for id in added {
+                    state.segments.restore(*id, Kind::Compact, 0);
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// Reads what claims to be one frame into `bytes`; false when fewer than `left` bytes can hold it.
+fn read_frame(input: &mut impl Read, left: u64, bytes: &mut Vec<u8>) -> bool {
+    bytes.resize(FRAME_HEADER, 0);
+    if left < FRAME_HEADER as u64 || input.read_exact(bytes).is_err() {
+        return false;
+    }
+    let Some(body) = body_len(bytes).filter(|body| (FRAME_HEADER + body) as u64 <= left) else {
+        return false;
+    };
+    bytes.resize(FRAME_HEADER + body, 0);
+    input.read_exact(&mut bytes[FRAME_HEADER..]).is_ok()
+}

@@ -1,0 +1,117 @@
+//! Journal segments on disk: their names, headers and how they are listed.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use crate::{error::StoreError, frame::Fields};
+
+/// Bytes before the first frame of a segment.
+pub(crate) const SEGMENT_HEADER: u64 = 32;
+const MAGIC: &[u8; 8] = b"SCseg-1\n";
+
+/// How a segment's batches lie in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// In the frames that brought them.
+    Journal,
+    /// One after the other: what was left of older segments.
+    Compact,
+}
+
+impl Kind {
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::Journal => "journal",
+            Self::Compact => "compact",
+        }
+    }
+
+    /// Path of a segment.
+    pub(crate) fn path(self, dir: &Path, id: u64) -> PathBuf {
+        dir.join(format!("{id:016x}.{}", self.suffix()))
+    }
+}
+
+/// Ids of the files in `dir` that end in `.suffix`, ascending.
+pub(crate) fn list(dir: &Path, suffix: &str) -> Result<Vec<u64>, StoreError> {
+    let mut ids = Vec::new();
+    for entry in fs::read_dir(dir).map_err(StoreError::io(dir))? {
+        let path = entry.map_err(StoreError::io(dir))?.path();
+        if path.extension().is_some_and(|e| e == suffix) {
+            let id = path
+                .file_stem()
+                .and_then(|s| s.to_str())
+                .and_then(|s| u64::from_str_radix(s, 16).ok());
+            ids.extend(id);
+        }
+    }
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Makes a created, renamed or removed file name durable.
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+    File::open(dir)
+        .and_then(|d| d.sync_all())
+        .map_err(StoreError::io(dir))
+}
+
+/// The header of a segment whose first frame has the given number.
+pub(crate) fn header(id: u64, first_frame: u64) -> [u8; SEGMENT_HEADER as usize] {
+    let mut header = [0; SEGMENT_HEADER as usize];
+    header[0..8].copy_from_slice(MAGIC);
+    header[8..16].copy_from_slice(&id.to_le_bytes());
+    header[16..24].copy_from_slice(&first_frame.to_le_bytes());
+    let crc = crc32c::crc32c(&header[0..24]);
+    header[24..28].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+/// Creates a journal segment whose first frame will have the given number; leaves no file behind when it fails.
+pub(crate) fn create(
+    dir: &Path,
+    id: u64,
+    first_frame: u64,
+    durable: bool,
+) -> Result<File, StoreError> {
+    let path = Kind::Journal.path(dir, id);
+    let attempt = || -> io::Result<File> {
+        let mut open = OpenOptions::new();
+        let mut file = open
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)?;
+        file.write_all(&header(id, first_frame))?;
+        if durable {
+            file.sync_data()?;
+            File::open(dir)?.sync_all()?;
+        }
+        Ok(file)
+    };
+    attempt().map_err(|error| {
+        let _ = fs::remove_file(&path);
+        StoreError::io(&path)(error)
+    })
+}
+
+/// Reads a segment's header: the number of its first frame, or `None` when the header never got to the disk.
+pub(crate) fn first_frame(path: &Path, id: u64) -> Result<Option<u64>, StoreError> {
+    let mut header = [0; SEGMENT_HEADER as usize];
+    let mut file = File::open(path).map_err(StoreError::io(path))?;
+    if file.read_exact(&mut header).is_err() {
+        return Ok(None);
+    }
+    let mut fields = Fields {
+        rest: &header[8..28],
+    };
+    let (written_id, first) = (fields.u64(), fields.u64());
+    let intact = &header[0..8] == MAGIC
+        && written_id == Some(id)
+        && fields.u32() == Some(crc32c::crc32c(&header[0..24]));
+    Ok(first.filter(|_| intact))
+}

@@ -1,0 +1,197 @@
+//! The segments that a store consists of: how much of each still counts, and their open files.
+
+use std::{collections::BTreeMap, fs::File, io, path::PathBuf, sync::Arc};
+
+use crate::segment::Kind;
+
+/// Open files of segments that are not being written.
+const OPEN_MAX: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) kind: Kind,
+    /// Bytes of batches that were written to it, and of those that are still reached.
+    pub(crate) bytes: u64,
+    pub(crate) live: u64,
+    /// It has its index, and no frame of it is needed when the store is opened.
+    pub(crate) sealed: bool,
+    file: Option<Arc<File>>,
+    used: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Segments {
+    dir: PathBuf,
+    map: BTreeMap<u64, Segment>,
+    next: u64,
+    clock: u64,
+    freed: u64,
+}
+
+impl Segments {
+    pub(crate) fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            map: BTreeMap::new(),
+            next: 1,
+            clock: 0,
+            freed: 0,
+        }
+    }
+
+    /// An id that no segment had.
+    pub(crate) fn new_id(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// The id after all that were given.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes note that ids below `next` were given.
+    pub(crate) fn given_below(&mut self, next: u64) {
+        self.next = self.next.max(next);
+    }
+
+    pub(crate) fn add(&mut self, id: u64, kind: Kind, file: Option<Arc<File>>) {
+        self.given_below(id + 1);
+        let segment = Segment {
+            kind,
+            bytes: 0,
+            live: 0,
+            sealed: kind == Kind::Compact,
+            file,
+            used: 0,
+        };
+        self.map.insert(id, segment);
+    }
+
+    /// A sealed segment that a checkpoint lists; nothing in it is reached yet.
+    pub(crate) fn restore(&mut self, id: u64, kind: Kind, bytes: u64) {
+        self.add(id, kind, None);
+        if let Some(segment) = self.map.get_mut(&id) {
+            segment.bytes = bytes;
+            segment.sealed = true;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: u64) {
+        self.map.remove(&id);
+    }
+
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        self.map.contains_key(&id)
+    }
+
+    pub(crate) fn path(&self, id: u64) -> PathBuf {
+        let kind = self
+            .map
+            .get(&id)
+            .map_or(Kind::Journal, |segment| segment.kind);
+        kind.path(&self.dir, id)
+    }
+
+    /// Batches were written to a segment.
+    pub(crate) fn wrote(&mut self, id: u64, bytes: u64) {
+        if let Some(segment) = self.map.get_mut(&id) {
+            segment.bytes += bytes;
+            segment.live += bytes;
+        }
+    }
+
+    /// A sealed segment's index lists so many bytes of batches.
+    pub(crate) fn holds(&mut self, id: u64, bytes: u64) {
+        if let Some(segment) = self.map.get_mut(&id) {
+            segment.bytes = segment.bytes.max(bytes);
+        }
+    }
+
+    /// Batches of a sealed segment are reached.
+    pub(crate) fn reached(&mut self, id: u64, bytes: u64) {
+        if let Some(segment) = self.map.get_mut(&id) {
+            segment.live += bytes;
+        }
+    }
+
+    /// Batches of a segment are not reached any more.
+    pub(crate) fn freed(&mut self, id: u64, bytes: u64) {
+        if let Some(segment) = self.map.get_mut(&id) {
+            segment.live = segment.live.saturating_sub(bytes);
+            if segment.sealed {
+                self.freed += bytes;
+            }
+        }
+    }
+
+    /// Bytes of sealed segments that were let go of so far.
+    pub(crate) fn freed_bytes(&self) -> u64 {
+        self.freed
+    }
+
+    pub(crate) fn sealed(&mut self, id: u64) {
+        if let Some(segment) = self.map.get_mut(&id) {
+            segment.sealed = true;
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Segment)> + Clone {
+        self.map.iter().map(|(id, segment)| (*id, segment))
+    }
+
+    /// A segment's file, opened when it is not open.
+    pub(crate) fn file(&mut self, id: u64) -> io::Result<Arc<File>> {
+        self.clock += 1;
+        let clock = self.clock;
+        let path = self.path(id);
+        let segment = self.map.get_mut(&id).ok_or(io::ErrorKind::NotFound)?;
+        segment.used = clock;
+        if let Some(file) = &segment.file {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(File::open(path)?);
+        segment.file = Some(Arc::clone(&file));
+        self.close_surplus();
+        Ok(file)
+    }
+
+    fn close_surplus(&mut self) {
+        let open = self.map.values().filter(|s| s.sealed && s.file.is_some());
+        if open.clone().count() > OPEN_MAX {
+            let oldest = open.map(|s| s.used).min();
+            let mut sealed = self.map.values_mut().filter(|s| s.sealed);
+            if let Some(segment) = sealed.find(|s| s.file.is_some() && Some(s.used) == oldest) {
+                segment.file = None;
+            }
+        }
+    }
+
+    /// Sealed segments that are mostly garbage, oldest first, as many as give about one segment of what is left.
+    ///
+    /// Rewriting one frees at least as many bytes as it writes. Small segments are joined when there are several.
+    pub(crate) fn victims(&self, segment_bytes: u64) -> Vec<u64> {
+        let sealed = self.iter().filter(|(_, s)| s.sealed);
+        if sealed.clone().any(|(_, s)| s.live == 0) {
+            return sealed
+                .filter(|(_, s)| s.live == 0)
+                .map(|(id, _)| id)
+                .collect();
+        }
+        let small = |s: &Segment| s.live < segment_bytes / 8;
+        let join = sealed.clone().filter(|(_, s)| small(s)).count() >= JOINED;
+        let mut room = segment_bytes;
+        let mut chosen = Vec::new();
+        for (id, segment) in sealed {
+            let wanted = segment.live * 2 < segment.bytes || (join && small(segment));
+            if wanted && segment.live <= room {
+                room -= segment.live;
+                chosen.push(id);
+            }
+        }
+        chosen
+    }
+}
+
+/// So many small segments are worth rewriting for fewer files.
+const JOINED: usize = 16;

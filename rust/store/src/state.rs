@@ -1,0 +1,394 @@
+//! Everything the store knows, behind one lock; what is staged, and how it becomes durable or is taken back.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use crate::{
+    LogId,
+    batch::Header,
+    cache::Cache,
+    error::Refusal,
+    frame::Op,
+    index::{Block, Entry, Index, IndexCache},
+    journal::Written,
+    log::{Extent, Log, Recent},
+    maintain::Seal,
+    producer::Undo,
+    segment::Kind,
+    segments::Segments,
+    store::{Change, Outcome},
+};
+
+/// An operation that waits to be committed.
+pub(crate) enum Pending {
+    Append {
+        log: LogId,
+        now_ms: i64,
+        header: Header,
+        batch: Arc<[u8]>,
+        undo: Option<Undo>,
+    },
+    LogStart {
+        log: LogId,
+        offset: i64,
+    },
+    Catalogue(Vec<Change>),
+    Replace(Replace),
+}
+
+/// Segments that give way to one that holds what was left of them.
+pub(crate) struct Replace {
+    pub(crate) removed: Vec<u64>,
+    pub(crate) added: Option<(u64, Vec<Block>)>,
+}
+
+impl Pending {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Append { batch, .. } => batch.len() + 256,
+            Self::LogStart { .. } => 64,
+            Self::Catalogue(changes) => changes.iter().map(Change::weight).sum(),
+            Self::Replace(replace) => 8 * replace.removed.len() + 64,
+        }
+    }
+
+    pub(crate) fn ops<'a>(&'a self, into: &mut Vec<Op<'a>>) {
+        match self {
+            Self::Append {
+                log, now_ms, batch, ..
+            } => into.push(Op::Append {
+                log: *log,
+                now_ms: *now_ms,
+                batch,
+            }),
+            Self::LogStart { log, offset } => into.push(Op::LogStart {
+                log: *log,
+                offset: *offset,
+            }),
+            Self::Catalogue(changes) => into.extend(changes.iter().map(|change| match change {
+                Change::Put(key, value) => Op::Put { key, value },
+                Change::Delete(key) => Op::Delete { key },
+                Change::CreateLog(log) => Op::CreateLog { log: *log },
+                Change::DropLog(log) => Op::DropLog { log: *log },
+            })),
+            Self::Replace(replace) => into.push(Op::Segments {
+                added: replace.added.iter().map(|(id, _)| *id).collect(),
+                removed: replace.removed.clone(),
+            }),
+        }
+    }
+}
+
+/// What one commit takes.
+pub(crate) struct Group {
+    pub(crate) pending: Vec<Pending>,
+    weight: usize,
+    last_sequence: u64,
+}
+
+pub(crate) struct State {
+    pub(crate) logs: HashMap<LogId, Log>,
+    pub(crate) next_log: LogId,
+    pub(crate) catalogue: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(crate) segments: Segments,
+    pub(crate) indexes: IndexCache,
+    pub(crate) cache: Cache,
+    /// Segments that have been written full and wait for their index, oldest first.
+    pub(crate) seals: VecDeque<Seal>,
+    /// Why the newest attempt at sealing or rewriting segments failed.
+    pub(crate) maintenance_error: Option<String>,
+    pub(crate) staged: VecDeque<Pending>,
+    /// Bytes that wait or are being written.
+    pub(crate) staged_bytes: usize,
+    pub(crate) staging_limit: usize,
+    /// Sequence number of the last staged operation, and of the last one with an outcome.
+    pub(crate) sequence: u64,
+    settled: u64,
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) moved: Vec<LogId>,
+    /// No more maintenance, and soon after no more writes.
+    pub(crate) leaving: bool,
+    pub(crate) closing: bool,
+}
+
+impl State {
+    pub(crate) fn new(dir: PathBuf, cache_bytes: usize, staging_limit: usize) -> Self {
+        Self {
+            logs: HashMap::new(),
+            next_log: 1,
+            catalogue: BTreeMap::new(),
+            segments: Segments::new(dir),
+            indexes: IndexCache::default(),
+            cache: Cache::new(cache_bytes),
+            seals: VecDeque::new(),
+            maintenance_error: None,
+            staged: VecDeque::new(),
+            staged_bytes: 0,
+            staging_limit,
+            sequence: 0,
+            settled: 0,
+            outcomes: Vec::new(),
+            moved: Vec::new(),
+            leaving: false,
+            closing: false,
+        }
+    }
+
+    pub(crate) fn log(&self, id: LogId) -> Result<&Log, Refusal> {
+        self.logs
+            .get(&id)
+            .filter(|log| !log.dropping)
+            .ok_or(Refusal::UnknownLog(id))
+    }
+
+    pub(crate) fn log_mut(&mut self, id: LogId) -> Result<&mut Log, Refusal> {
+        self.logs
+            .get_mut(&id)
+            .filter(|log| !log.dropping)
+            .ok_or(Refusal::UnknownLog(id))
+    }
+
+    /// Refuses when too much waits already.
+    pub(crate) fn room(&self) -> Result<(), Refusal> {
+        if self.closing {
+            return Err(Refusal::Storage("the store is closed".into()));
+        }
+        if self.staged_bytes >= self.staging_limit {
+            Err(Refusal::Busy)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Queues an operation; returns its sequence number.
+    pub(crate) fn stage(&mut self, pending: Pending) -> u64 {
+        if let Pending::Catalogue(changes) = &pending {
+            for change in changes {
+                match change {
+                    Change::CreateLog(id) => {
+                        self.logs.insert(*id, Log::default());
+                        self.next_log = self.next_log.max(id + 1);
+                    }
+                    Change::DropLog(id) => {
+                        if let Some(log) = self.logs.get_mut(id) {
+                            log.dropping = true;
+                        }
+                    }
+                    Change::Put(..) | Change::Delete(_) => {}
+                }
+            }
+        }
+        self.staged_bytes += pending.weight();
+        self.staged.push_back(pending);
+        self.sequence += 1;
+        self.sequence
+    }
+
+    pub(crate) fn is_settled(&self, sequence: u64) -> bool {
+        self.settled >= sequence
+    }
+
+    pub(crate) fn has_staged(&self) -> bool {
+        !self.staged.is_empty()
+    }
+
+    /// Takes what the next frame will carry: at least one operation, about `limit` bytes.
+    pub(crate) fn take(&mut self, limit: usize) -> Group {
+        let mut group = Group {
+            pending: Vec::new(),
+            weight: 0,
+            last_sequence: self.sequence,
+        };
+        while group.weight < limit
+            && let Some(pending) = self.staged.pop_front()
+        {
+            group.weight += pending.weight();
+            group.pending.push(pending);
+        }
+        group.last_sequence -= self.staged.len() as u64;
+        group
+    }
+
+    /// A group is durable. True when segments may have become garbage by it.
+    pub(crate) fn committed(&mut self, group: Group, written: &Written) -> bool {
+        let freed = self.segments.freed_bytes();
+        let mut positions = written.positions.iter();
+        for pending in group.pending {
+            match pending {
+                Pending::Append {
+                    log: id,
+                    header,
+                    batch,
+                    ..
+                } => {
+                    let at = *positions.next().expect("a position for every operation");
+                    let Some(log) = self.logs.get_mut(&id) else {
+                        continue;
+                    };
+                    log.add(written.segment, Entry::new(&header, at));
+                    self.segments.wrote(written.segment, header.size as u64);
+                    let (base, last) = (header.base_offset, header.last_offset());
+                    self.mark_moved(id);
+                    let recent = Recent {
+                        base,
+                        last,
+                        bytes: batch,
+                    };
+                    self.cache.keep(&mut self.logs, id, recent);
+                }
+                Pending::LogStart { log: id, offset } => {
+                    positions.next();
+                    self.move_start(id, offset);
+                    self.mark_moved(id);
+                }
+                Pending::Catalogue(changes) => {
+                    for change in changes {
+                        positions.next();
+                        self.apply(change);
+                    }
+                }
+                Pending::Replace(replace) => {
+                    positions.next();
+                    self.replace(replace);
+                }
+            }
+        }
+        self.settle(group.last_sequence, group.weight, None);
+        self.segments.freed_bytes() > freed
+    }
+
+    /// Makes a durable change of the catalogue visible.
+    pub(crate) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Put(key, value) => {
+                self.catalogue.insert(key, value);
+            }
+            Change::Delete(key) => {
+                self.catalogue.remove(&key);
+            }
+            Change::CreateLog(id) => {
+                self.logs.entry(id).or_default();
+                self.next_log = self.next_log.max(id + 1);
+            }
+            Change::DropLog(id) => {
+                if let Some(log) = self.logs.remove(&id) {
+                    self.cache.forget(&log);
+                    for extent in &log.extents {
+                        self.segments.freed(extent.segment, extent.bytes);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Moves a log's start durably.
+    pub(crate) fn move_start(&mut self, id: LogId, offset: i64) {
+        if let Some(log) = self.logs.get_mut(&id) {
+            for extent in log.move_start(offset) {
+                self.segments.freed(extent.segment, extent.bytes);
+            }
+        }
+    }
+
+    /// Readers find in one segment what lay in others.
+    fn replace(&mut self, replace: Replace) {
+        if let Some((id, blocks)) = replace.added {
+            self.segments.add(id, Kind::Compact, None);
+            for block in blocks {
+                self.segments.wrote(id, block.bytes);
+                let Some(log) = self
+                    .logs
+                    .get_mut(&block.log)
+                    .filter(|log| log.start <= block.last)
+                else {
+                    self.segments.freed(id, block.bytes);
+                    continue;
+                };
+                let covered = |e: &Extent| {
+                    replace.removed.contains(&e.segment)
+                        && e.first <= block.last
+                        && block.first <= e.last
+                };
+                log.extents.retain(|e| !covered(e));
+                let place = log.extents.partition_point(|e| e.first < block.first);
+                log.extents.insert(place, Extent::stored(id, &block));
+            }
+        }
+        replace
+            .removed
+            .iter()
+            .for_each(|id| self.segments.remove(*id));
+    }
+
+    /// The index of a segment has been written: it need not stay in memory.
+    pub(crate) fn sealed(&mut self, segment: u64, blocks: &[Block]) {
+        self.segments.sealed(segment);
+        for block in blocks {
+            let Some(log) = self.logs.get_mut(&block.log) else {
+                continue;
+            };
+            let place = log.extents.partition_point(|e| e.last < block.first);
+            if let Some(extent) = log.extents.get_mut(place).filter(|e| e.segment == segment) {
+                extent.index = Index::Stored(block.stored);
+            }
+        }
+    }
+
+    /// A group did not get to the disk: it and all that was staged after it are taken back.
+    pub(crate) fn failed(&mut self, group: Group, why: &str) {
+        let weight = self.staged_bytes;
+        let later = std::mem::take(&mut self.staged);
+        for pending in group.pending.into_iter().chain(later).rev() {
+            match pending {
+                Pending::Append { log: id, undo, .. } => {
+                    if let Some(log) = self.logs.get_mut(&id) {
+                        log.end = log.durable_end;
+                        if let Some(undo) = undo {
+                            log.producers.undo(undo);
+                        }
+                        log.producers.truncated(log.durable_end);
+                    }
+                    self.mark_moved(id);
+                }
+                Pending::LogStart { .. } | Pending::Replace(_) => {}
+                Pending::Catalogue(changes) => {
+                    for change in changes {
+                        match change {
+                            Change::CreateLog(id) => {
+                                self.logs.remove(&id);
+                            }
+                            Change::DropLog(id) => {
+                                if let Some(log) = self.logs.get_mut(&id) {
+                                    log.dropping = false;
+                                }
+                            }
+                            Change::Put(..) | Change::Delete(_) => {}
+                        }
+                    }
+                }
+            }
+        }
+        self.settle(self.sequence, weight, Some(why.into()));
+    }
+
+    fn settle(&mut self, sequence: u64, weight: usize, error: Option<String>) {
+        self.staged_bytes -= weight;
+        self.settled = sequence;
+        match self.outcomes.last_mut() {
+            Some(last) if last.error == error => last.sequence = sequence,
+            _ => self.outcomes.push(Outcome { sequence, error }),
+        }
+    }
+
+    fn mark_moved(&mut self, id: LogId) {
+        if let Some(log) = self.logs.get_mut(&id)
+            && !log.moved
+        {
+            log.moved = true;
+            self.moved.push(id);
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The store's face: everything that others may call.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::RawFd,
+    path::Path,
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread::{self, JoinHandle},
+};
+
+use crate::{
+    LogId, decode,
+    error::{Refusal, StoreError},
+    fault::Fault,
+    flush,
+    log::{LogConfig, Offsets},
+    maintain,
+    producer::Aborted,
+    read::{Slice, Want},
+    recover,
+    signal::Signal,
+    state::{Pending, State},
+};
+
+/// When a write counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// After fdatasync.
+    #[default]
+    Fsync,
+    /// After the operating system took it: safe from a killed process, not from a power loss.
+    Os,
+}
+
+/// How a store works; all sizes in bytes.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// When a write counts as done.
+    pub durability: Durability,
+    /// Size at which a journal segment is followed by the next.
+    pub segment_bytes: u64,
+    /// Recent batches kept in memory.
+    pub cache_bytes: usize,
+    /// Staged bytes above which appends are refused.
+    pub staging_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Fsync,
+            segment_bytes: 64 << 20,
+            cache_bytes: 16 << 20,
+            staging_bytes: 32 << 20,
+        }
+    }
+}
+
+/// A change of the catalogue or of the set of logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Sets a key.
+    Put(Vec<u8>, Vec<u8>),
+    /// Removes a key.
+    Delete(Vec<u8>),
+    /// Makes an empty log.
+    CreateLog(LogId),
+    /// Removes a log with everything in it.
+    DropLog(LogId),
+}
+
+impl Change {
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Put(key, value) => key.len() + value.len() + 64,
+            Self::Delete(key) => key.len() + 64,
+            Self::CreateLog(_) | Self::DropLog(_) => 64,
+        }
+    }
+}
+
+/// How all operations up to a sequence number ended, beginning after the outcome before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The last operation this is about.
+    pub sequence: u64,
+    /// Why they failed; `None` when they are durable.
+    pub error: Option<String>,
+}
+
+/// What happened since the last call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// In the order of their sequence numbers.
+    pub outcomes: Vec<Outcome>,
+    /// Logs whose high watermark, last stable offset or start moved.
+    pub moved: Vec<(LogId, Offsets)>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) state: Mutex<State>,
+    pub(crate) work: Condvar,
+    pub(crate) maintenance: Condvar,
+    pub(crate) settled: Condvar,
+    pub(crate) signal: Signal,
+    pub(crate) fault: Fault,
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic under the lock")
+    }
+
+    /// Waits until an operation has an outcome; returns what `look` says then.
+    pub(crate) fn wait<T>(&self, sequence: u64, look: impl FnOnce(&State) -> T) -> T {
+        let mut state = self.lock();
+        while !state.is_settled(sequence) {
+            state = self.settled.wait(state).expect("no panic under the lock");
+        }
+        look(&state)
+    }
+}
+
+/// Logs of record batches and a key-value catalogue in one directory.
+pub struct Store {
+    pub(crate) shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    maintainer: Mutex<Option<JoinHandle<()>>>,
+    lock: Mutex<Option<File>>,
+}
+
+impl Store {
+    /// Opens the store in `dir`, which is created when it is missing.
+    pub fn open(dir: &Path, options: &Options) -> Result<Self, StoreError> {
+        let lock = recover::lock(dir)?;
+        let mut state = State::new(dir.into(), options.cache_bytes, options.staging_bytes);
+        let journal = recover::open(dir, options, &mut state)?;
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            maintenance: Condvar::new(),
+            settled: Condvar::new(),
+            signal: Signal::new().map_err(StoreError::io(dir))?,
+            fault: Fault::default(),
+        });
+        let store = Self {
+            shared: Arc::clone(&shared),
+            writer: Mutex::default(),
+            maintainer: Mutex::default(),
+            lock: Mutex::new(Some(lock)),
+        };
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new()
+                .name(name.into())
+                .spawn(run)
+                .map(Some)
+                .map_err(StoreError::io(dir))
+        };
+        let (for_writer, for_maintainer) = (Arc::clone(&shared), shared);
+        let (dir, segment_bytes) = (dir.to_path_buf(), options.segment_bytes);
+        *hold(&store.writer) = spawn("store", Box::new(move || flush::run(&for_writer, journal)))?;
+        let maintain = move || maintain::run(&for_maintainer, &dir, segment_bytes);
+        *hold(&store.maintainer) = spawn("store-maintain", Box::new(maintain))?;
+        Ok(store)
+    }
+
+    /// Commits what is staged and stops; later calls are refused.
+    pub fn close(&self) {
+        self.shared.lock().leaving = true;
+        self.shared.maintenance.notify_all();
+        if let Some(thread) = hold(&self.maintainer).take() {
+            let _ = thread.join();
+        }
+        self.shared.lock().closing = true;
+        self.shared.work.notify_all();
+        if let Some(thread) = hold(&self.writer).take() {
+            let _ = thread.join();
+        }
+        drop(hold(&self.lock).take());
+    }
+
+    /// Becomes readable when there is something to `drain`.
+    pub fn fileno(&self) -> RawFd {
+        self.shared.signal.fileno()
+    }
+
+    /// Failures to come, for tests.
+    pub fn fault(&self) -> &Fault {
+        &self.shared.fault
+    }
+
+    /// What became durable or failed since the last call.
+    pub fn drain(&self) -> Drained {
+        self.shared.signal.lower();
+        let mut state = self.shared.lock();
+        let outcomes = std::mem::take(&mut state.outcomes);
+        let ids = std::mem::take(&mut state.moved);
+        let moved = ids.into_iter().filter_map(|id| {
+            let log = state.logs.get_mut(&id)?;
+            log.moved = false;
+            Some((id, log.offsets()))
+        });
+        Drained {
+            moved: moved.collect(),
+            outcomes,
+        }
+    }
+
+    /// Waits until the operation has an outcome.
+    pub fn wait(&self, sequence: u64) {
+        self.shared.wait(sequence, |_| ());
+    }
+
+    /// Why the newest attempt at sealing or rewriting segments failed, when it did.
+    pub fn maintenance_error(&self) -> Option<String> {
+        self.shared.lock().maintenance_error.clone()
+    }
+
+    /// An id for a log to be created; no log ever had it.
+    pub fn new_log_id(&self) -> LogId {
+        let mut state = self.shared.lock();
+        state.next_log += 1;
+        state.next_log - 1
+    }
+
+    /// Stages changes that become durable together.
+    pub fn change(&self, changes: Vec<Change>) -> Result<u64, Refusal> {
+        let mut state = self.shared.lock();
+        state.room()?;
+        for change in &changes {
+            match change {
+                Change::DropLog(id) => drop(state.log(*id)?),
+                Change::CreateLog(id) if state.logs.contains_key(id) => {
+                    return Err(Refusal::Storage(format!("log {id} exists already")));
+                }
+                _ => {}
+            }
+        }
+        Ok(self.stage(&mut state, Pending::Catalogue(changes)))
+    }
+
+    /// Durable entries of the catalogue whose keys begin with `prefix`, in the order of their keys.
+    pub fn entries(&self, prefix: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let state = self.shared.lock();
+        let from = state.catalogue.range(prefix.to_vec()..);
+        from.take_while(|(k, _)| k.starts_with(prefix))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
+    }
+
+    /// Ids of all logs.
+    pub fn logs(&self) -> Vec<LogId> {
+        self.shared.lock().logs.keys().copied().collect()
+    }
+
+    /// Sets what a log accepts.
+    pub fn configure(&self, log: LogId, config: LogConfig) -> Result<(), Refusal> {
+        self.shared.lock().log_mut(log)?.config = config;
+        Ok(())
+    }
+
+    /// The offsets of a log.
+    pub fn offsets(&self, log: LogId) -> Result<Offsets, Refusal> {
+        Ok(self.shared.lock().log(log)?.offsets())
+    }
+
+    /// Bytes of batches a log holds.
+    pub fn log_bytes(&self, log: LogId) -> Result<u64, Refusal> {
+        Ok(self.shared.lock().log(log)?.bytes())
+    }
+
+    /// Bytes that wait to be written.
+    pub fn staged_bytes(&self) -> usize {
+        self.shared.lock().staged_bytes
+    }
+
+    /// Moves a log's start to `before`; -1 stands for the high watermark.
+    pub fn delete_records(&self, log: LogId, before: i64) -> Result<u64, Refusal> {
+        let mut state = self.shared.lock();
+        let target = state.log(log)?;
+        let before = if before == -1 {
+            target.durable_end
+        } else {
+            before
+        };
+        if before < 0 || before > target.durable_end {
+            return Err(Refusal::OffsetOutOfRange(format!(
+                "records end at {}, not at {before}",
+                target.durable_end
+            )));
+        }
+        if before <= target.start {
+            return Ok(state.sequence);
+        }
+        Ok(self.stage(
+            &mut state,
+            Pending::LogStart {
+                log,
+                offset: before,
+            },
+        ))
+    }
+
+    /// Whole batches from the one that holds `offset` on, or the first after it.
+    pub fn read(&self, log: LogId, offset: i64, want: Want) -> Result<Slice, Refusal> {
+        self.shared.lock().read(log, offset, want)
+    }
+
+    /// The first durable record that is not older than `timestamp`: its offset and timestamp.
+    pub fn offset_for(&self, log: LogId, timestamp: i64) -> Result<Option<(i64, i64)>, Refusal> {
+        let start = self.offsets(log)?.start;
+        let mut from = start;
+        loop {
+            let batch = self.shared.lock().batch_since(log, from, timestamp)?;
+            let Some(slice) = batch else { return Ok(None) };
+            let mut bytes = vec![0; slice.size];
+            slice.copy_to(&mut bytes)?;
+            if let Some(found) = decode::record_since(&bytes, start, timestamp)? {
+                return Ok(Some(found));
+            }
+            // only records before the start were that new
+            from = slice.batches.last().map_or(i64::MAX, |(_, last)| last + 1);
+        }
+    }
+
+    /// The largest timestamp of the log's durable batches.
+    pub fn max_timestamp(&self, log: LogId) -> Result<Option<i64>, Refusal> {
+        self.shared.lock().max_timestamp(log)
+    }
+
+    /// Moves a log's start over batches whose newest record is older than `oldest_ms`, and over the oldest as long as
+    /// `max_bytes` are left behind them; `None` when there is nothing to delete.
+    pub fn retain(
+        &self,
+        log: LogId,
+        oldest_ms: Option<i64>,
+        max_bytes: Option<u64>,
+    ) -> Result<Option<u64>, Refusal> {
+        let mut state = self.shared.lock();
+        let offset = state.retained_from(log, oldest_ms, max_bytes)?;
+        if offset <= state.log(log)?.start {
+            return Ok(None);
+        }
+        Ok(Some(
+            self.stage(&mut state, Pending::LogStart { log, offset }),
+        ))
+    }
+
+    /// Aborted transactions with records in `[first, end)`.
+    pub fn aborted(&self, log: LogId, first: i64, end: i64) -> Result<Vec<Aborted>, Refusal> {
+        Ok(self.shared.lock().log(log)?.producers.aborted(first, end))
+    }
+
+    /// Forgets producers last seen before `before_ms`, and the oldest of a log above `max`.
+    pub fn expire_producers(&self, before_ms: i64, max: usize) {
+        self.shared
+            .lock()
+            .logs
+            .values_mut()
+            .for_each(|log| log.producers.expire(before_ms, max));
+    }
+
+    pub(crate) fn stage(&self, state: &mut MutexGuard<'_, State>, pending: Pending) -> u64 {
+        let sequence = state.stage(pending);
+        self.shared.work.notify_one();
+        sequence
+    }
+}
+
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no panic while opening or closing")
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::other(refusal.to_string())
+    }
+}
