@@ -1,0 +1,371 @@
+"""The compiled part of sharecore."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Self, final
+
+__all__ = [
+    "Partition",
+    "Record",
+    "Store",
+    "Write",
+    "bench_trace",
+    "combine",
+    "combine_state_batches",
+    "decode_records",
+    "matching",
+    "pack_write",
+    "read_acknowledgement_batches",
+]
+
+def bench_trace(path: str, runs: int, warmup: int) -> dict[str, float]:
+    """Replays the trace in a file, `runs` times after `warmup` times unmeasured, without Python in between.
+
+    Returns:
+        ops, records, runs, ms_median, ops_per_s, records_per_s.
+
+    Raises:
+        OSError: the file cannot be read, or is no trace.
+        ValueError: no runs.
+    """
+
+def combine(
+    existing: Sequence[tuple[int, int, int, int]],
+    new: Sequence[tuple[int, int, int, int]],
+    start_offset: int,
+) -> list[tuple[int, int, int, int]]:
+    """Joins new state batches with persisted ones; the highest (delivery count, state) of an offset wins.
+
+    Args:
+        existing: (first offset, last offset, state, delivery count).
+        new: the same.
+        start_offset: what lies before is dropped; negative for none.
+
+    Returns:
+        Ascending, without overlap, equal neighbours joined.
+    """
+
+def matching(expression: str, names: Sequence[str]) -> list[str]:
+    """Those of the names that the whole of a regular expression matches, in linear time whatever it is.
+
+    Raises:
+        ValueError: it is none, or it is too large.
+    """
+@final
+class Write:
+    """State that has begun to change and waits for the persister."""
+
+    @property
+    def id(self) -> int:
+        """Names the write in `Partition.commit` and `Partition.rollback`."""
+    @property
+    def start_offset(self) -> int:
+        """The start offset from before the operation."""
+    @property
+    def delivery_complete_count(self) -> int:
+        """Settled records at or behind the start offset (KIP-1226)."""
+    def batches(self) -> list[tuple[int, int, int, int]]:
+        """What changed: (first offset, last offset, state, delivery count), equal neighbours joined."""
+
+@final
+class Partition:
+    """The in-flight state of one share partition (KIP-932).
+
+    Time is an argument in milliseconds and must not go backwards. A refused request raises
+    `sharecore.errors.KafkaError` and changes nothing, save that renewals before the refused batch stand.
+    Safe to use from several threads.
+
+    Args:
+        start_offset: the persisted start offset.
+        state_batches: persisted state, as (first offset, last offset, state, delivery count).
+        max_delivery_count: how often a record is delivered before it is archived.
+        max_inflight: how many offsets may be in flight.
+        lock_ms: how long an acquisition lock lasts.
+        renew_enabled: whether members may renew their locks.
+
+    Raises:
+        ValueError: a limit that is not positive, or a number that is no record state.
+        KafkaError: INVALID_REQUEST for state batches that overlap or lie before the start offset.
+    """
+
+    def __new__(
+        cls,
+        start_offset: int = 0,
+        state_batches: Sequence[tuple[int, int, int, int]] = ...,
+        *,
+        max_delivery_count: int = 5,
+        max_inflight: int = 2000,
+        lock_ms: int = 30000,
+        renew_enabled: bool = True,
+    ) -> Partition: ...
+    def acquire(
+        self,
+        now_ms: int,
+        member: str,
+        batches: Sequence[tuple[int, int]],
+        *,
+        fetch_offset: int,
+        max_fetch_records: int = 500,
+        batch_size: int = 500,
+        record_limit: bool = False,
+    ) -> list[tuple[int, int, int]]:
+        """Leases what is available of the record batches that the log returned.
+
+        Args:
+            now_ms: the locks run out `lock_ms` from here.
+            member: who gets the records.
+            batches: (base offset, last offset) of the record batches, ascending.
+            fetch_offset: where the log was read from.
+            max_fetch_records: how many records are wanted; whole record batches unless `record_limit`.
+            batch_size: after how many offsets new records start another batch, at an edge of a record batch.
+            record_limit: never more than `max_fetch_records`.
+
+        Returns:
+            (first offset, last offset, delivery count) in order; empty when nothing can be had.
+        """
+    def acknowledge(
+        self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]
+    ) -> Write | None:
+        """Settles, releases or renews what `member` holds: all of the request or nothing.
+
+        Args:
+            batches: (first offset, last offset, acknowledge types); one type for all or one an offset.
+
+        Returns:
+            What must be made durable, or None.
+
+        Raises:
+            KafkaError: INVALID_RECORD_STATE, INVALID_REQUEST.
+        """
+    def release(self, now_ms: int, member: str) -> Write | None:
+        """Releases all that a member holds, because its session closed."""
+    def advance(self, now_ms: int) -> Write | None:
+        """Frees the records whose lock has run out; they are free whether the write succeeds or not."""
+    def move_log_start(self, now_ms: int, offset: int) -> Write | None:
+        """The log now starts at `offset`; the start offset goes with the next write."""
+    def archive(self, now_ms: int, first: int, last: int) -> None:
+        """Settles offsets that hold no record for this group: aborted transactions, control records."""
+    def commit(self, write_id: int, now_ms: int) -> None:
+        """The write is durable."""
+    def rollback(self, write_id: int, now_ms: int) -> None:
+        """The write failed: its records are leased as before, or free where their lock has run out."""
+    def configure(
+        self,
+        *,
+        max_delivery_count: int | None = None,
+        max_inflight: int | None = None,
+        lock_ms: int | None = None,
+        renew_enabled: bool | None = None,
+    ) -> None:
+        """Changes limits; what is leased keeps its deadline."""
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def next_fetch_offset(self) -> int: ...
+    @property
+    def can_acquire(self) -> bool: ...
+    @property
+    def delivery_complete_count(self) -> int: ...
+    @property
+    def next_deadline_ms(self) -> int | None: ...
+    @property
+    def memory_bytes(self) -> int: ...
+    @property
+    def runs(self) -> int: ...
+    def inflight(self) -> list[tuple[int, int, int, int]]:
+        """The records from the start offset on, as (first offset, last offset, state, delivery count)."""
+    def check(self) -> None:
+        """Checks every invariant; linear in the window. Raises AssertionError."""
+
+@final
+class Record:
+    """One acquired record. Made by `decode_records` only; immutable, safe to hand to other threads."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since the epoch."""
+    @property
+    def timestamp_type(self) -> int:
+        """0 for the producer's clock, 1 for the broker's at the append."""
+    @property
+    def key(self) -> Any:
+        """Bytes, or what the key deserializer made of them; None when the record has none."""
+    @property
+    def value(self) -> Any:
+        """Bytes, or what the value deserializer made of them; None when the record has none."""
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """In the order in which the producer wrote them; a new list each time."""
+    @property
+    def delivery_count(self) -> int:
+        """How often the record was delivered, this time included: 1 the first time."""
+    @property
+    def leader_epoch(self) -> int:
+        """Epoch of the leader that wrote the record."""
+    @property
+    def lease(self) -> Any:
+        """The object given to `decode_records`: what the record was acquired with."""
+    @property
+    def position(self) -> int:
+        """The record's place among the acquired offsets, counted from 0 over all ranges."""
+    def replace(self, key: Any, value: Any) -> Record:
+        """The same record with another key and value."""
+
+def decode_records(
+    records: bytes,
+    acquired: Sequence[tuple[int, int, int]],
+    topic: str,
+    partition: int,
+    lease: object,
+    *,
+    expanded_bytes_max: int = 1073741824,
+) -> tuple[list[Record], list[tuple[int, int]], list[tuple[int, int]], list[tuple[int, int, str]]]:
+    """The acquired records of one share partition in a ShareFetch response.
+
+    Args:
+        records: record batches v2, of which the last may be cut off; what was not acquired is left out.
+        acquired: (first offset, last offset, delivery count), ascending.
+        topic, partition, lease: go into every record.
+        expanded_bytes_max: bound of all decompressed bytes together.
+
+    Returns:
+        The records, and the acquired offsets for which there is none, as (first, last): those that the log
+        does not have (gaps), those of a batch that was cut off, and those of batches that cannot be read,
+        with the reason.
+
+    Raises:
+        ValueError: ranges that overlap, do not ascend or are without bound.
+    """
+
+def combine_state_batches(parts: Sequence[bytes], start_offset: int) -> bytes:
+    """One packed list of state batches out of many: what holds at each offset from `start_offset` on.
+
+    Where batches overlap, the highest delivery count wins, then the highest state. Packed: 20 bytes a
+    batch, as Kafka's ShareSnapshotValue holds them. A negative start offset keeps everything.
+
+    Raises:
+        ValueError: the bytes are no state batches.
+    """
+
+def pack_write(write: Write, floor: int) -> tuple[int, int, bytes]:
+    """What is to be written of begun state: start offset, delivery-complete count, packed batches.
+
+    The start offset passes the settled batches that touch it; these need no state any more.
+
+    Args:
+        floor: the start offset after everything written before.
+    """
+@final
+class Store:
+    """Logs of record batches and a catalogue of keys, in one directory; `sharecore.storage` gives it a face.
+
+    Changes are staged and numbered; a thread commits what is staged and makes `fileno()` readable. Calls
+    raise `KafkaError` when they are refused.
+    """
+
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        *,
+        durability: str = ...,
+        segment_bytes: int = ...,
+        cache_bytes: int = ...,
+        staging_bytes: int = ...,
+    ) -> Self:
+        """Raises OSError when the directory cannot be had, is in use, or holds damaged files."""
+    def close(self) -> None:
+        """Commits what is staged and stops."""
+    def fileno(self) -> int: ...
+    def drain(self) -> tuple[list[tuple[int, str | None]], list[tuple[int, tuple[int, int, int, int]]]]:
+        """Since the last call: (sequence number up to which operations ended, why they failed), and for logs
+        that moved (log, (start, high watermark, last stable offset, end))."""
+    def wait(self, sequence: int) -> None:
+        """Blocks until the operation has ended."""
+    @property
+    def staged_bytes(self) -> int: ...
+    def entries(self, prefix: bytes) -> list[tuple[bytes, bytes]]: ...
+    def change(
+        self,
+        puts: Sequence[tuple[bytes, bytes]] = ...,
+        deletes: Sequence[bytes] = ...,
+        *,
+        create_logs: Sequence[int] = ...,
+        drop_logs: Sequence[int] = ...,
+    ) -> int: ...
+    def new_log_id(self) -> int: ...
+    def logs(self) -> list[int]: ...
+    def offsets(self, log: int) -> tuple[int, int, int, int]:
+        """Start, high watermark, last stable offset, end."""
+    def log_bytes(self, log: int) -> int: ...
+    def configure(
+        self, log: int, *, max_batch_bytes: int, log_append_time: bool, before_max_ms: int, after_max_ms: int
+    ) -> None: ...
+    def append(self, log: int, records: bytes, now_ms: int) -> tuple[int, int, int, int, int]:
+        """Base offset, last offset, append time or -1, log start, sequence number."""
+    def append_local(
+        self,
+        log: int,
+        records: Sequence[tuple[bytes | None, bytes | None]],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+    ) -> tuple[int, int, int, int, int]:
+        """With a producer's id and epoch the batch is part of its transaction."""
+    def append_marker(
+        self,
+        log: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        now_ms: int,
+    ) -> tuple[int, int, int, int, int]: ...
+    def delete_records(self, log: int, before_offset: int) -> int: ...
+    def read(
+        self,
+        log: int,
+        offset: int,
+        max_bytes: int,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ...,
+    ) -> tuple[bytes, list[tuple[int, int]]]: ...
+    def readable_bytes(self, log: int, offset: int, max_bytes: int, limit: int | None = None) -> int:
+        """Size of what `read` would return."""
+    def scan(
+        self, log: int, offset: int, max_bytes: int
+    ) -> tuple[list[tuple[int, bool, list[tuple[int, int, bytes | None, bytes | None]]]], int]:
+        """Batches and the offset behind the last: id of the producer whose transaction it is part of or -1,
+        whether it is a control batch, and its records: offset, timestamp, key, value.
+        """
+    def offset_for(self, log: int, timestamp: int) -> tuple[int, int] | None:
+        """Offset and timestamp of the first record that is not older."""
+    def retain(self, log: int, *, oldest_ms: int | None = None, max_bytes: int | None = None) -> int | None:
+        """Moves the start as retention has it; None when it stays."""
+    @property
+    def maintenance_error(self) -> str | None:
+        """Why sealing or rewriting of segments failed, when the newest attempt did."""
+    def max_timestamp(self, log: int) -> int | None: ...
+    def aborted(self, log: int, first: int, end: int) -> list[tuple[int, int]]: ...
+    def expire_producers(self, before_ms: int, max: int) -> None: ...
+    def plan_fault(self, point: str, errno: int, *, skip: int = 0, times: int = 1) -> None:
+        """Has the next writes ("write") or syncs ("sync") fail, for tests."""
+
+def read_acknowledgement_batches(
+    data: bytes, offset: int, end: int, count: int
+) -> tuple[list[tuple[int, int, bytes]], int]:
+    """Reads `count` elements of a flexible AcknowledgementBatches array from `data[offset:end]`.
+
+    Returns:
+        (first, last, types) of each, as `Partition.acknowledge` takes them, and the offset behind the last.
+
+    Raises:
+        ValueError: the bytes end too early, or a length in them is impossible.
+    """

@@ -1,0 +1,14 @@
+"""The engine once more in pure Python: slow and obvious, one record at a time.
+
+It has the interface of `sharecore._core.Partition` and other data structures (a dict by offset, a heap of
+deadlines), so that each can be judged by the other. It is chosen explicitly and never fallen back to.
+"""
+
+from __future__ import annotations
+
+from sharecore.reference.combine import combine
+from sharecore.reference.partition import Partition
+from sharecore.reference.record import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE
+from sharecore.reference.write import Write
+
+__all__ = ["ACKNOWLEDGED", "ACQUIRED", "ARCHIVED", "AVAILABLE", "Partition", "Write", "combine"]

@@ -1,0 +1,151 @@
+"""Which records one fetch leases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sharecore.reference.record import AVAILABLE, Batch, Record
+from sharecore.reference.window import Window
+
+
+@dataclass(slots=True)
+class Acquisition:
+    """One walk over what the log returned, leasing what is available."""
+
+    window: Window
+    record_batches: list[tuple[int, int]]
+    member: str
+    deadline_ms: int
+    max_delivery_count: int
+    batch_size: int
+    record_limit: bool
+    acquired: list[tuple[int, int, int]] = field(default_factory=list)
+    count: int = 0
+
+    def run(self, fetch_offset: int, max_fetch_records: int, max_inflight: int) -> list[tuple[int, int, int]]:
+        if not self.record_batches or max_fetch_records <= 0:
+            return []
+        base, last = self.record_batches[0][0], self.record_batches[-1][1]
+        wanted, last = self._limit(fetch_offset, last, max_fetch_records, max_inflight)
+        if wanted <= 0 or self.record_batches[-1][1] < self.window.start_offset:
+            return []
+        self._archive_vanished(fetch_offset, base)
+        if last < base:
+            return []
+        if self.window.unread_from is not None:
+            base = max(base, self.window.start_offset)
+        known = self.window.between(base, last)
+        if not known:
+            self._lease_new(base, last, wanted)
+        else:
+            self._walk(known, base, last, wanted)
+            if self.acquired:
+                self.window.read_up_to(self.acquired[-1][1] + 1)
+        return self.acquired
+
+    def _limit(
+        self, fetch_offset: int, last: int, max_fetch_records: int, max_inflight: int
+    ) -> tuple[int, int]:
+        """How many records may be leased, and up to which offset: a full window gives only what is in it."""
+        room = min(max_fetch_records, max_inflight - self.window.in_flight)
+        if room > 0:
+            return room, last
+        return min(max_fetch_records, self.window.end_offset - fetch_offset + 1), min(
+            last, self.window.end_offset
+        )
+
+    def _archive_vanished(self, fetch_offset: int, base: int) -> None:
+        """Records between the fetch offset and the first batch returned have left the log (compaction)."""
+        if fetch_offset < base:
+            self.window.archive_available(fetch_offset, base - 1)
+
+    def _walk(self, known: list[Batch], base: int, last: int, wanted: int) -> None:
+        cursor = base
+        for batch in known:
+            if self.count >= wanted:
+                return
+            if self.window.unread_from is not None:
+                if cursor < batch.first:
+                    self._lease_new(cursor, batch.first - 1, wanted - self.count)
+                cursor = batch.last + 1
+                if self.count >= wanted:
+                    return
+            if self._lease_again(batch, base, last, wanted - self.count):
+                return
+        if self.count < wanted and known[-1].last < last:
+            self._lease_new(known[-1].last + 1, last, wanted - self.count)
+
+    def _lease_again(self, batch: Batch, base: int, last: int, wanted: int) -> bool:
+        """Lease what is available of a known batch; true when nothing more may come after it.
+
+        Near its delivery limit a record is delivered in ever smaller company, on its last attempt alone, so
+        that one bad record does not archive its neighbours.
+        """
+        available = [
+            (o, r)
+            for o, r in self.window.items(max(base, batch.first), min(last, batch.last))
+            if r.acquirable
+        ]
+        slow_from = max(2, (self.max_delivery_count + 1) // 2)
+        slowed = any(record.delivery_count >= slow_from for _, record in available)
+        if slowed and self.count:
+            return True
+        most = wanted if self.record_limit else len(batch)
+        company: int | None = None
+        taken = 0
+        for offset, record in available:
+            last_attempt = (
+                self.max_delivery_count > 2 and record.delivery_count == self.max_delivery_count - 1
+            )
+            if last_attempt and taken:
+                break
+            if record.delivery_count >= slow_from and company is None:
+                company = max(1, len(batch) >> (record.delivery_count - slow_from + 1))
+            self._lease(offset, record, joins=taken > 0)
+            taken += 1
+            if last_attempt or taken in (most, company):
+                break
+        return slowed and taken > 0
+
+    def _lease(self, offset: int, record: Record, *, joins: bool) -> None:
+        record.acquire(self.member, self.deadline_ms)
+        self.count += 1
+        if joins and self.acquired[-1][1:] == (offset - 1, record.delivery_count):
+            self.acquired[-1] = (self.acquired[-1][0], offset, record.delivery_count)
+        else:
+            self.acquired.append((offset, offset, record.delivery_count))
+
+    def _lease_new(self, first: int, last: int, wanted: int) -> None:
+        """Lease offsets that were never in flight, up to the end of a record batch."""
+        window = self.window
+        if not window.batches and window.end_offset >= first:
+            first = window.end_offset
+        taken_last = last
+        if wanted < last - first + 1:
+            reached = first + wanted - 1
+            taken_last = max(
+                [reached, *(b_last for b_base, b_last in self.record_batches if b_base <= reached)]
+            )
+            if window.unread_from is not None:
+                taken_last = min(taken_last, last)
+        lease_last = min(taken_last, first + wanted - 1) if self.record_limit else taken_last
+        for batch_first, batch_last in self._cut(first, taken_last):
+            window.add(Batch(batch_first, batch_last), Record(AVAILABLE, 0))
+            taken = False
+            for offset in range(batch_first, min(batch_last, lease_last) + 1):
+                self._lease(offset, window.records[offset], joins=taken)
+                taken = True
+        if window.batches[0].first == first:
+            window.start_offset = first
+        window.archive_available(first, window.start_offset - 1)
+        window.end_offset = max(window.end_offset, taken_last)
+        window.read_up_to(taken_last + 1)
+
+    def _cut(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Cut first to last before record batches, each part as soon as it holds `batch_size` offsets."""
+        parts = []
+        for base, _ in self.record_batches:
+            if first < base <= last and base - first >= self.batch_size and not self.record_limit:
+                parts.append((first, base - 1))
+                first = base
+        return [*parts, (first, last)]

@@ -1,0 +1,349 @@
+"""The in-flight state of one share partition, as KIP-932 tells it."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.reference.acknowledgement import RENEW, STATE_AFTER, acknowledged, check_owned
+from sharecore.reference.acquire import Acquisition
+from sharecore.reference.record import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, Record, StateBatch
+from sharecore.reference.window import Window
+from sharecore.reference.write import Write
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenWrite:
+    offsets: list[int]
+    expiry: bool
+
+
+class Partition:
+    """In-flight records of one share partition.
+
+    Time is an argument, in milliseconds; locks run out only in `advance`. The interface is that of
+    `sharecore._core.Partition`.
+
+    Args:
+        start_offset: the share partition's start offset (SPSO).
+        state_batches: (first, last, state, delivery_count) as persisted.
+        max_delivery_count: deliveries after which a record is archived instead of being available again.
+        max_inflight: offsets from start to end that may be in flight; soft by what is left of a record batch.
+        lock_ms: how long an acquisition lock lasts.
+        renew_enabled: whether members may renew their locks.
+
+    Raises:
+        ValueError: a limit that is not positive.
+        KafkaError: INVALID_REQUEST for state batches that overlap, lie below the start offset or are in no
+            persistent state.
+    """
+
+    def __init__(
+        self,
+        start_offset: int = 0,
+        state_batches: Iterable[StateBatch] = (),
+        *,
+        max_delivery_count: int = 5,
+        max_inflight: int = 2000,
+        lock_ms: int = 30000,
+        renew_enabled: bool = True,
+    ) -> None:
+        _check_limits(max_delivery_count, max_inflight, lock_ms)
+        loaded = sorted(state_batches)
+        _check_loaded(start_offset, loaded)
+        self._window = Window(start_offset, loaded)
+        self._window.advance_start()
+        self._deadlines: list[tuple[int, int]] = []
+        self._open_writes: dict[int, _OpenWrite] = {}
+        self._last_write_id = 0
+        self._max_delivery_count = max_delivery_count
+        self._max_inflight = max_inflight
+        self._lock_ms = lock_ms
+        self._renew_enabled = renew_enabled
+
+    def configure(
+        self,
+        *,
+        max_delivery_count: int | None = None,
+        max_inflight: int | None = None,
+        lock_ms: int | None = None,
+        renew_enabled: bool | None = None,
+    ) -> None:
+        """Change limits from now on; locks that run keep their deadlines.
+
+        Raises:
+            ValueError: a limit that is not positive.
+        """
+        _check_limits(max_delivery_count, max_inflight, lock_ms)
+        if max_delivery_count is not None:
+            self._max_delivery_count = max_delivery_count
+        if max_inflight is not None:
+            self._max_inflight = max_inflight
+        if lock_ms is not None:
+            self._lock_ms = lock_ms
+        if renew_enabled is not None:
+            self._renew_enabled = renew_enabled
+
+    def acquire(
+        self,
+        now_ms: int,
+        member: str,
+        batches: Sequence[tuple[int, int]],
+        *,
+        fetch_offset: int,
+        max_fetch_records: int = 500,
+        batch_size: int = 500,
+        record_limit: bool = False,
+    ) -> list[tuple[int, int, int]]:
+        """Lease available records among the record batches that a fetch returned.
+
+        Args:
+            now_ms: locks end at now_ms + lock_ms.
+            member: who leases.
+            batches: (base_offset, last_offset) of the record batches, ascending.
+            fetch_offset: where the log was read from.
+            max_fetch_records: how many records; exact with `record_limit`, else up to a record batch's end.
+            batch_size: leases longer than this are cut between record batches.
+            record_limit: never lease more than `max_fetch_records`.
+
+        Returns:
+            (first, last, delivery_count) of what is leased now, ascending.
+        """
+        acquisition = Acquisition(
+            window=self._window,
+            record_batches=list(batches),
+            member=member,
+            deadline_ms=now_ms + self._lock_ms,
+            max_delivery_count=self._max_delivery_count,
+            batch_size=batch_size,
+            record_limit=record_limit,
+        )
+        acquired = acquisition.run(fetch_offset, max_fetch_records, self._max_inflight)
+        for first, last, _ in acquired:
+            for offset in range(first, last + 1):
+                heapq.heappush(self._deadlines, (now_ms + self._lock_ms, offset))
+        return acquired
+
+    def acknowledge(
+        self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]
+    ) -> Write | None:
+        """Settle, give back or renew records that `member` holds; all or nothing, save that renewals stand.
+
+        Args:
+            batches: (first, last, types): one acknowledge type for all offsets or one for each. Types: 0 gap,
+                1 accept, 2 release, 3 reject, 4 renew. Offsets below the start offset are passed over.
+
+        Raises:
+            KafkaError: INVALID_RECORD_STATE when an offset is not acquired by `member`, is being written, or
+                lies before everything in flight; INVALID_REQUEST for a malformed batch or one that ends past
+                what is in flight.
+        """
+        begun: list[int] = []
+        try:
+            for first, last, types in batches:
+                for offset, kind in acknowledged(self._window, first, last, types):
+                    record = self._window.records[offset]
+                    check_owned(offset, record, member)
+                    if kind == RENEW:
+                        self._renew(now_ms, offset, record)
+                    else:
+                        record.begin(self._state_after(record, STATE_AFTER[kind]))
+                        begun.append(offset)
+        except KafkaError:
+            for offset in begun:
+                self._window.records[offset].rollback()
+            raise
+        return self._begin_write(begun)
+
+    def release(self, now_ms: int, member: str) -> Write | None:
+        """The member's session ended: what it holds is available again, or archived at the delivery limit."""
+        held = [o for o, r in self._window.all() if r.state == ACQUIRED and r.member == member]
+        for offset in held:
+            record = self._window.records[offset]
+            record.begin(self._state_when_given_back(offset, record))
+        return self._begin_write(held)
+
+    def advance(self, now_ms: int) -> Write | None:
+        """End the locks whose deadline is now or earlier.
+
+        The records change at once, and stay so however the write ends: a lock that ran out has run out.
+        """
+        expired: list[int] = []
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            deadline_ms, offset = heapq.heappop(self._deadlines)
+            record = self._window.records.get(offset)
+            if record is None or record.deadline_ms != deadline_ms:
+                continue
+            if record.before is not None:
+                record.deadline_ms = None
+                record.lock_ran_out = True
+            elif record.state == ACQUIRED:
+                record.end_lock(self._state_when_given_back(offset, record))
+                expired.append(offset)
+        return self._begin_write(expired, expiry=True)
+
+    def move_log_start(self, now_ms: int, offset: int) -> Write | None:
+        """The log begins at `offset`: what is available below is archived, what is leased stays leased.
+
+        Returns:
+            None: the next write carries the new start offset.
+        """
+        if offset > self._window.start_offset:
+            self._window.move_start(offset)
+        return None
+
+    def archive(self, now_ms: int, first: int, last: int) -> None:
+        """Offsets that hold no record for this group, as those of aborted transactions: never delivered."""
+        for _, record in self._window.items(first, last):
+            if record.before is None and record.state in (AVAILABLE, ACQUIRED):
+                record.end_lock(ARCHIVED)
+        self._window.advance_start()
+
+    def commit(self, write_id: int, now_ms: int) -> None:
+        """The write is durable.
+
+        Raises:
+            KafkaError: INVALID_REQUEST when no such write is open.
+        """
+        write = self._close_write(write_id)
+        for _, record in self._being_written(write):
+            record.commit()
+        self._window.advance_start()
+
+    def rollback(self, write_id: int, now_ms: int) -> None:
+        """The write failed: its records are as before, but a lock that ran out meanwhile has run out.
+
+        Raises:
+            KafkaError: INVALID_REQUEST when no such write is open.
+        """
+        write = self._close_write(write_id)
+        for offset, record in self._being_written(write):
+            record.rollback()
+            if record.lock_ran_out or (record.deadline_ms is not None and record.deadline_ms <= now_ms):
+                record.end_lock(self._state_when_given_back(offset, record))
+        if write.expiry:
+            self._window.advance_start()
+
+    @property
+    def start_offset(self) -> int:
+        """SPSO: everything below is settled."""
+        return self._window.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """SPEO: the last offset in flight, or the start offset when nothing is."""
+        return self._window.end_offset
+
+    @property
+    def next_fetch_offset(self) -> int:
+        """Where to read the log for the next acquire."""
+        return self._window.next_fetch_offset
+
+    @property
+    def can_acquire(self) -> bool:
+        """Whether a fetch could lease anything: room in the window, or a record to redeliver within it."""
+        return (
+            self._window.next_fetch_offset != self._window.end_offset + 1
+            or self._window.in_flight < self._max_inflight
+        )
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """Acknowledged and archived records from the start offset on (KIP-1226)."""
+        return self._window.delivery_complete_count
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When the next acquisition lock runs out, locks on records that are being written included."""
+        return min((r.deadline_ms for _, r in self._window.all() if r.deadline_ms is not None), default=None)
+
+    @property
+    def runs(self) -> int:
+        """How many runs of equal state the window consists of."""
+        return len(self._window.state())
+
+    @property
+    def memory_bytes(self) -> int:
+        """An estimate of the records' memory."""
+        return len(self._window.records) * (sys.getsizeof(Record(AVAILABLE, 0)) + sys.getsizeof(0))
+
+    def inflight(self) -> list[StateBatch]:
+        """(first, last, state, delivery_count) from the start offset on, states being written included."""
+        return self._window.state()
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        """Every record by offset, with owner and deadline; leased ones below the start offset included."""
+        return self._window.all()
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        self._window.check()
+        for offset, record in self._window.all():
+            assert (record.state == ACQUIRED) == bool(
+                record.member and record.deadline_ms is not None
+            ) or record.before
+            assert record.delivery_count >= 0
+            assert record.state != ACQUIRED or (record.deadline_ms, offset) in self._deadlines
+        written = {offset for write in self._open_writes.values() for offset, _ in self._being_written(write)}
+        assert written == {offset for offset, record in self._window.all() if record.before is not None}
+
+    def _renew(self, now_ms: int, offset: int, record: Record) -> None:
+        if not self._renew_enabled:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD_STATE, "the group does not allow renewing acquisition locks"
+            )
+        record.deadline_ms = now_ms + self._lock_ms
+        heapq.heappush(self._deadlines, (record.deadline_ms, offset))
+
+    def _state_after(self, record: Record, state: int) -> int:
+        if state == AVAILABLE and record.delivery_count >= self._max_delivery_count:
+            return ARCHIVED
+        return state
+
+    def _state_when_given_back(self, offset: int, record: Record) -> int:
+        return ARCHIVED if offset < self._window.start_offset else self._state_after(record, AVAILABLE)
+
+    def _begin_write(self, offsets: list[int], *, expiry: bool = False) -> Write | None:
+        if not offsets:
+            return None
+        self._last_write_id += 1
+        self._open_writes[self._last_write_id] = _OpenWrite(offsets, expiry)
+        return Write(
+            self._last_write_id,
+            self._window.start_offset,
+            self._window.delivery_complete_count,
+            self._window.state_of(offsets),
+        )
+
+    def _close_write(self, write_id: int) -> _OpenWrite:
+        try:
+            return self._open_writes.pop(write_id)
+        except KeyError:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"write {write_id} is not open") from None
+
+    def _being_written(self, write: _OpenWrite) -> list[tuple[int, Record]]:
+        if write.expiry:
+            return []
+        records = ((offset, self._window.records.get(offset)) for offset in write.offsets)
+        return [
+            (offset, record) for offset, record in records if record is not None and record.before is not None
+        ]
+
+
+def _check_limits(*limits: int | None) -> None:
+    if any(limit is not None and limit <= 0 for limit in limits):
+        raise ValueError("max_delivery_count, max_inflight and lock_ms must be positive")
+
+
+def _check_loaded(start_offset: int, batches: list[StateBatch]) -> None:
+    follows = start_offset
+    for first, last, state, count in batches:
+        if first < follows or last < first or count < 0 or state not in (AVAILABLE, ACKNOWLEDGED, ARCHIVED):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"state batch {first}-{last} ({state}, {count}) cannot follow what came before",
+            )
+        follows = last + 1

@@ -1,0 +1,101 @@
+"""The engines that can be driven, and what the driver needs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+StateBatch = tuple[int, int, int, int]
+EngineName = Literal["rust", "reference"]
+
+
+class Write(Protocol):
+    @property
+    def id(self) -> int: ...
+    @property
+    def start_offset(self) -> int: ...
+    def batches(self) -> list[StateBatch]: ...
+
+
+class Partition(Protocol):
+    """The interface that both engines have; docs/architecture.md tells its meaning."""
+
+    def acquire(
+        self,
+        now_ms: int,
+        member: str,
+        batches: list[tuple[int, int]],
+        *,
+        fetch_offset: int,
+        max_fetch_records: int = 500,
+        batch_size: int = 500,
+        record_limit: bool = False,
+    ) -> list[tuple[int, int, int]]: ...
+    def acknowledge(
+        self, now_ms: int, member: str, batches: list[tuple[int, int, bytes]]
+    ) -> Write | None: ...
+    def release(self, now_ms: int, member: str) -> Write | None: ...
+    def advance(self, now_ms: int) -> Write | None: ...
+    def move_log_start(self, now_ms: int, offset: int) -> Write | None: ...
+    def archive(self, now_ms: int, first: int, last: int) -> None: ...
+    def configure(
+        self,
+        *,
+        max_delivery_count: int | None = None,
+        max_inflight: int | None = None,
+        lock_ms: int | None = None,
+        renew_enabled: bool | None = None,
+    ) -> None: ...
+    def commit(self, write_id: int, now_ms: int) -> None: ...
+    def rollback(self, write_id: int, now_ms: int) -> None: ...
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def next_fetch_offset(self) -> int: ...
+    @property
+    def can_acquire(self) -> bool: ...
+    @property
+    def delivery_complete_count(self) -> int: ...
+    @property
+    def next_deadline_ms(self) -> int | None: ...
+    def inflight(self) -> list[StateBatch]: ...
+    def check(self) -> None: ...
+
+
+class MakePartition(Protocol):
+    def __call__(
+        self,
+        start_offset: int,
+        state_batches: Sequence[StateBatch],
+        *,
+        max_delivery_count: int,
+        max_inflight: int,
+        lock_ms: int,
+        renew_enabled: bool,
+    ) -> Partition: ...
+
+
+Combine = Callable[[Sequence[StateBatch], Sequence[StateBatch], int], list[StateBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A partition class and the combiner that goes with it."""
+
+    name: EngineName
+    partition: MakePartition
+    combine: Combine
+
+
+def engine(name: EngineName) -> Engine:
+    """The engine of that name; only the one asked for is imported."""
+    if name == "reference":
+        from sharecore import reference
+
+        return Engine(name, reference.Partition, reference.combine)
+    from sharecore import _core
+
+    return Engine(name, _core.Partition, _core.combine)

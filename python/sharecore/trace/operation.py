@@ -1,0 +1,187 @@
+"""The operations of a trace, as JSON objects and as the driver takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sharecore.trace.engines import StateBatch
+
+
+class TraceError(Exception):
+    """An operation that is none, or that cannot be applied; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    start_offset: int
+    state_batches: list[StateBatch]
+    max_delivery_count: int
+    max_inflight: int
+    lock_ms: int
+    renew_enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Acquire:
+    """`fetch_offset` is None for the partition's next fetch offset."""
+
+    member: str
+    batches: list[tuple[int, int]]
+    fetch_offset: int | None
+    max_fetch_records: int
+    batch_size: int
+    record_limit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    member: str
+    batches: list[tuple[int, int, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoveLogStart:
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """New limits, by the names that `Partition.configure` takes."""
+
+    limits: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigureWrites:
+    hold: bool
+    fail_next: int
+    error_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """`most` is None for all held writes."""
+
+    most: int | None
+    error_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    pass
+
+
+Leasing = Acquire | Acknowledge | Release | Advance | MoveLogStart
+Administering = Archive | Configure
+Persisting = ConfigureWrites | Complete | Reload
+Operation = Init | Leasing | Administering | Persisting
+
+
+def parse(line: Mapping[str, Any]) -> Operation:
+    """The operation that a trace's JSON object stands for.
+
+    Raises:
+        TraceError: the object is no operation, or lacks a field or holds a wrong one.
+    """
+    kind = line.get("op")
+    if kind not in _PARSERS:
+        raise TraceError(f"op is one of {', '.join(_PARSERS)}, not {kind!r}")
+    try:
+        return _PARSERS[kind](line)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise TraceError(f"malformed {kind}: {type(error).__name__}: {error}") from error
+
+
+def state_batches(batches: Iterable[Any]) -> list[StateBatch]:
+    """State batches as a trace writes them, as objects or as lists."""
+    return [
+        (int(b["first"]), int(b["last"]), int(b["state"]), int(b["delivery_count"]))
+        if isinstance(b, Mapping)
+        else (int(b[0]), int(b[1]), int(b[2]), int(b[3]))
+        for b in batches
+    ]
+
+
+def _init(line: Mapping[str, Any]) -> Init:
+    return Init(
+        int(line.get("start_offset", 0)),
+        state_batches(line.get("state_batches", ())),
+        int(line.get("max_delivery_count", 5)),
+        int(line.get("max_inflight", 2000)),
+        int(line.get("lock_ms", 30000)),
+        bool(line.get("renew_enabled", True)),
+    )
+
+
+def _acquire(line: Mapping[str, Any]) -> Acquire:
+    mode = line.get("mode", "batch_optimized")
+    if mode not in ("batch_optimized", "record_limit"):
+        raise ValueError(f"mode is batch_optimized or record_limit, not {mode!r}")
+    fetch_offset = int(line.get("fetch_offset", -1))
+    return Acquire(
+        str(line["member"]),
+        [(int(first), int(last)) for first, last in line["batches"]],
+        fetch_offset if fetch_offset >= 0 else None,
+        int(line.get("max_fetch_records", 500)),
+        int(line.get("batch_size", 500)),
+        mode == "record_limit",
+    )
+
+
+def _acknowledge(line: Mapping[str, Any]) -> Acknowledge:
+    return Acknowledge(
+        str(line["member"]),
+        [(int(b["first"]), int(b["last"]), bytes(t & 0xFF for t in b["types"])) for b in line["batches"]],
+    )
+
+
+def _configure(line: Mapping[str, Any]) -> Configure:
+    limits = {
+        name: int(line[name]) for name in ("max_delivery_count", "max_inflight", "lock_ms") if name in line
+    }
+    if "renew_enabled" in line:
+        return Configure({**limits, "renew_enabled": bool(line["renew_enabled"])})
+    return Configure(limits)
+
+
+def _configure_writes(line: Mapping[str, Any]) -> ConfigureWrites:
+    return ConfigureWrites(
+        bool(line.get("hold", False)), int(line.get("fail_next", 0)), int(line.get("error_code", -1))
+    )
+
+
+def _complete(line: Mapping[str, Any]) -> Complete:
+    return Complete(int(line["n"]) if "n" in line else None, int(line.get("error_code", 0)))
+
+
+_PARSERS: dict[Any, Callable[[Mapping[str, Any]], Operation]] = {
+    "init": _init,
+    "acquire": _acquire,
+    "ack": _acknowledge,
+    "release": lambda line: Release(str(line["member"])),
+    "advance": lambda line: Advance(int(line["ms"])),
+    "lso": lambda line: MoveLogStart(int(line["offset"])),
+    "archive": lambda line: Archive(int(line["first"]), int(line["last"])),
+    "configure": _configure,
+    "writes": _configure_writes,
+    "complete": _complete,
+    "reload": lambda line: Reload(),
+}

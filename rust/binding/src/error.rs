@@ -1,0 +1,35 @@
+//! The one place where refusals of the engine become exceptions.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use sharecore_engine::{Refusal, RefusalKind};
+
+const INVALID_REQUEST: i16 = 42;
+const INVALID_RECORD_STATE: i16 = 121;
+
+static KAFKA_ERROR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// `sharecore.errors.KafkaError(code, message)`.
+pub(crate) fn kafka_error(py: Python<'_>, code: i16, message: &str) -> PyErr {
+    let class = KAFKA_ERROR.get_or_try_init(py, || {
+        Ok::<_, PyErr>(
+            py.import("sharecore.errors")?
+                .getattr("KafkaError")?
+                .unbind(),
+        )
+    });
+    match class.and_then(|class| class.bind(py).call1((code, message))) {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// A refusal as a `KafkaError`.
+pub(crate) fn refused(py: Python<'_>, refusal: Refusal) -> PyErr {
+    match refusal.kind() {
+        RefusalKind::InvalidRecordState => {
+            kafka_error(py, INVALID_RECORD_STATE, &refusal.to_string())
+        }
+        RefusalKind::InvalidRequest => kafka_error(py, INVALID_REQUEST, &refusal.to_string()),
+    }
+}

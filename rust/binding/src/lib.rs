@@ -1,0 +1,35 @@
+//! `sharecore._core`: translates between Python and the crates below, decides nothing.
+
+mod bench;
+mod combine;
+mod convert;
+mod error;
+mod names;
+mod partition;
+mod records;
+mod state;
+mod store;
+mod wire;
+
+use pyo3::prelude::*;
+
+/// The compiled part of sharecore.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use crate::bench::bench_trace;
+    #[pymodule_export]
+    use crate::combine::combine;
+    #[pymodule_export]
+    use crate::names::matching;
+    #[pymodule_export]
+    use crate::partition::{PyPartition, PyWrite};
+    #[pymodule_export]
+    use crate::records::{PyRecord, decode_records};
+    #[pymodule_export]
+    use crate::state::{combine_state_batches, pack_write};
+    #[pymodule_export]
+    use crate::store::PyStore;
+    #[pymodule_export]
+    use crate::wire::read_acknowledgement_batches;
+}

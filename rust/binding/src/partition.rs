@@ -1,0 +1,254 @@
+//! `sharecore._core.Partition` and `Write`: the engine behind a lock.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyAssertionError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use sharecore_engine::{AckBatch, AcquireOptions, Config, Partition, Write};
+use smallvec::SmallVec;
+
+use crate::convert::{StateTuple, acknowledgements, ranges, state_batches, tuple};
+use crate::error::refused;
+
+/// State that has begun to change and waits for the persister.
+#[pyclass(name = "Write", module = "sharecore._core", frozen)]
+pub(crate) struct PyWrite {
+    /// The engine's own form, for other native code.
+    pub(crate) inner: Write,
+}
+
+#[pymethods]
+impl PyWrite {
+    #[getter]
+    fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    #[getter]
+    fn start_offset(&self) -> i64 {
+        self.inner.start_offset
+    }
+
+    #[getter]
+    fn delivery_complete_count(&self) -> i64 {
+        self.inner.delivery_complete_count
+    }
+
+    fn batches<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.inner.batches().iter().map(tuple))
+    }
+
+    fn __repr__(&self) -> String {
+        let (id, start_offset) = (self.inner.id, self.inner.start_offset);
+        let batches = self.inner.batches().len();
+        format!("<Write id={id} start_offset={start_offset} batches={batches}>")
+    }
+}
+
+/// The in-flight state of one share partition.
+#[pyclass(name = "Partition", module = "sharecore._core", frozen)]
+pub(crate) struct PyPartition {
+    inner: Mutex<Partition>,
+}
+
+impl PyPartition {
+    /// No Python runs and the interpreter is not waited for while the lock is held.
+    fn lock(&self) -> MutexGuard<'_, Partition> {
+        // a panic is a defect of the engine, reported once; refusing every later call would only hide it
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wrap(write: Option<Write>) -> Option<PyWrite> {
+    write.map(|inner| PyWrite { inner })
+}
+
+fn checked(config: Config) -> PyResult<Config> {
+    if config.max_delivery_count == 0 || config.max_inflight <= 0 || config.lock_ms <= 0 {
+        return Err(PyValueError::new_err(
+            "max_delivery_count, max_inflight and lock_ms must be positive",
+        ));
+    }
+    Ok(config)
+}
+
+#[allow(
+    unused_variables,
+    reason = "every operation is told the time, whether it counts or not"
+)]
+#[pymethods]
+impl PyPartition {
+    #[new]
+    #[pyo3(signature = (start_offset = 0, state_batches = vec![], *, max_delivery_count = 5, max_inflight = 2000,
+                        lock_ms = 30000, renew_enabled = true))]
+    fn new(
+        py: Python<'_>,
+        start_offset: i64,
+        state_batches: Vec<StateTuple>,
+        max_delivery_count: u16,
+        max_inflight: i64,
+        lock_ms: i64,
+        renew_enabled: bool,
+    ) -> PyResult<Self> {
+        let config = checked(Config {
+            max_delivery_count,
+            max_inflight,
+            lock_ms,
+            renew_enabled,
+        })?;
+        let state = self::state_batches(state_batches)?;
+        let inner =
+            Partition::new(config, start_offset, &state).map_err(|refusal| refused(py, refusal))?;
+        Ok(Self {
+            inner: Mutex::new(inner),
+        })
+    }
+
+    #[pyo3(signature = (now_ms, member, batches, *, fetch_offset, max_fetch_records = 500, batch_size = 500,
+                        record_limit = false))]
+    #[allow(clippy::too_many_arguments)]
+    fn acquire<'py>(
+        &self,
+        py: Python<'py>,
+        now_ms: i64,
+        member: &str,
+        batches: &Bound<'py, PyAny>,
+        fetch_offset: i64,
+        max_fetch_records: i64,
+        batch_size: i64,
+        record_limit: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let batches = ranges(batches)?;
+        let options = AcquireOptions {
+            fetch_offset,
+            max_fetch_records,
+            batch_size,
+            record_limit,
+        };
+        let mut out = Vec::new();
+        self.lock()
+            .acquire(now_ms, member, &batches, options, &mut out);
+        PyList::new(py, out.iter().map(|a| (a.first, a.last, a.delivery_count)))
+    }
+
+    fn acknowledge(
+        &self,
+        py: Python<'_>,
+        now_ms: i64,
+        member: &str,
+        batches: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<PyWrite>> {
+        let held = acknowledgements(batches)?;
+        let batches: SmallVec<[AckBatch<'_>; 8]> = held
+            .iter()
+            .map(|(first, last, types)| AckBatch {
+                first: *first,
+                last: *last,
+                types: types.as_bytes(),
+            })
+            .collect();
+        let answer = self.lock().acknowledge(now_ms, member, &batches);
+        answer.map(wrap).map_err(|refusal| refused(py, refusal))
+    }
+
+    fn release(&self, now_ms: i64, member: &str) -> Option<PyWrite> {
+        wrap(self.lock().release(member))
+    }
+
+    fn advance(&self, now_ms: i64) -> Option<PyWrite> {
+        wrap(self.lock().advance(now_ms))
+    }
+
+    fn move_log_start(&self, now_ms: i64, offset: i64) -> Option<PyWrite> {
+        self.lock().move_log_start(offset);
+        None
+    }
+
+    fn archive(&self, now_ms: i64, first: i64, last: i64) {
+        self.lock().archive(first, last);
+    }
+
+    fn commit(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
+        let answer = self.lock().commit(write_id);
+        answer.map_err(|refusal| refused(py, refusal))
+    }
+
+    fn rollback(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
+        let answer = self.lock().rollback(write_id, now_ms);
+        answer.map_err(|refusal| refused(py, refusal))
+    }
+
+    #[pyo3(signature = (*, max_delivery_count = None, max_inflight = None, lock_ms = None, renew_enabled = None))]
+    fn configure(
+        &self,
+        max_delivery_count: Option<u16>,
+        max_inflight: Option<i64>,
+        lock_ms: Option<i64>,
+        renew_enabled: Option<bool>,
+    ) -> PyResult<()> {
+        let mut partition = self.lock();
+        let now = partition.config();
+        partition.configure(checked(Config {
+            max_delivery_count: max_delivery_count.unwrap_or(now.max_delivery_count),
+            max_inflight: max_inflight.unwrap_or(now.max_inflight),
+            lock_ms: lock_ms.unwrap_or(now.lock_ms),
+            renew_enabled: renew_enabled.unwrap_or(now.renew_enabled),
+        })?);
+        Ok(())
+    }
+
+    #[getter]
+    fn start_offset(&self) -> i64 {
+        self.lock().start_offset()
+    }
+
+    #[getter]
+    fn end_offset(&self) -> i64 {
+        self.lock().end_offset()
+    }
+
+    #[getter]
+    fn next_fetch_offset(&self) -> i64 {
+        self.lock().next_fetch_offset()
+    }
+
+    #[getter]
+    fn can_acquire(&self) -> bool {
+        self.lock().can_acquire()
+    }
+
+    #[getter]
+    fn delivery_complete_count(&self) -> i64 {
+        self.lock().delivery_complete_count()
+    }
+
+    #[getter]
+    fn next_deadline_ms(&self) -> Option<i64> {
+        self.lock().next_deadline_ms()
+    }
+
+    #[getter]
+    fn memory_bytes(&self) -> usize {
+        self.lock().memory_bytes()
+    }
+
+    #[getter]
+    fn runs(&self) -> usize {
+        self.lock().runs()
+    }
+
+    fn inflight<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let runs = self.lock().inflight();
+        PyList::new(
+            py,
+            runs.iter()
+                .map(|run| (run.first, run.last, run.state.id(), run.delivery_count)),
+        )
+    }
+
+    fn check(&self) -> PyResult<()> {
+        let answer = self.lock().check();
+        answer.map_err(PyAssertionError::new_err)
+    }
+}

@@ -1,0 +1,408 @@
+//! `sharecore._core.Store`: logs and catalogue for `sharecore.storage`.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use sharecore_records::Batches;
+use sharecore_store::{
+    Change, Durability, FaultPoint, LogConfig, Options, Refusal, Slice, Store, StoreError,
+    TimestampType, Want,
+};
+
+use crate::error::kafka_error;
+
+/// Expanded bytes of one batch that a look-up or a scan takes; far above any batch that a log accepts.
+const EXPANDED_MAX: usize = 256 << 20;
+
+type Offsets = (i64, i64, i64, i64);
+type Drained = (Vec<(u64, Option<String>)>, Vec<(u64, Offsets)>);
+type Appended = (i64, i64, i64, i64, u64);
+type Read<'py> = (Bound<'py, PyBytes>, Vec<(i64, i64)>);
+type Scanned<'py> = (Bound<'py, PyList>, i64);
+
+fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
+    kafka_error(py, refusal.code(), &refusal.to_string())
+}
+
+fn failed(error: &StoreError) -> PyErr {
+    PyOSError::new_err(error.to_string())
+}
+
+fn triple(offsets: sharecore_store::Offsets) -> Offsets {
+    (
+        offsets.start,
+        offsets.high_watermark,
+        offsets.last_stable,
+        offsets.end,
+    )
+}
+
+fn copied<'py>(py: Python<'py>, slice: &Slice) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, slice.size, |out| {
+        slice.copy_to(out).map_err(|refusal| refused(py, &refusal))
+    })
+}
+
+fn bytes_of(slice: &Slice) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = vec![0; slice.size];
+    slice.copy_to(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[pyclass(name = "Store", module = "sharecore._core", frozen)]
+pub(crate) struct PyStore(Store);
+
+#[pymethods]
+impl PyStore {
+    #[new]
+    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432))]
+    #[allow(clippy::needless_pass_by_value)]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        durability: &str,
+        segment_bytes: u64,
+        cache_bytes: usize,
+        staging_bytes: usize,
+    ) -> PyResult<Self> {
+        let durability = match durability {
+            "fsync" => Durability::Fsync,
+            "os" => Durability::Os,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "durability is 'fsync' or 'os', not {other:?}"
+                )));
+            }
+        };
+        let options = Options {
+            durability,
+            segment_bytes,
+            cache_bytes,
+            staging_bytes,
+        };
+        py.detach(|| Store::open(&path, &options))
+            .map(Self)
+            .map_err(|error| failed(&error))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.close());
+    }
+
+    fn fileno(&self) -> i32 {
+        self.0.fileno()
+    }
+
+    fn drain(&self) -> Drained {
+        let drained = self.0.drain();
+        let outcomes = drained.outcomes.into_iter();
+        let moved = drained.moved.into_iter();
+        (
+            outcomes.map(|o| (o.sequence, o.error)).collect(),
+            moved.map(|(log, offsets)| (log, triple(offsets))).collect(),
+        )
+    }
+
+    fn wait(&self, py: Python<'_>, sequence: u64) {
+        py.detach(|| self.0.wait(sequence));
+    }
+
+    #[getter]
+    fn staged_bytes(&self) -> usize {
+        self.0.staged_bytes()
+    }
+
+    fn entries<'py>(
+        &self,
+        py: Python<'py>,
+        prefix: &[u8],
+    ) -> Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let entries = self.0.entries(prefix).into_iter();
+        entries
+            .map(|(key, value)| (PyBytes::new(py, &key), PyBytes::new(py, &value)))
+            .collect()
+    }
+
+    #[pyo3(signature = (puts = vec![], deletes = vec![], *, create_logs = vec![], drop_logs = vec![]))]
+    fn change(
+        &self,
+        py: Python<'_>,
+        puts: Vec<(Vec<u8>, Vec<u8>)>,
+        deletes: Vec<Vec<u8>>,
+        create_logs: Vec<u64>,
+        drop_logs: Vec<u64>,
+    ) -> PyResult<u64> {
+        let puts = puts.into_iter().map(|(key, value)| Change::Put(key, value));
+        let deletes = deletes.into_iter().map(Change::Delete);
+        let created = create_logs.into_iter().map(Change::CreateLog);
+        let dropped = drop_logs.into_iter().map(Change::DropLog);
+        let changes = puts.chain(deletes).chain(created).chain(dropped).collect();
+        self.0
+            .change(changes)
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
+    fn new_log_id(&self) -> u64 {
+        self.0.new_log_id()
+    }
+
+    fn logs(&self) -> Vec<u64> {
+        self.0.logs()
+    }
+
+    fn offsets(&self, py: Python<'_>, log: u64) -> PyResult<Offsets> {
+        self.0
+            .offsets(log)
+            .map(triple)
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
+    fn log_bytes(&self, py: Python<'_>, log: u64) -> PyResult<u64> {
+        self.0
+            .log_bytes(log)
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
+    #[pyo3(signature = (log, *, max_batch_bytes, log_append_time, before_max_ms, after_max_ms))]
+    fn configure(
+        &self,
+        py: Python<'_>,
+        log: u64,
+        max_batch_bytes: usize,
+        log_append_time: bool,
+        before_max_ms: i64,
+        after_max_ms: i64,
+    ) -> PyResult<()> {
+        let timestamp_type = if log_append_time {
+            TimestampType::LogAppendTime
+        } else {
+            TimestampType::CreateTime
+        };
+        let config = LogConfig {
+            max_batch_bytes,
+            timestamp_type,
+            before_max_ms,
+            after_max_ms,
+        };
+        self.0
+            .configure(log, config)
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
+    fn append(&self, py: Python<'_>, log: u64, records: &[u8], now_ms: i64) -> PyResult<Appended> {
+        appended(py, self.0.append(log, records, now_ms))
+    }
+
+    #[pyo3(signature = (log, records, now_ms, producer = None))]
+    #[allow(clippy::needless_pass_by_value)]
+    fn append_local(
+        &self,
+        py: Python<'_>,
+        log: u64,
+        records: Vec<(
+            Option<pyo3::pybacked::PyBackedBytes>,
+            Option<pyo3::pybacked::PyBackedBytes>,
+        )>,
+        now_ms: i64,
+        producer: Option<(i64, i16)>,
+    ) -> PyResult<Appended> {
+        let records: Vec<_> = records
+            .iter()
+            .map(|(key, value)| (key.as_deref(), value.as_deref()))
+            .collect();
+        appended(py, self.0.append_local(log, &records, producer, now_ms))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn append_marker(
+        &self,
+        py: Python<'_>,
+        log: u64,
+        producer_id: i64,
+        producer_epoch: i16,
+        coordinator_epoch: i32,
+        commit: bool,
+        now_ms: i64,
+    ) -> PyResult<Appended> {
+        let producer = (producer_id, producer_epoch);
+        appended(
+            py,
+            self.0
+                .append_marker(log, producer, coordinator_epoch, commit, now_ms),
+        )
+    }
+
+    fn delete_records(&self, py: Python<'_>, log: u64, before_offset: i64) -> PyResult<u64> {
+        self.0
+            .delete_records(log, before_offset)
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
+    #[pyo3(signature = (log, offset, max_bytes, limit = None, at_least_one = true, max_records = i64::MAX))]
+    #[allow(clippy::too_many_arguments)]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        log: u64,
+        offset: i64,
+        max_bytes: i64,
+        limit: Option<i64>,
+        at_least_one: bool,
+        max_records: i64,
+    ) -> PyResult<Read<'py>> {
+        let want = Want {
+            max_bytes: usize::try_from(max_bytes).unwrap_or(0),
+            max_records,
+            limit,
+            at_least_one,
+        };
+        let mut slice = self
+            .0
+            .read(log, offset, want)
+            .map_err(|refusal| refused(py, &refusal))?;
+        let batches = std::mem::take(&mut slice.batches);
+        let bytes = copied(py, &slice)?;
+        Ok((bytes, batches))
+    }
+
+    #[pyo3(signature = (log, offset, max_bytes, limit = None))]
+    fn readable_bytes(
+        &self,
+        py: Python<'_>,
+        log: u64,
+        offset: i64,
+        max_bytes: usize,
+        limit: Option<i64>,
+    ) -> PyResult<usize> {
+        let want = Want {
+            max_bytes,
+            max_records: i64::MAX,
+            limit,
+            at_least_one: true,
+        };
+        self.0
+            .read(log, offset, want)
+            .map(|slice| slice.size)
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
+    fn scan<'py>(
+        &self,
+        py: Python<'py>,
+        log: u64,
+        offset: i64,
+        max_bytes: usize,
+    ) -> PyResult<Scanned<'py>> {
+        let want = Want {
+            max_bytes,
+            max_records: i64::MAX,
+            limit: None,
+            at_least_one: true,
+        };
+        let read = py.detach(|| {
+            let slice = self.0.read(log, offset, want)?;
+            Ok((bytes_of(&slice)?, slice.batches))
+        });
+        let (bytes, batches) = read.map_err(|refusal| refused(py, &refusal))?;
+        let found = PyList::empty(py);
+        for batch in Batches::new(&bytes) {
+            let header = &batch.header;
+            let damaged = |fault: &dyn std::fmt::Display| {
+                PyValueError::new_err(format!("batch at {}: {fault}", header.base_offset))
+            };
+            let expanded = batch
+                .expand(EXPANDED_MAX)
+                .map_err(|fault| damaged(&fault))?;
+            let records = PyList::empty(py);
+            for record in batch.records(&expanded) {
+                let record = record.map_err(|fault| damaged(&fault))?;
+                let bytes = |field: Option<&[u8]>| field.map(|field| PyBytes::new(py, field));
+                records.append((
+                    record.offset,
+                    record.timestamp,
+                    bytes(record.key),
+                    bytes(record.value),
+                ))?;
+            }
+            let producer_id = if header.is_transactional() {
+                header.producer_id
+            } else {
+                -1
+            };
+            found.append((producer_id, header.is_control(), records))?;
+        }
+        Ok((found, batches.last().map_or(offset, |(_, last)| last + 1)))
+    }
+
+    fn offset_for(&self, py: Python<'_>, log: u64, timestamp: i64) -> PyResult<Option<(i64, i64)>> {
+        py.detach(|| self.0.offset_for(log, timestamp))
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
+    fn max_timestamp(&self, py: Python<'_>, log: u64) -> PyResult<Option<i64>> {
+        self.0
+            .max_timestamp(log)
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
+    fn aborted(&self, py: Python<'_>, log: u64, first: i64, end: i64) -> PyResult<Vec<(i64, i64)>> {
+        let aborted = self.0.aborted(log, first, end);
+        let aborted = aborted.map_err(|refusal| refused(py, &refusal))?;
+        Ok(aborted
+            .into_iter()
+            .map(|a| (a.producer_id, a.first_offset))
+            .collect())
+    }
+
+    #[pyo3(signature = (log, *, oldest_ms = None, max_bytes = None))]
+    fn retain(
+        &self,
+        py: Python<'_>,
+        log: u64,
+        oldest_ms: Option<i64>,
+        max_bytes: Option<u64>,
+    ) -> PyResult<Option<u64>> {
+        py.detach(|| self.0.retain(log, oldest_ms, max_bytes))
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
+    #[getter]
+    fn maintenance_error(&self) -> Option<String> {
+        self.0.maintenance_error()
+    }
+
+    fn expire_producers(&self, before_ms: i64, max: usize) {
+        self.0.expire_producers(before_ms, max);
+    }
+
+    #[pyo3(signature = (point, errno, *, skip = 0, times = 1))]
+    fn plan_fault(&self, point: &str, errno: i32, skip: u64, times: u64) -> PyResult<()> {
+        let point = match point {
+            "write" => FaultPoint::Write,
+            "sync" => FaultPoint::Sync,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "a fault is planned for 'write' or 'sync', not {other:?}"
+                )));
+            }
+        };
+        self.0.fault().plan(point, errno, skip, times);
+        Ok(())
+    }
+}
+
+fn appended(
+    py: Python<'_>,
+    result: Result<sharecore_store::Appended, Refusal>,
+) -> PyResult<Appended> {
+    let a = result.map_err(|refusal| refused(py, &refusal))?;
+    Ok((
+        a.base_offset,
+        a.last_offset,
+        a.append_time_ms,
+        a.start_offset,
+        a.sequence,
+    ))
+}
