@@ -1,0 +1,35 @@
+"""Administration of share groups, for Apache Kafka 4.2 and newer as for sharecore."""
+
+from __future__ import annotations
+
+from sharecore.admin.blocking import BlockingAdmin
+from sharecore.admin.client import Admin
+from sharecore.admin.model import (
+    ConfigEntry,
+    ConfigSource,
+    GroupListing,
+    Member,
+    OffsetChange,
+    PartitionOffset,
+    ResetPlan,
+    ResetResult,
+    ShareGroup,
+    Target,
+    TopicPartition,
+)
+
+__all__ = [
+    "Admin",
+    "BlockingAdmin",
+    "ConfigEntry",
+    "ConfigSource",
+    "GroupListing",
+    "Member",
+    "OffsetChange",
+    "PartitionOffset",
+    "ResetPlan",
+    "ResetResult",
+    "ShareGroup",
+    "Target",
+    "TopicPartition",
+]

@@ -1,0 +1,56 @@
+"""The administration of share groups, for programs without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from sharecore.admin.client import Admin
+
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
+
+
+def _blocking(
+    method: Callable[Concatenate[Admin, Arguments], Coroutine[Any, Any, Value]],
+) -> Callable[Concatenate[BlockingAdmin, Arguments], Value]:
+    def call(self: BlockingAdmin, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
+        return self._runner.run(method(self._admin, *args, **kwargs))
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+class BlockingAdmin:
+    """`Admin` with methods that wait for their answers; not to be called where an event loop runs.
+
+    Raises:
+        ConfigError: a setting that is not known, cannot stand or is missing.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        self._admin = Admin(config, **keywords)
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._runner.run(self._admin.close())
+        self._runner.close()
+
+    list_groups = _blocking(Admin.list_groups)
+    describe = _blocking(Admin.describe)
+    members = _blocking(Admin.members)
+    offsets = _blocking(Admin.offsets)
+    plan_reset = _blocking(Admin.plan_reset)
+    reset = _blocking(Admin.reset)
+    delete_offsets = _blocking(Admin.delete_offsets)
+    delete_group = _blocking(Admin.delete_group)
+    configs = _blocking(Admin.configs)
+    alter_configs = _blocking(Admin.alter_configs)

@@ -1,0 +1,317 @@
+"""The administration of share groups, for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Self
+
+from sharecore.admin.model import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ConfigEntry,
+    ConfigSource,
+    GroupListing,
+    Member,
+    OffsetChange,
+    PartitionOffset,
+    ResetPlan,
+    ResetResult,
+    ShareGroup,
+    Target,
+    TopicPartition,
+)
+from sharecore.admin.transport import Transport, accept
+from sharecore.client.settings import read_connection_settings
+from sharecore.errors import KafkaError
+from sharecore.protocol import ApiKey
+
+_NOT_ASKED = -(2**31)
+_GROUP_RESOURCE = 32
+_SET, _DELETE = 0, 1
+
+
+class Admin:
+    """Lists, describes, resets and deletes share groups, on Apache Kafka 4.2 and newer as on sharecore.
+
+    Settings have confluent-kafka's names: `Admin({"bootstrap.servers": "localhost:9092"})`, or as keywords
+    with `_` for each dot. It connects when it is first asked; `async with` closes it.
+
+    Raises:
+        ConfigError: a setting that is not known, cannot stand or is missing.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        self._transport = Transport(read_connection_settings(config, **keywords))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        await self._transport.close()
+
+    async def list_groups(
+        self, *, types: Collection[str] = ("share",), states: Collection[str] = ()
+    ) -> list[GroupListing]:
+        """Groups by name.
+
+        Args:
+            types: classic, consumer, share, streams; none for all.
+            states: such as Empty or Stable; none for all.
+
+        Raises:
+            KafkaError: a broker did not answer, or refused.
+        """
+        message = {"states_filter": list(states), "types_filter": list(types)}
+        answers = await self._transport.all(ApiKey.LIST_GROUPS, message)
+        found = {
+            group.group_id: GroupListing(
+                group.group_id, group.group_type.lower(), group.group_state, group.protocol_type
+            )
+            for answer in answers
+            for group in answer.groups
+        }
+        return [found[group_id] for group_id in sorted(found)]
+
+    async def describe(self, group_id: str, *, authorized_operations: bool = False) -> ShareGroup:
+        """A share group with its members.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND when there is no share group of that name, or the broker refused.
+        """
+        message = {"group_ids": [group_id], "include_authorized_operations": authorized_operations}
+        group = await self._transport.coordinator(
+            group_id, ApiKey.SHARE_GROUP_DESCRIBE, message, lambda answer: answer.groups[0]
+        )
+        operations = group.authorized_operations
+        return ShareGroup(
+            group.group_id,
+            group.group_state,
+            group.group_epoch,
+            group.assignment_epoch,
+            group.assignor_name,
+            tuple(map(_member, group.members)),
+            None if operations == _NOT_ASKED else operations,
+        )
+
+    async def members(self, group_id: str) -> list[Member]:
+        """The members of a share group; raises KafkaError as `describe` does."""
+        return list((await self.describe(group_id)).members)
+
+    async def offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> list[PartitionOffset]:
+        """Start offset and lag of a share group, in the partitions given or in all that it has state for.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, or the broker refused.
+        """
+        topics = None
+        if partitions is not None:
+            topics = [
+                {"topic_name": topic, "partitions": some} for topic, some in _by_topic(partitions).items()
+            ]
+        group = await self._transport.coordinator(
+            group_id,
+            ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+            {"groups": [{"group_id": group_id, "topics": topics}]},
+            lambda answer: answer.groups[0],
+        )
+        found = [
+            PartitionOffset(
+                TopicPartition(topic.topic_name, part.partition_index),
+                part.start_offset if part.start_offset >= 0 else None,
+                part.leader_epoch,
+                lag if (lag := getattr(part, "lag", -1)) >= 0 else None,
+                KafkaError(part.error_code, part.error_message or "") if part.error_code else None,
+            )
+            for topic in group.topics
+            for part in topic.partitions
+        ]
+        return sorted(found, key=lambda each: each.partition)
+
+    async def plan_reset(
+        self,
+        group_id: str,
+        target: Target,
+        *,
+        topics: Collection[str] = (),
+        partitions: Collection[TopicPartition] = (),
+    ) -> ResetPlan:
+        """What a reset would do; `reset` does it.
+
+        Args:
+            topics: whole topics; with neither these nor `partitions`, everything that the group has state
+                for.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, or a broker refused.
+        """
+        known = {each.partition: each.start_offset for each in await self.offsets(group_id)}
+        wanted = set(partitions)
+        for topic in topics:
+            wanted.update(await self._transport.partitions_of(topic))
+        if not topics and not partitions:
+            wanted = set(known)
+        after = await self._resolve(target, wanted)
+        changes = [OffsetChange(each, known.get(each), after[each]) for each in sorted(wanted)]
+        return ResetPlan(group_id, target, changes)
+
+    async def reset(self, plan: ResetPlan) -> ResetResult:
+        """Does what was planned; the group must have no members.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, or the broker refused; nothing has changed then.
+        """
+        changes = {change.partition: change for change in plan.changes}
+        if not changes:
+            return ResetResult()
+        topics: dict[str, list[dict[str, int]]] = {}
+        for change in plan.changes:
+            topics.setdefault(change.partition.topic, []).append(
+                {"partition_index": change.partition.partition, "start_offset": change.after}
+            )
+        message = {
+            "group_id": plan.group_id,
+            "topics": [{"topic_name": name, "partitions": some} for name, some in topics.items()],
+        }
+        answer = await self._transport.coordinator(
+            plan.group_id, ApiKey.ALTER_SHARE_GROUP_OFFSETS, message, lambda answer: answer
+        )
+        failed = []
+        for topic in answer.responses:
+            for part in topic.partitions:
+                if part.error_code:
+                    change = changes.pop(TopicPartition(topic.topic_name, part.partition_index))
+                    failed.append((change, KafkaError(part.error_code, part.error_message or "")))
+        return ResetResult(tuple(changes.values()), tuple(failed))
+
+    async def delete_offsets(self, group_id: str, topics: Collection[str]) -> dict[str, KafkaError | None]:
+        """Forgets how far a share group is in whole topics; the group must have no members.
+
+        Returns: by topic, why it was refused, or None.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, or the broker refused.
+        """
+        message = {"group_id": group_id, "topics": [{"topic_name": topic} for topic in topics]}
+        answer = await self._transport.coordinator(
+            group_id, ApiKey.DELETE_SHARE_GROUP_OFFSETS, message, lambda answer: answer
+        )
+        return {
+            topic.topic_name: (
+                KafkaError(topic.error_code, topic.error_message or "") if topic.error_code else None
+            )
+            for topic in answer.responses
+        }
+
+    async def delete_group(self, group_id: str) -> None:
+        """Deletes a group of any type, with its state; it must have no members.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, or the broker refused.
+        """
+        await self._transport.coordinator(
+            group_id,
+            ApiKey.DELETE_GROUPS,
+            {"groups_names": [group_id]},
+            lambda answer: answer.results[0],
+        )
+
+    async def configs(self, group_id: str) -> dict[str, ConfigEntry]:
+        """The configuration of a group, by name; raises KafkaError when the broker refuses."""
+        resource = {"resource_type": _GROUP_RESOURCE, "resource_name": group_id, "configuration_keys": None}
+        message = {"resources": [resource], "include_synonyms": False, "include_documentation": True}
+        answer = await self._transport.any(ApiKey.DESCRIBE_CONFIGS, message)
+        return {
+            entry.name: ConfigEntry(
+                entry.name,
+                entry.value,
+                _source(entry.config_source),
+                getattr(entry, "documentation", None),
+            )
+            for entry in sorted(accept(answer.results[0]).configs, key=lambda entry: entry.name)
+        }
+
+    async def alter_configs(
+        self,
+        group_id: str,
+        values: Mapping[str, object] | None = None,
+        *,
+        unset: Collection[str] = (),
+        validate_only: bool = False,
+    ) -> None:
+        """Sets settings of a group, and takes others back to the broker's defaults; all of them or none.
+
+        Args:
+            values: by Kafka's names, such as `share.auto.offset.reset`.
+            validate_only: only see whether it would be allowed.
+
+        Raises:
+            KafkaError: INVALID_CONFIG with what is allowed, or the broker refused.
+        """
+        configs: list[dict[str, object]] = [
+            {"name": name, "config_operation": _SET, "value": _text(value)}
+            for name, value in (values or {}).items()
+        ]
+        configs += [{"name": name, "config_operation": _DELETE, "value": None} for name in unset]
+        if not configs:
+            return
+        resource = {"resource_type": _GROUP_RESOURCE, "resource_name": group_id, "configs": configs}
+        answer = await self._transport.any(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource], "validate_only": validate_only}
+        )
+        accept(answer.responses[0])
+
+    async def _resolve(
+        self, target: Target, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        timestamp = target.timestamp
+        if timestamp is not None and timestamp < 0:
+            return await self._transport.offsets_for(partitions, timestamp)
+        last = await self._transport.offsets_for(partitions, LATEST_TIMESTAMP)
+        if timestamp is not None:
+            found = await self._transport.offsets_for(partitions, timestamp)
+            return {each: offset if offset >= 0 else last[each] for each, offset in found.items()}
+        first = await self._transport.offsets_for(partitions, EARLIEST_TIMESTAMP)
+        return {each: min(max(target.value, first[each]), last[each]) for each in partitions}
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+def _member(member: Any) -> Member:
+    assignment = [
+        TopicPartition(topic.topic_name, partition)
+        for topic in member.assignment.topic_partitions
+        for partition in topic.partitions
+    ]
+    return Member(
+        member.member_id,
+        member.client_id,
+        member.client_host,
+        member.member_epoch,
+        member.rack_id,
+        tuple(sorted(member.subscribed_topic_names)),
+        tuple(sorted(assignment)),
+    )
+
+
+def _source(number: int) -> ConfigSource:
+    try:
+        return ConfigSource(number)
+    except ValueError:
+        return ConfigSource.UNKNOWN
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,182 @@
+"""Requests to whoever can answer them: any broker, a group's coordinator, the leaders of partitions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from sharecore.admin.model import TopicPartition
+from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.errors import Disconnected
+from sharecore.client.settings import ConnectionSettings
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+
+Value = TypeVar("Value")
+
+_AGAIN = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+"""What passes by itself, or by asking another broker."""
+
+
+class Transport:
+    """Connections of an administrator.
+
+    Args:
+        settings: how to connect, and how long to try.
+    """
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._cluster: Cluster[ConnectionSettings] = Cluster(settings)
+
+    async def any(self, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
+        """The answer of a broker, whichever; raises KafkaError."""
+
+        async def ask() -> Any:
+            connection = await self._cluster.any_connection()
+            return accept(await connection.request(api_key, dict(message)))
+
+        return await self._try(ask)
+
+    async def all(self, api_key: ApiKey, message: Mapping[str, Any]) -> list[Any]:
+        """The answers of all brokers; raises KafkaError when one does not answer."""
+
+        async def ask() -> list[Any]:
+            await self._cluster.refresh()
+            return [await self._ask_node(node, api_key, message) for node in self._cluster.nodes]
+
+        return await self._try(ask)
+
+    async def coordinator(
+        self, group_id: str, api_key: ApiKey, message: Mapping[str, Any], pick: Callable[[Any], Any]
+    ) -> Any:
+        """The answer of a group's coordinator.
+
+        Args:
+            pick: the part of the answer that has the group's error code.
+
+        Raises:
+            KafkaError: the group's error, or nobody answered in time.
+        """
+
+        async def ask() -> Any:
+            connection = await self._cluster.coordinator(group_id)
+            return accept(pick(await connection.request(api_key, dict(message))))
+
+        return await self._try(ask)
+
+    async def partitions_of(self, topic: str) -> list[TopicPartition]:
+        """The partitions of a topic; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
+        (found,) = await self._topics([topic])
+        return [TopicPartition(topic, part.partition_index) for part in found.partitions]
+
+    async def offsets_for(
+        self, partitions: Iterable[TopicPartition], timestamp: int
+    ) -> dict[TopicPartition, int]:
+        """Offsets by timestamp, -1 and -2 standing for the end and the start; -1 where there is none.
+
+        Raises:
+            KafkaError: a topic is unknown, or a leader did not answer.
+        """
+        wanted = sorted(set(partitions))
+
+        async def ask() -> dict[TopicPartition, int]:
+            by_leader: dict[int, list[TopicPartition]] = {}
+            for partition, leader in (await self._leaders(wanted)).items():
+                by_leader.setdefault(leader, []).append(partition)
+            found: dict[TopicPartition, int] = {}
+            for leader, some in by_leader.items():
+                found |= await self._list_offsets(leader, some, timestamp)
+            return found
+
+        return await self._try(ask) if wanted else {}
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        await self._cluster.close()
+
+    async def _ask_node(self, node: int, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
+        connection = await self._cluster.connect(node)
+        return accept(await connection.request(api_key, dict(message)))
+
+    async def _topics(self, names: Iterable[str]) -> list[Any]:
+        asked = [{"name": name} for name in sorted(set(names))]
+        answer = await self.any(ApiKey.METADATA, {"topics": asked, "allow_auto_topic_creation": False})
+        for topic in answer.topics:
+            if topic.error_code:
+                raise KafkaError(topic.error_code, f"topic {topic.name}")
+        return list(answer.topics)
+
+    async def _leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        names = {partition.topic for partition in partitions}
+        await self._cluster.refresh(names)
+        ids = {
+            topic.name: topic_id for topic_id, topic in self._cluster.topics.items() if topic.name in names
+        }
+        leaders = {}
+        for partition in partitions:
+            topic_id = ids.get(partition.topic)
+            if topic_id is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {partition.topic}")
+            if partition.partition not in self._cluster.topics[topic_id].leaders:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(partition))
+            leader = self._cluster.leader(TopicIdPartition(topic_id, partition.partition))
+            if leader < 0:
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, str(partition))
+            leaders[partition] = leader
+        return leaders
+
+    async def _list_offsets(
+        self, node: int, partitions: Iterable[TopicPartition], timestamp: int
+    ) -> dict[TopicPartition, int]:
+        topics: dict[str, list[dict[str, int]]] = {}
+        for topic, partition in partitions:
+            topics.setdefault(topic, []).append({"partition_index": partition, "timestamp": timestamp})
+        message = {
+            "replica_id": -1,
+            "isolation_level": 0,
+            "topics": [{"name": name, "partitions": some} for name, some in topics.items()],
+            "timeout_ms": self._settings.request_timeout_ms,
+        }
+        answer = await self._ask_node(node, ApiKey.LIST_OFFSETS, message)
+        return {
+            TopicPartition(topic.name, part.partition_index): accept(part).offset
+            for topic in answer.topics
+            for part in topic.partitions
+        }
+
+    async def _try(self, ask: Callable[[], Awaitable[Value]]) -> Value:
+        """Asks until there is an answer, an error that stays, or no time left (`default.api.timeout.ms`)."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._settings.default_api_timeout_ms / 1000
+        backoff = Backoff(self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms)
+        while True:
+            try:
+                return await ask()
+            except KafkaError as error:  # noqa: PERF203
+                pause = backoff.seconds()
+                again = isinstance(error, Disconnected) or error.code in _AGAIN
+                if not again or loop.time() + pause > until:
+                    raise
+                await asyncio.sleep(pause)
+
+
+def accept(answer: Any) -> Any:
+    """The answer; raises KafkaError when it carries an error."""
+    code = getattr(answer, "error_code", 0)
+    if code:
+        raise KafkaError(code, getattr(answer, "error_message", None) or "")
+    return answer

@@ -1,0 +1,178 @@
+"""One broker: what it is made of, and how it starts and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+from sharecore.broker.config_report import CLUSTER_WIDE
+from sharecore.broker.dispatch import Dispatcher
+from sharecore.broker.group_configs import GroupConfigs
+from sharecore.broker.groups import Groups
+from sharecore.broker.identity import Identity, identify
+from sharecore.broker.internal_topics import ensure_internal_topics
+from sharecore.broker.producer_ids import ProducerIds
+from sharecore.broker.retention import Retention
+from sharecore.broker.share import Share
+from sharecore.broker.topic_configs import TopicConfigs
+from sharecore.clock import Clock, SystemClock
+from sharecore.config import BrokerConfig, Listener, listeners_of
+from sharecore.errors import ConfigError
+from sharecore.network import Limits, Server
+from sharecore.storage import Configs, ResourceType, Storage, StorageOptions, Topics
+
+log = logging.getLogger("sharecore.broker")
+
+_STATE_BYTES = 32 << 20
+"""What may wait for the disk besides the records of clients: state of groups, topics and configurations."""
+
+
+class Broker:
+    """The services that handlers share, and the server that calls them.
+
+    Services that need the data directory exist from `start` on.
+
+    Args:
+        config: the configuration at the start; `config` changes when a client alters it.
+        clock: where time comes from.
+        check_names: refuse answers with misspelt names (for tests).
+    """
+
+    identity: Identity
+    storage: Storage
+    topics: Topics
+    configs: Configs
+    topic_configs: TopicConfigs
+    group_configs: GroupConfigs
+    producer_ids: ProducerIds
+    groups: Groups
+    share: Share
+
+    def __init__(
+        self, config: BrokerConfig, *, clock: Clock | None = None, check_names: bool = False
+    ) -> None:
+        self.static_config = config
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
+        self.server = Server(Dispatcher(self, check_names=check_names).on_frame, _limits(config))
+        self._retention: Retention | None = None
+
+    async def start(self) -> None:
+        """Opens what is kept and listens.
+
+        Raises:
+            ConfigError: the data directory is not this broker's.
+            OSError: an address or the data directory cannot be had.
+            KafkaError: the data directory cannot be written.
+        """
+        data_dir = Path(self.config.data_dir)
+        self.identity = identify(data_dir, self.config.node_id)
+        self.storage = Storage(data_dir, _storage_options(self.config))
+        try:
+            await self._start_services()
+            await self._listen()
+        except BaseException:
+            self.storage.close()
+            raise
+
+    async def _start_services(self) -> None:
+        self.storage.attach(asyncio.get_running_loop())
+        self.topics, self.configs = self.storage.topics, self.storage.configs
+        self._read_dynamic_config()
+        self.configs.on_change(self._settings_changed)
+        self.topic_configs = TopicConfigs(self.topics, self.configs, lambda: self.config)
+        self.group_configs = GroupConfigs(self.configs, lambda: self.config)
+        self.producer_ids = ProducerIds(self.storage.catalogue)
+        await ensure_internal_topics(self.topics, self.config)
+        loop = asyncio.get_running_loop()
+        self.groups = Groups(lambda: self.config, self.topics, self.producer_ids, self.clock, loop)
+        self.share = Share(
+            lambda: self.config,
+            self.topics,
+            self.group_configs,
+            self.groups.registry,
+            self.groups.records,
+            self.clock,
+            loop,
+        )
+        self.groups.start()
+        self.share.start()
+        self._retention = Retention(self.storage, self.topic_configs, lambda: self.config, self.clock)
+        self._retention.start()
+
+    async def _listen(self) -> None:
+        for listener in self.listeners.values():
+            port = await self.server.listen(
+                listener.host or None,
+                listener.port,
+                listener.name,
+                backlog=self.config.socket_listen_backlog_size,
+            )
+            self.listeners[listener.name] = replace(
+                listener, port=port, advertised_port=listener.advertised_port or port
+            )
+
+    async def stop(self) -> None:
+        """Takes no more requests, ends those that wait, and closes what is kept after what was answered."""
+        if self._retention is not None:
+            self._retention.stop()
+        self.server.stop_listening()
+        # what waits for the disk is answered, and so are share fetches: a client that never heard of its
+        # session could not close it
+        self.share.finish()
+        self.storage.sync()
+        await asyncio.sleep(0)
+        await self.server.close()
+        self.share.stop()
+        self.groups.stop()
+        self.storage.close()
+
+    def describe(self) -> str:
+        """What a person who started it wants to know."""
+        where = ", ".join(
+            f"{each.advertised_host}:{each.advertised_port}" for each in self.listeners.values()
+        )
+        return (
+            f"sharecore serves {where} (node {self.identity.node_id} of cluster {self.identity.cluster_id}), "
+            f"data in {self.config.data_dir}, durability {self.config.sharecore_durability}"
+        )
+
+    def _settings_changed(self, kind: ResourceType, name: str) -> None:
+        if kind == ResourceType.BROKER:
+            self._read_dynamic_config()
+            self.topic_configs.apply_all()
+            self.group_configs.broker_changed()
+            self.share.broker_reconfigured()
+
+    def _read_dynamic_config(self) -> None:
+        """Puts what clients have altered over the configuration of the start."""
+        everyones = self.configs.get(ResourceType.BROKER, CLUSTER_WIDE)
+        own = self.configs.get(ResourceType.BROKER, str(self.static_config.node_id))
+        try:
+            self.config = self.static_config.with_properties({**everyones, **own})
+        except ConfigError as error:
+            log.warning("settings that were altered at run time are passed over: %s", error)
+            self.config = self.static_config
+        self.server.limits = _limits(self.config)
+
+
+def _storage_options(config: BrokerConfig) -> StorageOptions:
+    # whatever the network lets in must find room before the disk
+    waiting = config.queued_max_request_bytes
+    staging = (waiting if waiting >= 0 else config.socket_request_max_bytes * 4) + _STATE_BYTES
+    return StorageOptions(durability=config.sharecore_durability, staging_bytes=staging)
+
+
+def _limits(config: BrokerConfig) -> Limits:
+    return Limits(
+        frame_bytes_max=config.socket_request_max_bytes,
+        pipeline_max=config.sharecore_connection_max_pipelined_requests,
+        write_buffer_bytes_max=config.sharecore_connection_max_unread_bytes,
+        request_bytes_max=config.queued_max_request_bytes,
+        connections_max=config.max_connections,
+        connections_max_per_ip=config.max_connections_per_ip,
+        idle_ms_max=config.connections_max_idle_ms,
+    )

@@ -1,0 +1,189 @@
+"""Changes of configurations: each resource all or nothing, checked before it is written down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sharecore.broker.config_report import CLUSTER_WIDE
+from sharecore.broker.topic_rules import check_name
+from sharecore.config import (
+    ConfigKey,
+    Dynamic,
+    Kind,
+    TopicConfig,
+    broker_keys,
+    check_group_config,
+    group_keys,
+    topic_keys,
+)
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.storage import ResourceType
+
+if TYPE_CHECKING:
+    from sharecore.broker.broker import Broker
+
+
+class Operation(IntEnum):
+    """What an incremental change does to one key."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One key's change."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def changed(
+    broker: Broker, resource_type: int, name: str, changes: Sequence[Change], *, incremental: bool = True
+) -> dict[str, str]:
+    """What a resource's own settings are after the changes, checked.
+
+    Args:
+        broker: whose resource it is.
+        resource_type: a `ResourceType` or its number.
+        name: the resource's name.
+        changes: at most one a key.
+        incremental: False replaces all that was set before.
+
+    Raises:
+        KafkaError: the resource does not exist, or a change is not allowed.
+    """
+    check_resource(broker, resource_type, name)
+    if len({change.name for change in changes}) < len(changes):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    settings = dict(broker.configs.get(resource_type, name)) if incremental else {}
+    for change in changes:
+        _apply(broker, resource_type, settings, change)
+    _check(broker, resource_type, settings, {change.name for change in changes})
+    return settings
+
+
+def check_resource(broker: Broker, resource_type: int, name: str) -> None:
+    """Raises KafkaError unless the resource is one whose configuration can be changed here."""
+    if resource_type == ResourceType.TOPIC:
+        check_name(name)
+        if broker.topics.get(name) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    elif resource_type == ResourceType.BROKER:
+        if name not in (CLUSTER_WIDE, str(broker.identity.node_id)):
+            text = f"Unexpected broker id, expected {broker.identity.node_id}, but received {name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    elif resource_type == ResourceType.GROUP:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    else:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Resource type {resource_type} has no configuration here."
+        )
+
+
+def _apply(broker: Broker, resource_type: int, settings: dict[str, str], change: Change) -> None:
+    if change.operation == Operation.DELETE:
+        settings.pop(change.name, None)
+        return
+    if change.value is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {change.name}")
+    if change.operation == Operation.SET:
+        settings[change.name] = change.value
+    elif change.operation in (Operation.APPEND, Operation.SUBTRACT):
+        operation = Operation(change.operation)
+        key = _keys(resource_type).get(change.name)
+        if key is None or key.kind is not Kind.LIST:
+            text = f"Can't {operation.name} to key {change.name} because its type is not LIST."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, text)
+        words = _current_list(broker, settings, key)
+        for word in filter(None, (part.strip() for part in change.value.split(","))):
+            if operation is Operation.APPEND and word not in words:
+                words.append(word)
+            elif operation is Operation.SUBTRACT and word in words:
+                words.remove(word)
+        settings[change.name] = ",".join(words)
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation {change.operation} on {change.name}")
+
+
+def _keys(resource_type: int) -> dict[str, ConfigKey]:
+    keys = {
+        ResourceType.TOPIC: topic_keys,
+        ResourceType.BROKER: broker_keys,
+        ResourceType.GROUP: group_keys,
+    }[ResourceType(resource_type)]()
+    return {name: key for name, (_, key) in keys.items()}
+
+
+def _current_list(broker: Broker, settings: Mapping[str, str], key: ConfigKey) -> list[str]:
+    if key.name in settings:
+        return list(key.parse(settings[key.name]))
+    if key.name in broker_keys():
+        return list(broker.config.value(key.name) or ())
+    return list(broker.config.value(key.synonym) if key.synonym else key.default or ())
+
+
+def _check(broker: Broker, resource_type: int, settings: Mapping[str, str], touched: set[str]) -> None:
+    try:
+        if resource_type == ResourceType.TOPIC:
+            TopicConfig.resolve(settings, broker.config)
+        elif resource_type == ResourceType.GROUP:
+            check_group_config(settings, broker.config)
+        else:
+            _check_broker(broker, settings, touched)
+    except ConfigError as error:
+        code = ErrorCode.INVALID_REQUEST if resource_type == ResourceType.BROKER else ErrorCode.INVALID_CONFIG
+        raise KafkaError(code, str(error)) from None
+
+
+def _check_broker(broker: Broker, settings: Mapping[str, str], touched: set[str]) -> None:
+    for name in sorted(touched & settings.keys()):
+        known = broker_keys().get(name)
+        if known is None or known[1].dynamic is Dynamic.READ_ONLY:
+            text = f"Cannot update these configs dynamically: [{name}]"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    broker.config.with_properties(settings)
+
+
+async def alter(
+    broker: Broker,
+    wanted: Sequence[tuple[int, str, Sequence[Change]]],
+    *,
+    validate_only: bool,
+    incremental: bool = True,
+) -> list[dict[str, Any]]:
+    """Changes resources, each on its own.
+
+    Args:
+        broker: whose resources they are.
+        wanted: resource type, resource name and changes.
+        validate_only: check, but change nothing.
+        incremental: False replaces all that was set before.
+
+    Returns:
+        The answers of (Incremental)AlterConfigs, one a resource.
+    """
+    times = Counter((resource_type, name) for resource_type, name, _ in wanted)
+    answers = []
+    for resource_type, name, changes in wanted:
+        answer: dict[str, Any] = {
+            "error_message": None,
+            "resource_type": resource_type,
+            "resource_name": name,
+        }
+        try:
+            if times[resource_type, name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            settings = changed(broker, resource_type, name, changes, incremental=incremental)
+            if not validate_only:
+                await broker.configs.replace(resource_type, name, settings)
+        except KafkaError as error:
+            answer.update(error_code=error.code, error_message=error.message or None)
+        answers.append(answer)
+    return answers

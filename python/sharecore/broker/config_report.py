@@ -1,0 +1,126 @@
+"""Configurations as DescribeConfigs tells them: the value that counts, and every value behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sharecore.broker.config_source import ConfigSource
+from sharecore.config import ConfigKey, Dynamic, broker_keys, group_keys, topic_keys
+from sharecore.config.topic import UNSUPPORTED_TOPIC_KEYS
+from sharecore.storage import ResourceType
+
+if TYPE_CHECKING:
+    from sharecore.broker.broker import Broker
+
+CLUSTER_WIDE = ""
+"""Name of the broker resource that stands for every broker."""
+
+_RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+_STRING = 2
+
+Value = tuple[str, str | None, ConfigSource]
+Entry = dict[str, Any]
+
+
+def topic_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
+    """Every setting of a topic with these overrides."""
+    entries = []
+    for name, (_, key) in topic_keys().items():
+        values: list[Value] = []
+        if name in overrides:
+            values.append((name, overrides[name], ConfigSource.TOPIC))
+        if key.synonym in _RETENTION:
+            for synonym in _RETENTION:
+                values += _broker_values(broker, synonym)
+            if not values:
+                values.append(("log.retention.hours", "168", ConfigSource.DEFAULT))
+            entries.append(_entry(key, values, _milliseconds(values[0])))
+            continue
+        values += _broker_values(broker, key.synonym) if key.synonym else []
+        if not values:
+            values.append((name, key.format(key.default), ConfigSource.DEFAULT))
+        entries.append(_entry(key, values, values[0][1]))
+    for name in sorted(overrides.keys() & UNSUPPORTED_TOPIC_KEYS):
+        own: Value = (name, overrides[name], ConfigSource.TOPIC)
+        entries.append(
+            _written(name, [own], own[1], _STRING, "Kept for tools; this store does it in another way.")
+        )
+    return entries
+
+
+def broker_entries(broker: Broker) -> list[Entry]:
+    """Every setting of this broker."""
+    entries = []
+    for name, (_, key) in broker_keys().items():
+        values = _broker_values(broker, name)
+        value = values[0][1] if values else None
+        entries.append(_entry(key, values, value, read_only=key.dynamic is Dynamic.READ_ONLY))
+    return entries
+
+
+def cluster_entries(broker: Broker) -> list[Entry]:
+    """What was set for every broker."""
+    entries = []
+    for name, text in broker.configs.get(ResourceType.BROKER, CLUSTER_WIDE).items():
+        value: Value = (name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        entries.append(_entry(broker_keys()[name][1], [value], text))
+    return entries
+
+
+def group_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
+    """Every setting of a share group with these overrides."""
+    entries = []
+    for name, (_, key) in group_keys().items():
+        values: list[Value] = []
+        if name in overrides:
+            values.append((name, overrides[name], ConfigSource.GROUP))
+        values += _broker_values(broker, key.synonym) if key.synonym else []
+        if not key.synonym:
+            values.append((name, key.format(key.default), ConfigSource.DEFAULT))
+        entries.append(_entry(key, values, values[0][1]))
+    return entries
+
+
+def _broker_values(broker: Broker, name: str) -> list[Value]:
+    """The values of a broker's key, the one that counts first; none when nothing sets it."""
+    _, key = broker_keys()[name]
+    values: list[Value] = []
+    own = broker.configs.get(ResourceType.BROKER, str(broker.identity.node_id))
+    everyones = broker.configs.get(ResourceType.BROKER, CLUSTER_WIDE)
+    if name in own:
+        values.append((name, own[name], ConfigSource.DYNAMIC_BROKER))
+    if name in everyones:
+        values.append((name, everyones[name], ConfigSource.DYNAMIC_DEFAULT_BROKER))
+    if name in broker.static_config.explicit:
+        values.append((name, key.format(broker.static_config.value(name)), ConfigSource.STATIC_BROKER))
+    if key.default is not None:
+        values.append((name, key.format(key.default), ConfigSource.DEFAULT))
+    return values
+
+
+def _milliseconds(value: Value) -> str | None:
+    """A retention in milliseconds, whichever key said it."""
+    name, text, _ = value
+    if text is None or text == "-1":
+        return text
+    unit = {"log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}.get(name, 1)
+    return str(int(text) * unit)
+
+
+def _entry(key: ConfigKey, values: list[Value], value: str | None, *, read_only: bool = False) -> Entry:
+    return _written(key.name, values, value, int(key.kind), key.doc, read_only=read_only)
+
+
+def _written(
+    name: str, values: list[Value], value: str | None, kind: int, doc: str, *, read_only: bool = False
+) -> Entry:
+    return {
+        "name": name,
+        "value": value,
+        "read_only": read_only,
+        "config_source": values[0][2] if values else ConfigSource.DEFAULT,
+        "synonyms": [{"name": synonym, "value": text, "source": source} for synonym, text, source in values],
+        "config_type": kind,
+        "documentation": doc,
+    }

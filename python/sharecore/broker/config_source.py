@@ -1,0 +1,16 @@
+"""Where a configuration's value can come from, as Kafka numbers it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    GROUP = 8

@@ -1,0 +1,151 @@
+"""From a request frame to its handler, and from the handler's answer to a response frame."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.handlers import SERVED, Served
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.network import Answer, Connection, Disconnect, Pending
+from sharecore.protocol import ApiKey, Codec, MalformedMessage, RequestHeader, codec, read_header
+
+if TYPE_CHECKING:
+    from sharecore.broker.broker import Broker
+
+log = logging.getLogger("sharecore.broker")
+
+Handler = Callable[[RequestContext, Any], Result]
+
+
+class Dispatcher:
+    """Decodes requests, calls their handlers, encodes the answers.
+
+    Args:
+        broker: the services, for the handlers.
+        served: the APIs on offer.
+        check_names: refuse to send an answer with a field name that no schema has (for tests).
+    """
+
+    def __init__(
+        self, broker: Broker, served: Mapping[ApiKey, Served] = SERVED, *, check_names: bool = False
+    ) -> None:
+        self._broker = broker
+        self._served = served
+        self._check_names = check_names
+        self._log_requests = log.isEnabledFor(logging.DEBUG)
+        self._routes: dict[tuple[int, int], tuple[Codec, Handler]] = {}
+
+    def on_frame(self, connection: Connection, frame: bytes) -> Answer:
+        """Answers one request frame.
+
+        Raises:
+            Disconnect: the frame is not a request that this broker understands.
+        """
+        try:
+            header = read_header(frame)
+            route = self._routes.get((header.api_key, header.api_version)) or self._route(header)
+            if route is None:
+                return self._unsupported_api_versions(header)
+            messages, handle = route
+            request = messages.read_request(frame, header)
+        except MalformedMessage as error:
+            raise Disconnect(f"malformed request: {error}") from error
+        if self._log_requests:
+            log.debug("%s of %s, %d bytes, from %s", _name(header), header.client_id, len(frame), connection)
+        context = RequestContext(
+            self._broker,
+            connection,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+        )
+        try:
+            result = handle(context, request)
+        except Exception as error:
+            return self._encode(messages, header, self._refusal(messages, header, error))
+        if result.__class__ is dict:
+            return self._encode(messages, header, result)
+        if result is None:
+            return None
+        future: asyncio.Future[Any] = asyncio.ensure_future(result)  # type: ignore[arg-type]
+        return Pending(future, lambda done: self._finish(messages, header, done))
+
+    def _finish(
+        self, messages: Codec, header: RequestHeader, done: asyncio.Future[Any]
+    ) -> list[bytes] | None:
+        error = done.exception()
+        if error is None:
+            message = done.result()
+            return None if message is None else self._encode(messages, header, message)
+        return self._encode(messages, header, self._refusal(messages, header, error))
+
+    def _encode(self, messages: Codec, header: RequestHeader, message: Mapping[str, Any]) -> list[bytes]:
+        if self._check_names and (names := messages.misspelt(message)):
+            log.error("%s answers with names that no schema has: %s", _name(header), ", ".join(names))
+            raise Disconnect("answer could not be written")
+        try:
+            return messages.write_response(header.correlation_id, message)
+        except Exception as error:
+            log.exception("the answer to %s could not be written", _name(header))
+            raise Disconnect("answer could not be written") from error
+
+    def _route(self, header: RequestHeader) -> tuple[Codec, Handler] | None:
+        served = self._served.get(header.api_key)  # type: ignore[call-overload]
+        if served is None:
+            raise Disconnect(f"API key {header.api_key} is not served")
+        if not served.min_version <= header.api_version <= served.max_version:
+            if header.api_key == ApiKey.API_VERSIONS:
+                return None
+            raise Disconnect(
+                f"version {header.api_version} of {ApiKey(header.api_key).name} is not served, "
+                f"{served.min_version} to {served.max_version} are"
+            )
+        handler: Handler = import_module(f"sharecore.broker.handlers.{served.module}").handle
+        route = codec(header.api_key, header.api_version), handler
+        self._routes[header.api_key, header.api_version] = route
+        return route
+
+    def _unsupported_api_versions(self, header: RequestHeader) -> list[bytes]:
+        """A client newer than the broker learns from version 0 which versions there are (KIP-511)."""
+        served = self._served[ApiKey.API_VERSIONS]
+        message = {
+            "error_code": ErrorCode.UNSUPPORTED_VERSION,
+            "api_keys": [
+                {
+                    "api_key": ApiKey.API_VERSIONS,
+                    "min_version": served.min_version,
+                    "max_version": served.max_version,
+                }
+            ],
+        }
+        return codec(ApiKey.API_VERSIONS, 0).write_response(header.correlation_id, message)
+
+    def _refusal(self, messages: Codec, header: RequestHeader, error: BaseException) -> dict[str, Any]:
+        """The answer that says that the request as a whole failed.
+
+        Raises:
+            Disconnect: the answer of this API has no place for it.
+        """
+        if isinstance(error, Disconnect):
+            raise error
+        if isinstance(error, KafkaError):
+            code, text = error.code, error.message
+        else:
+            log.error("%s failed", _name(header), exc_info=error)
+            code, text = ErrorCode.UNKNOWN_SERVER_ERROR, ""
+        if messages.response.struct.field("error_code") is None:
+            raise Disconnect(f"{_name(header)} failed with {code.name}, which its answer has no field for")
+        return {"error_code": code, "error_message": text} if text else {"error_code": code}
+
+
+def _name(header: RequestHeader) -> str:
+    try:
+        return f"{ApiKey(header.api_key).name} v{header.api_version}"
+    except ValueError:
+        return f"API {header.api_key} v{header.api_version}"

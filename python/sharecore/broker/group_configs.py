@@ -1,0 +1,51 @@
+"""What each share group's configuration is: its own settings over the broker's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sharecore.config import BrokerConfig, GroupConfig
+from sharecore.storage import Configs, ResourceType
+
+_CACHE_MAX = 4096
+
+
+class GroupConfigs:
+    """Resolves and remembers configurations of groups.
+
+    Args:
+        configs: the groups' own settings.
+        broker_config: the broker's configuration as it is now.
+    """
+
+    def __init__(self, configs: Configs, broker_config: Callable[[], BrokerConfig]) -> None:
+        self._configs = configs
+        self._broker_config = broker_config
+        self._resolved: dict[str, GroupConfig] = {}
+        self._listeners: list[Callable[[str], None]] = []
+        configs.on_change(self._changed)
+
+    def get(self, group_id: str) -> GroupConfig:
+        """The configuration of a group; a group without settings of its own has the broker's defaults."""
+        config = self._resolved.get(group_id)
+        if config is None:
+            if len(self._resolved) >= _CACHE_MAX:
+                self._resolved.clear()
+            own = self._configs.get(ResourceType.GROUP, group_id)
+            config = self._resolved[group_id] = GroupConfig.resolve(own, self._broker_config())
+        return config
+
+    def on_change(self, callback: Callable[[str], None]) -> None:
+        """Calls `callback` with the id of a group whose settings were changed."""
+        self._listeners.append(callback)
+
+    def broker_changed(self) -> None:
+        """The broker's defaults and bounds have changed."""
+        self._resolved.clear()
+
+    def _changed(self, kind: int, name: str) -> None:
+        if kind != ResourceType.GROUP:
+            return
+        self._resolved.pop(name, None)
+        for callback in self._listeners:
+            callback(name)

@@ -1,0 +1,197 @@
+"""What coordinates groups and transactions, put together over the broker's topics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from sharecore.broker.producer_ids import ProducerIds
+from sharecore.broker.topic_view import TopicDirectory
+from sharecore.clock import Clock
+from sharecore.config import BrokerConfig
+from sharecore.coordinator.classic import ClassicCoordinator, ClassicGroup, ClassicLimits
+from sharecore.coordinator.commits import CommittingGroup, OffsetCommits
+from sharecore.coordinator.consumer import ConsumerCoordinator, ConsumerGroup, ConsumerLimits
+from sharecore.coordinator.offset_records import TopicPartition
+from sharecore.coordinator.offsets import Offsets
+from sharecore.coordinator.record_log import Done, RecordLog
+from sharecore.coordinator.registry import Group, GroupRegistry
+from sharecore.coordinator.transactions import TransactionCoordinator, TransactionLimits
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Log, Topic, Topics
+from sharecore.storage.topics import TopicChange
+
+logger = logging.getLogger(__name__)
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+
+
+class Groups:
+    """Groups that commit offsets, and transactions.
+
+    Other coordinators with records in `__consumer_offsets` register with `records` before `start`.
+
+    Args:
+        config: the broker's configuration as it is now.
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        topics: Topics,
+        producer_ids: ProducerIds,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._clock = clock
+        self._loop = loop
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self.registry = GroupRegistry()
+        self.records = RecordLog(lambda: self._logs_of(OFFSETS_TOPIC), clock, loop)
+        self._transaction_records = RecordLog(lambda: self._logs_of(TRANSACTIONS_TOPIC), clock, loop)
+        self.offsets = Offsets(self.records)
+        now = config()
+        self.classic = ClassicCoordinator(
+            self.registry,
+            self.records,
+            clock,
+            loop,
+            ClassicLimits(
+                now.group_min_session_timeout_ms,
+                now.group_max_session_timeout_ms,
+                now.group_max_size,
+                now.group_initial_rebalance_delay_ms,
+            ),
+            replaced=self._replaced,
+        )
+        self.consumer = ConsumerCoordinator(
+            self.registry,
+            self.records,
+            TopicDirectory(topics),
+            self._consumer_limits,
+            clock,
+            loop,
+            assignors=now.group_consumer_assignors,
+            replaced=self._replaced,
+        )
+        self.commits = OffsetCommits(
+            self.registry,
+            self.offsets,
+            self.classic,
+            clock,
+            retention_ms=now.offsets_retention_minutes * 60_000,
+        )
+        self.transactions = TransactionCoordinator(
+            self._transaction_records,
+            clock,
+            loop,
+            TransactionLimits(now.transaction_max_timeout_ms, now.transactional_id_expiration_ms),
+            new_producer_id=producer_ids.take,
+            log_of=self._log_of,
+            ended=self._transaction_ended,
+        )
+        topics.on_change(self._topic_changed)
+
+    def start(self) -> None:
+        """Reads back what the topics hold, and goes on with it.
+
+        Raises:
+            KafkaError: UNKNOWN_SERVER_ERROR when a record is damaged.
+        """
+        self.records.load()
+        self._transaction_records.load()
+        self.classic.start()
+        self.consumer.start()
+        self.commits.start()
+        self.transactions.start()
+        config = self._config()
+        self._repeat(config.offsets_retention_check_interval_ms, self.forget_unused)
+        self._repeat(
+            config.transaction_remove_expired_transaction_cleanup_interval_ms, self.transactions.expire
+        )
+
+    def stop(self) -> None:
+        """Writes what is staged; nothing is counted any more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self.records.flush()
+        self._transaction_records.flush()
+
+    def offsets_partition(self, group_id: str) -> TopicPartition:
+        """The partition of `__consumer_offsets` that holds a group's records."""
+        return TopicPartition(OFFSETS_TOPIC, self.records.partition_of(group_id))
+
+    def forget_unused(self) -> None:
+        """Forgets offsets that have been kept for long enough, and groups that have nothing left."""
+        for group in self.commits.expire():
+            self._delete_records(group, lambda error: None)
+
+    def delete(self, group_id: str, done: Done) -> None:
+        """Deletes a group that commits offsets, with its offsets.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND when there is no such group or it is of another type,
+                NON_EMPTY_GROUP.
+        """
+        group = self.registry.get(group_id)
+        if not isinstance(group, ClassicGroup | ConsumerGroup):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        group.check_delete()
+
+        def offsets_gone(error: KafkaError | None) -> None:
+            if error is not None:
+                done(error)
+            elif not group.is_empty:
+                done(KafkaError(ErrorCode.NON_EMPTY_GROUP))
+            else:
+                self._delete_records(group, done)
+
+        self.offsets.delete_all(group_id, offsets_gone)
+
+    def _delete_records(self, group: Group, done: Done) -> None:
+        if isinstance(group, ClassicGroup):
+            self.classic.delete(group, done)
+        elif isinstance(group, ConsumerGroup):
+            self.consumer.delete(group, done)
+
+    def _replaced(self, group: Group) -> None:
+        """A group without members has given its name to one of another protocol; its offsets stay."""
+        assert isinstance(group, CommittingGroup)
+        self._delete_records(group, lambda error: None)
+
+    def _logs_of(self, topic: str) -> Sequence[Log]:
+        found = self._topics.get(topic)
+        if found is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} does not exist.")
+        return found.partitions
+
+    def _log_of(self, partition: TopicPartition) -> Log | None:
+        return self._topics.log(partition.topic, partition.partition)
+
+    def _consumer_limits(self, group_id: str) -> ConsumerLimits:
+        config = self._config()
+        return ConsumerLimits(
+            config.group_consumer_session_timeout_ms,
+            config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_assignment_interval_ms,
+            config.group_consumer_max_size,
+        )
+
+    def _transaction_ended(self, producer_id: int, partition: TopicPartition, commit: bool) -> None:
+        if partition.topic == OFFSETS_TOPIC:
+            self.offsets.complete(producer_id, partition.partition, commit=commit)
+
+    def _topic_changed(self, change: TopicChange, topic: Topic) -> None:
+        if change is TopicChange.DELETED:
+            self.commits.topic_deleted(topic.name)
+
+    def _repeat(self, interval_ms: int, work: Callable[[], None]) -> None:
+        def fired() -> None:
+            self._repeat(interval_ms, work)
+            work()
+
+        self._timers[work] = self._loop.call_later(interval_ms / 1000, fired)

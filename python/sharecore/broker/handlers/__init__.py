@@ -1,0 +1,102 @@
+"""The APIs that this broker serves, one small module each.
+
+A handler module has a function
+
+    def handle(context: RequestContext, request: Any) -> Result
+
+`request` is a named tuple with the schema's field names in snake case, times in `_ms`, arrays of int8 as
+`bytes`, topic ids as `uuid.UUID` or None. It has the fields of the version the client chose
+(`context.api_version`), and those that only newer versions have with their defaults.
+
+The answer is a `dict` with the names of the newest version: what an older version does not have is left out
+as it is written, what the dict does not have gets the schema's default, so that a handler names only what it
+has to say. Error codes are `ErrorCode` or int, arrays any iterable with a length, records `bytes`.
+
+- Return the dict at once where it can be known at once: no task is made.
+- Return a future (or a coroutine, which becomes a task) for an answer that comes later. It belongs to the
+  connection: it is cancelled when the client goes, so a future that others wait for too must be wrapped.
+- Return None when Kafka sends no answer (Produce with acks=0).
+- Raise `KafkaError` to refuse the whole request where the answer has a top-level error code; set partition
+  errors in the answer. `Disconnect` closes the connection. Anything else that escapes is logged and answered
+  with UNKNOWN_SERVER_ERROR.
+
+`context.connection.on_close(hook)` tells when the client has gone; `context.broker` has the services.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharecore.protocol.apis import ApiKey
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An API that is offered: its versions, and the module of this package that handles it.
+
+    Args:
+        min_version: lowest version served.
+        max_version: highest version served.
+        module: name of the module under `sharecore.broker.handlers`, imported when a client first needs it.
+        offered_min_version: lowest version that ApiVersions tells, where that is another.
+    """
+
+    min_version: int
+    max_version: int
+    module: str
+    offered_min_version: int | None = None
+
+
+SERVED: dict[ApiKey, Served] = {
+    # older librdkafka looks for version 0 to find out about compression; Kafka tells it the same
+    ApiKey.PRODUCE: Served(3, 13, "produce", offered_min_version=0),
+    ApiKey.FETCH: Served(4, 18, "fetch"),
+    ApiKey.LIST_OFFSETS: Served(1, 11, "list_offsets"),
+    ApiKey.METADATA: Served(0, 13, "metadata"),
+    ApiKey.OFFSET_COMMIT: Served(2, 10, "offset_commit"),
+    ApiKey.OFFSET_FETCH: Served(1, 10, "offset_fetch"),
+    ApiKey.FIND_COORDINATOR: Served(0, 6, "find_coordinator"),
+    ApiKey.JOIN_GROUP: Served(0, 9, "join_group"),
+    ApiKey.HEARTBEAT: Served(0, 4, "heartbeat"),
+    ApiKey.LEAVE_GROUP: Served(0, 5, "leave_group"),
+    ApiKey.SYNC_GROUP: Served(0, 5, "sync_group"),
+    ApiKey.DESCRIBE_GROUPS: Served(0, 6, "describe_groups"),
+    ApiKey.API_VERSIONS: Served(0, 4, "api_versions"),
+    ApiKey.CREATE_TOPICS: Served(2, 7, "create_topics"),
+    ApiKey.DELETE_TOPICS: Served(1, 6, "delete_topics"),
+    ApiKey.DELETE_RECORDS: Served(0, 2, "delete_records"),
+    ApiKey.INIT_PRODUCER_ID: Served(0, 5, "init_producer_id"),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Served(2, 4, "offset_for_leader_epoch"),
+    ApiKey.ADD_PARTITIONS_TO_TXN: Served(0, 3, "add_partitions_to_txn"),
+    ApiKey.ADD_OFFSETS_TO_TXN: Served(0, 4, "add_offsets_to_txn"),
+    ApiKey.END_TXN: Served(0, 5, "end_txn"),
+    ApiKey.TXN_OFFSET_COMMIT: Served(0, 5, "txn_offset_commit"),
+    ApiKey.DESCRIBE_CONFIGS: Served(1, 4, "describe_configs"),
+    ApiKey.ALTER_CONFIGS: Served(0, 2, "alter_configs"),
+    ApiKey.DESCRIBE_LOG_DIRS: Served(1, 5, "describe_log_dirs"),
+    ApiKey.CREATE_PARTITIONS: Served(0, 3, "create_partitions"),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Served(0, 1, "incremental_alter_configs"),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Served(0, 0, "list_partition_reassignments"),
+    ApiKey.OFFSET_DELETE: Served(0, 0, "offset_delete"),
+    ApiKey.DESCRIBE_CLUSTER: Served(0, 2, "describe_cluster"),
+    ApiKey.DESCRIBE_TRANSACTIONS: Served(0, 0, "describe_transactions"),
+    ApiKey.LIST_TRANSACTIONS: Served(0, 1, "list_transactions"),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Served(0, 1, "consumer_group_heartbeat"),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Served(0, 1, "consumer_group_describe"),
+    ApiKey.LIST_CONFIG_RESOURCES: Served(0, 1, "list_config_resources"),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Served(0, 0, "describe_topic_partitions"),
+    ApiKey.LIST_GROUPS: Served(0, 5, "list_groups"),
+    ApiKey.DELETE_GROUPS: Served(0, 2, "delete_groups"),
+    ApiKey.SHARE_GROUP_HEARTBEAT: Served(1, 1, "share_group_heartbeat"),
+    ApiKey.SHARE_GROUP_DESCRIBE: Served(1, 1, "share_group_describe"),
+    ApiKey.SHARE_FETCH: Served(1, 2, "share_fetch"),
+    ApiKey.SHARE_ACKNOWLEDGE: Served(1, 2, "share_acknowledge"),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: Served(0, 0, "initialize_share_group_state"),
+    ApiKey.READ_SHARE_GROUP_STATE: Served(0, 0, "read_share_group_state"),
+    ApiKey.WRITE_SHARE_GROUP_STATE: Served(0, 1, "write_share_group_state"),
+    ApiKey.DELETE_SHARE_GROUP_STATE: Served(0, 0, "delete_share_group_state"),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Served(0, 1, "read_share_group_state_summary"),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Served(0, 1, "describe_share_group_offsets"),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: Served(0, 0, "alter_share_group_offsets"),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: Served(0, 0, "delete_share_group_offsets"),
+}

@@ -1,0 +1,34 @@
+"""AddOffsetsToTxn: a producer of transactions V1 is about to commit a group's offsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.promise import promise
+from sharecore.coordinator.transactions import ProducerState
+from sharecore.errors import ErrorCode, KafkaError
+
+_FENCED_SINCE = 2
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    groups = context.broker.groups
+
+    def answer(error: KafkaError | None) -> dict[str, Any]:
+        code = error.code if error else ErrorCode.NONE
+        if code is ErrorCode.PRODUCER_FENCED and context.api_version < _FENCED_SINCE:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        return {"error_code": code}
+
+    producer = ProducerState(request.producer_id, request.producer_epoch)
+    partition = groups.offsets_partition(request.group_id)
+    try:
+        return promise(
+            lambda done: groups.transactions.add_partitions(
+                request.transactional_id, producer, [partition], done
+            ),
+            answer,
+        )
+    except KafkaError as error:
+        return answer(error)

@@ -1,0 +1,57 @@
+"""AddPartitionsToTxn: a producer of transactions V1 says where it is about to write.
+
+All partitions are added or none: where one does not exist the others are told that they were not tried.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.promise import promise
+from sharecore.coordinator.offset_records import TopicPartition
+from sharecore.coordinator.transactions import ProducerState
+from sharecore.errors import ErrorCode, KafkaError
+
+_FENCED_SINCE = 2
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    broker = context.broker
+    topics = request.v3_and_below_topics
+    partitions = [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+    missing = {
+        each
+        for each in partitions
+        if (topic := broker.topics.get(each.topic)) is None or not 0 <= each.partition < len(topic.partitions)
+    }
+
+    def answer(error: KafkaError | None) -> dict[str, Any]:
+        code = error.code if error else ErrorCode.NONE
+        if code is ErrorCode.PRODUCER_FENCED and context.api_version < _FENCED_SINCE:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        results: dict[str, list[dict[str, Any]]] = {}
+        for each in partitions:
+            own = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in missing else code
+            results.setdefault(each.topic, []).append(
+                {"partition_index": each.partition, "partition_error_code": own}
+            )
+        return {
+            "results_by_topic_v3_and_below": [
+                {"name": name, "results_by_partition": codes} for name, codes in results.items()
+            ]
+        }
+
+    if missing:
+        return answer(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED))
+    producer = ProducerState(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+    transactions = broker.groups.transactions
+    try:
+        return promise(
+            lambda done: transactions.add_partitions(
+                request.v3_and_below_transactional_id, producer, partitions, done
+            ),
+            answer,
+        )
+    except KafkaError as error:
+        return answer(error)

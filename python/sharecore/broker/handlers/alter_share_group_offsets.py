@@ -1,0 +1,57 @@
+"""AlterShareGroupOffsets: sets start offsets of a share group without members (KIP-932)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.gather import Gather
+from sharecore.coordinator.record_log import Done
+from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.errors import ErrorCode, KafkaError
+
+_Name = tuple[str, int]
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    share = context.broker.share
+    gather: Gather[_Name] = Gather(
+        (topic.topic_name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+    offsets: dict[tuple[TopicInfo, int], int] = {}
+    done: dict[tuple[TopicInfo, int], Done] = {}
+    for topic in request.topics:
+        info = share.topics.find(topic.topic_name)
+        for partition in topic.partitions:
+            name = topic.topic_name, partition.partition_index
+            if info is None or not 0 <= partition.partition_index < info.partitions:
+                gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            elif partition.start_offset < 0:
+                gather.put(name, KafkaError(ErrorCode.INVALID_REQUEST, "The start offset is negative."))
+            else:
+                offsets[info, partition.partition_index] = partition.start_offset
+                gather.run(name, done.__setitem__, (info, partition.partition_index))
+    share.offsets.alter(request.group_id, offsets, done)
+    ids = {topic.topic_name: share.topics.find(topic.topic_name) for topic in request.topics}
+    return gather.answer(lambda outcomes: _answer(outcomes, ids))
+
+
+def _answer(outcomes: dict[_Name, KafkaError | None], ids: dict[str, TopicInfo | None]) -> dict[str, Any]:
+    topics: dict[str, list[dict[str, Any]]] = {}
+    for (name, index), error in outcomes.items():
+        entry: dict[str, Any] = {"partition_index": index}
+        if error is not None:
+            entry["error_code"], entry["error_message"] = error.code, error.message or None
+        topics.setdefault(name, []).append(entry)
+    return {
+        "responses": [
+            {
+                "topic_name": name,
+                "topic_id": topic.topic_id if (topic := ids[name]) is not None else None,
+                "partitions": partitions,
+            }
+            for name, partitions in topics.items()
+        ]
+    }

@@ -1,0 +1,70 @@
+"""ConsumerGroupDescribe: consumer groups with their members and what they have and shall have (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sharecore.broker import operations
+from sharecore.broker.context import RequestContext
+from sharecore.coordinator.consumer import ConsumerGroup, ConsumerMember, by_topic
+from sharecore.errors import ErrorCode, KafkaError
+
+_CONSUMER_MEMBER = 1
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    return {"groups": [_describe(context, request, group_id) for group_id in request.group_ids]}
+
+
+def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str, Any]:
+    groups = context.broker.groups
+    try:
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        group = groups.registry.find(group_id, ConsumerGroup)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    except KafkaError as error:
+        return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
+    return {
+        "group_id": group_id,
+        "group_state": group.state_name,
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.target_epoch,
+        "assignor_name": group.assignor(context.broker.config.group_consumer_assignors[0]),
+        "members": [_member(context, group, member) for member in group.members.values()],
+        "authorized_operations": (
+            operations.GROUP if request.include_authorized_operations else operations.NOT_REQUESTED
+        ),
+    }
+
+
+def _member(context: RequestContext, group: ConsumerGroup, member: ConsumerMember) -> dict[str, Any]:
+    target = group.target.get(member.member_id, {})
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "subscribed_topic_names": sorted(member.subscribed_names),
+        "subscribed_topic_regex": member.subscribed_regex or "",
+        "assignment": _assignment(context, member.assigned),
+        "target_assignment": _assignment(
+            context, [(topic, partition) for topic, some in target.items() for partition in some]
+        ),
+        "member_type": _CONSUMER_MEMBER,
+    }
+
+
+def _assignment(context: RequestContext, partitions: Iterable[Any]) -> dict[str, Any]:
+    topics = context.broker.topics
+    return {
+        "topic_partitions": [
+            {"topic_id": topic_id, "topic_name": topic.name, "partitions": some}
+            for topic_id, some in by_topic(list(partitions)).items()
+            if (topic := topics.by_id(topic_id)) is not None
+        ]
+    }

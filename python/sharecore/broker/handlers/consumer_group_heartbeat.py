@@ -1,0 +1,56 @@
+"""ConsumerGroupHeartbeat: everything that a member of a consumer group says and is told (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.promise import promise
+from sharecore.coordinator.consumer import Heartbeat, HeartbeatAnswer, by_topic
+from sharecore.errors import ErrorCode, KafkaError
+
+_OWN_ID_SINCE = 1
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    if context.api_version >= _OWN_ID_SINCE and not request.member_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberId can't be empty.")
+    owned = request.topic_partitions
+    heartbeat = Heartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        subscribed_names=request.subscribed_topic_names,
+        subscribed_regex=request.subscribed_topic_regex,
+        server_assignor=request.server_assignor,
+        owned=(
+            None
+            if owned is None
+            else frozenset((each.topic_id, partition) for each in owned for partition in each.partitions)
+        ),
+        client_id=context.client_id or "",
+        client_host=f"/{context.connection.peer_host}",
+    )
+
+    def answer(result: HeartbeatAnswer | KafkaError) -> dict[str, Any]:
+        if isinstance(result, KafkaError):
+            return {"error_code": result.code, "error_message": result.message or None}
+        assignment = None
+        if result.assigned is not None:
+            assignment = {
+                "topic_partitions": [
+                    {"topic_id": topic_id, "partitions": partitions}
+                    for topic_id, partitions in by_topic(result.assigned).items()
+                ]
+            }
+        return {
+            "member_id": result.member_id,
+            "member_epoch": result.epoch,
+            "heartbeat_interval_ms": result.heartbeat_ms,
+            "assignment": assignment,
+        }
+
+    return promise(lambda done: context.broker.groups.consumer.heartbeat(heartbeat, done), answer)

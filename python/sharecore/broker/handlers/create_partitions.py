@@ -1,0 +1,55 @@
+"""CreatePartitions: a topic only grows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.broker.topic_rules import PARTITIONS_PER_REQUEST_MAX, check_replicas
+from sharecore.errors import ErrorCode, KafkaError
+
+
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    times = Counter(topic.name for topic in request.topics)
+    answers = []
+    for name in times:
+        topic = next(topic for topic in request.topics if topic.name == name)
+        answer: dict[str, Any] = {"name": name, "error_message": None}
+        try:
+            if times[name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            _check(context, topic)
+            if not request.validate_only:
+                await context.broker.topics.add_partitions(name, topic.count)
+        except KafkaError as error:
+            answer.update(error_code=error.code, error_message=error.message or None)
+        answers.append(answer)
+    return {"results": answers}
+
+
+def _check(context: RequestContext, asked: Any) -> None:
+    topic = context.broker.topics.get(asked.name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    have = len(topic.partitions)
+    if asked.count == have:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s).")
+    if asked.count < have:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {asked.name} currently has {have} partition(s); "
+            f"{asked.count} would not be an increase.",
+        )
+    if asked.count - have > PARTITIONS_PER_REQUEST_MAX:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    if asked.assignments is None:
+        return
+    if len(asked.assignments) != asked.count - have:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {asked.count - have} additional partition(s), "
+            f"but only {len(asked.assignments)} assignment(s) were specified.",
+        )
+    for assignment in asked.assignments:
+        check_replicas(assignment.broker_ids, context.broker.identity.node_id)

@@ -1,0 +1,79 @@
+"""CreateTopics: each topic on its own; one that cannot be made leaves the others alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sharecore.broker.config_report import topic_entries
+from sharecore.broker.context import RequestContext
+from sharecore.broker.topic_rules import check_collision, check_name, partition_count
+from sharecore.config import TopicConfig
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
+
+
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    named = Counter(topic.name for topic in request.topics)
+    answers = []
+    for name, times in named.items():
+        topic = next(topic for topic in request.topics if topic.name == name)
+        try:
+            if times > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            answers.append(await _create(context, topic, validate_only=request.validate_only))
+        except KafkaError as error:
+            answers.append(
+                {
+                    "name": name,
+                    "error_code": error.code,
+                    "error_message": error.message or None,
+                    "num_partitions": -1,
+                    "replication_factor": -1,
+                    "configs": [],
+                }
+            )
+    return {"topics": answers}
+
+
+async def _create(context: RequestContext, topic: Any, *, validate_only: bool) -> dict[str, Any]:
+    broker = context.broker
+    check_name(topic.name)
+    if broker.topics.get(topic.name) is not None:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+    check_collision(topic.name, broker.topics.names())
+    count = partition_count(topic, broker.config.num_partitions, broker.identity.node_id)
+    configs = _configs(topic)
+    try:
+        TopicConfig.resolve(configs, broker.config)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    topic_id = None
+    if not validate_only:
+        topic_id = (await broker.topics.create(topic.name, count, configs)).topic_id
+    return {
+        "name": topic.name,
+        "topic_id": topic_id,
+        "error_message": None,
+        "num_partitions": count,
+        "replication_factor": 1,
+        "configs": [
+            {
+                "name": entry["name"],
+                "value": entry["value"],
+                "read_only": entry["read_only"],
+                "config_source": entry["config_source"],
+            }
+            for entry in topic_entries(broker, configs)
+        ],
+    }
+
+
+def _configs(topic: Any) -> dict[str, str]:
+    configs = {}
+    for config in topic.configs:
+        if config.value is None:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}"
+            )
+        configs[config.name] = config.value
+    return configs

@@ -1,0 +1,43 @@
+"""DeleteShareGroupOffsets: a share group without members forgets topics (KIP-932)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.gather import Gather
+from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.errors import ErrorCode, KafkaError
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    share = context.broker.share
+    group = share.offsets.deletable(request.group_id)
+    gather: Gather[str] = Gather(topic.topic_name for topic in request.topics)
+    known: dict[str, TopicInfo] = {}
+    for name in gather.names:
+        topic = share.topics.find(name)
+        if topic is None:
+            gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif topic.topic_id not in group.initialized:
+            gather.put(
+                name,
+                KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."),
+            )
+        else:
+            known[name] = topic
+            gather.run(name, share.offsets.delete, request.group_id, [topic])
+    return gather.answer(lambda outcomes: _answer(outcomes, known))
+
+
+def _answer(outcomes: dict[str, KafkaError | None], known: dict[str, TopicInfo]) -> dict[str, Any]:
+    responses = []
+    for name, error in outcomes.items():
+        entry: dict[str, Any] = {
+            "topic_name": name,
+            "topic_id": known[name].topic_id if name in known else None,
+        }
+        if error is not None:
+            entry["error_code"], entry["error_message"] = error.code, error.message or None
+        responses.append(entry)
+    return {"responses": responses}

@@ -1,0 +1,21 @@
+"""DeleteShareGroupState: state of share partitions is deleted (KIP-932)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.share_state_calls import each_partition
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.record_log import Done
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    share = context.broker.share
+
+    def delete(key: SharePartitionKey, _asked: Any, done: Done) -> None:
+        share.check_exists(key)
+        share.coordinator.delete(key, done)
+        share.state_restarted(key)
+
+    return each_partition(request, delete)

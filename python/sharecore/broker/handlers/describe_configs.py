@@ -1,0 +1,75 @@
+"""DescribeConfigs: topics, brokers and groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.config_report import (
+    CLUSTER_WIDE,
+    Entry,
+    broker_entries,
+    cluster_entries,
+    group_entries,
+    topic_entries,
+)
+from sharecore.broker.context import RequestContext
+from sharecore.broker.topic_rules import check_name
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import ResourceType
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    return {"results": [_describe(context, request, resource) for resource in request.resources]}
+
+
+def _describe(context: RequestContext, request: Any, resource: Any) -> dict[str, Any]:
+    answer = {
+        "error_message": None,
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+        "configs": [],
+    }
+    try:
+        entries = _entries(context, resource.resource_type, resource.resource_name)
+    except KafkaError as error:
+        return answer | {"error_code": error.code, "error_message": error.message or None}
+    wanted = resource.configuration_keys
+    answer["configs"] = [
+        _trim(entry, request)
+        for entry in entries
+        # Kafka takes an empty list for every key, as it does no list at all
+        if not wanted or entry["name"] in wanted
+    ]
+    return answer
+
+
+def _trim(entry: Entry, request: Any) -> Entry:
+    if not request.include_synonyms:
+        entry["synonyms"] = []
+    if not request.include_documentation:
+        entry["documentation"] = None
+    return entry
+
+
+def _entries(context: RequestContext, resource_type: int, name: str) -> list[Entry]:
+    broker = context.broker
+    if resource_type == ResourceType.TOPIC:
+        check_name(name)
+        if broker.topics.get(name) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic_entries(broker, broker.configs.get(ResourceType.TOPIC, name))
+    if resource_type == ResourceType.BROKER:
+        if name == CLUSTER_WIDE:
+            return cluster_entries(broker)
+        node_id = broker.identity.node_id
+        if not name.isdigit():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+        if int(name) != node_id:
+            text = f"Unexpected broker id, expected {node_id} or empty string, but received {name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+        return broker_entries(broker)
+    if resource_type == ResourceType.GROUP:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        return group_entries(broker, broker.configs.get(ResourceType.GROUP, name))
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resource type {resource_type} has no configuration here.")

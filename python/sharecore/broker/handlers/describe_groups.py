@@ -1,0 +1,50 @@
+"""DescribeGroups: classic groups with their members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker import operations
+from sharecore.broker.context import RequestContext
+from sharecore.coordinator.classic import ClassicGroup, ClassicState
+from sharecore.errors import ErrorCode, KafkaError
+
+_NOT_FOUND_SINCE = 6
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    return {"groups": [_describe(context, request, group_id) for group_id in request.groups]}
+
+
+def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str, Any]:
+    asked = getattr(request, "include_authorized_operations", False)
+    answer: dict[str, Any] = {
+        "group_id": group_id,
+        "authorized_operations": operations.GROUP if asked else operations.NOT_REQUESTED,
+    }
+    try:
+        group = context.broker.groups.registry.find(group_id, ClassicGroup)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    except KafkaError as error:
+        answer["group_state"] = ClassicState.DEAD.value
+        if context.api_version >= _NOT_FOUND_SINCE:
+            answer |= {"error_code": error.code, "error_message": error.message}
+        return answer
+    stable = group.state is ClassicState.STABLE
+    return answer | {
+        "group_state": group.state_name,
+        "protocol_type": group.protocol_type,
+        "protocol_data": (group.protocol or "") if stable else "",
+        "members": [
+            {
+                "member_id": member.member_id,
+                "group_instance_id": member.instance_id,
+                "client_id": member.client_id,
+                "client_host": member.client_host,
+                "member_metadata": member.metadata(group.protocol) if stable else b"",
+                "member_assignment": member.assignment if stable else b"",
+            }
+            for member in group.members.values()
+        ],
+    }

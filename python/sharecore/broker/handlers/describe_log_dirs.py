@@ -1,0 +1,38 @@
+"""DescribeLogDirs: the one data directory and what partitions take of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    broker = context.broker
+    if request.topics is None:
+        wanted = {topic.name: range(len(topic.partitions)) for topic in broker.topics}
+    else:
+        wanted = {topic.topic: topic.partitions for topic in request.topics}
+    topics = []
+    for name, indexes in wanted.items():
+        logs = [(index, broker.topics.log(name, index)) for index in indexes]
+        partitions = [
+            {"partition_index": index, "partition_size": log.size_bytes}
+            for index, log in logs
+            if log is not None
+        ]
+        if partitions:
+            topics.append({"name": name, "partitions": partitions})
+    disk = shutil.disk_usage(broker.config.data_dir)
+    return {
+        "results": [
+            {
+                "log_dir": str(Path(broker.config.data_dir).absolute()),
+                "topics": topics,
+                "total_bytes": disk.total,
+                "usable_bytes": disk.free,
+            }
+        ]
+    }

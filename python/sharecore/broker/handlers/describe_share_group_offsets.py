@@ -1,0 +1,87 @@
+"""DescribeShareGroupOffsets: start offsets of share groups, and their lag (KIP-932, KIP-1226)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.gather import Gather
+from sharecore.coordinator.share_offsets import SharePartitionOffset
+from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.errors import KafkaError
+
+
+class _Wanted(NamedTuple):
+    """A share partition that is asked for; `topic` is None for a name that no topic has."""
+
+    group: int
+    name: str
+    topic: TopicInfo | None
+    partition: int
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    offsets = context.broker.share.offsets
+    refused: dict[int, KafkaError] = {}
+    wanted: list[_Wanted] = []
+    for number, group in enumerate(request.groups):
+        wanted += _partitions(context, number, group, refused)
+    gather: Gather[_Wanted] = Gather(wanted)
+    for each in gather.names:
+        if each.topic is None:
+            gather.put(each, SharePartitionOffset())
+            continue
+        group_id = request.groups[each.group].group_id
+        gather.run(each, offsets.describe, group_id, each.topic, each.partition)
+    return gather.answer(lambda found: _answer(request, found, refused))
+
+
+def _partitions(
+    context: RequestContext, number: int, group: Any, refused: dict[int, KafkaError]
+) -> list[_Wanted]:
+    share = context.broker.share
+    try:
+        share.groups.find(group.group_id)
+    except KafkaError as error:
+        refused[number] = error
+        return []
+    if group.topics is None:
+        return [
+            _Wanted(number, topic.name, topic, partition)
+            for topic, partitions in share.offsets.initialized(group.group_id)
+            for partition in partitions
+        ]
+    return [
+        _Wanted(number, topic.topic_name, share.topics.find(topic.topic_name), partition)
+        for topic in group.topics
+        for partition in topic.partitions
+    ]
+
+
+def _answer(
+    request: Any, found: dict[_Wanted, SharePartitionOffset], refused: dict[int, KafkaError]
+) -> dict[str, Any]:
+    groups: list[dict[str, Any]] = []
+    for number, group in enumerate(request.groups):
+        entry: dict[str, Any] = {"group_id": group.group_id, "topics": []}
+        if number in refused:
+            entry["error_code"], entry["error_message"] = refused[number].code, refused[number].message
+        groups.append(entry)
+    topics: dict[tuple[int, str], dict[str, Any]] = {}
+    for wanted, offset in found.items():
+        topic = topics.get((wanted.group, wanted.name))
+        if topic is None:
+            topic_id = wanted.topic.topic_id if wanted.topic is not None else None
+            topic = {"topic_name": wanted.name, "topic_id": topic_id, "partitions": []}
+            topics[wanted.group, wanted.name] = topic
+            groups[wanted.group]["topics"].append(topic)
+        entry = {
+            "partition_index": wanted.partition,
+            "start_offset": offset.start_offset,
+            "leader_epoch": offset.leader_epoch,
+            "lag": offset.lag,
+        }
+        if offset.error is not None:
+            entry["error_code"], entry["error_message"] = offset.error.code, offset.error.message
+        topic["partitions"].append(entry)
+    return {"groups": groups}

@@ -1,0 +1,65 @@
+"""DescribeTopicPartitions: topics in the order of their names, a page at a time (KIP-966)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker import operations
+from sharecore.broker.context import RequestContext
+from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_name
+from sharecore.errors import ErrorCode, KafkaError
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    topics = context.broker.topics
+    names = sorted({topic.name for topic in request.topics}) or sorted(topics.names())
+    first_name, first_partition = "", 0
+    if request.cursor is not None:
+        first_name, first_partition = request.cursor.topic_name, max(request.cursor.partition_index, 0)
+        names = [name for name in names if name >= first_name]
+    room = min(request.response_partition_limit, context.broker.config.max_request_partition_size_limit)
+    room = max(room, 1)
+    answers: list[dict[str, Any]] = []
+    for name in names:
+        topic = topics.get(name)
+        if topic is None:
+            answers.append(_unknown(name))
+            continue
+        if not room:
+            return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": 0}}
+        start = first_partition if name == first_name else 0
+        indexes = range(start, min(start + room, len(topic.partitions)))
+        room -= len(indexes)
+        answers.append(
+            {
+                "name": name,
+                "topic_id": topic.topic_id,
+                "is_internal": name in INTERNAL_TOPICS,
+                "partitions": [_partition(context.broker.identity.node_id, index) for index in indexes],
+                "topic_authorized_operations": operations.TOPIC,
+            }
+        )
+        if indexes.stop < len(topic.partitions):
+            return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": indexes.stop}}
+    return {"topics": answers, "next_cursor": None}
+
+
+def _partition(node_id: int, index: int) -> dict[str, Any]:
+    return {
+        "partition_index": index,
+        "leader_id": node_id,
+        "leader_epoch": 0,
+        "replica_nodes": [node_id],
+        "isr_nodes": [node_id],
+        "eligible_leader_replicas": [],
+        "last_known_elr": [],
+    }
+
+
+def _unknown(name: str) -> dict[str, Any]:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        check_name(name)
+    except KafkaError as error:
+        code = error.code
+    return {"error_code": code, "name": name, "topic_authorized_operations": operations.TOPIC}

@@ -1,0 +1,33 @@
+"""DescribeTransactions: the state of transactional ids (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.coordinator.offset_records import TopicPartition
+from sharecore.errors import ErrorCode
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    return {"transaction_states": [_describe(context, each) for each in request.transactional_ids]}
+
+
+def _describe(context: RequestContext, transactional_id: str) -> dict[str, Any]:
+    transaction = context.broker.groups.transactions.get(transactional_id)
+    if not transactional_id or transaction is None:
+        code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else ErrorCode.INVALID_REQUEST
+        return {"transactional_id": transactional_id, "error_code": code}
+    topics: dict[str, list[int]] = {}
+    partition: TopicPartition
+    for partition in sorted(transaction.partitions):
+        topics.setdefault(partition.topic, []).append(partition.partition)
+    return {
+        "transactional_id": transactional_id,
+        "transaction_state": transaction.state.kafka_name,
+        "transaction_timeout_ms": transaction.timeout_ms,
+        "transaction_start_time_ms": transaction.start_ms,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.epoch,
+        "topics": [{"topic": name, "partitions": some} for name, some in topics.items()],
+    }

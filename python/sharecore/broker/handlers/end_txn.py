@@ -1,0 +1,42 @@
+"""EndTxn: commits or aborts a transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.broker.promise import promise
+from sharecore.coordinator.transactions import ProducerState
+from sharecore.errors import ErrorCode, KafkaError
+
+_FENCED_SINCE = 2
+_RISING_EPOCHS_SINCE = 5
+
+
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    broker = context.broker
+    version = context.api_version
+    await broker.producer_ids.ensure()
+
+    def answer(result: ProducerState | KafkaError) -> dict[str, Any]:
+        if not isinstance(result, KafkaError):
+            return {"producer_id": result.id, "producer_epoch": result.epoch}
+        code = result.code
+        if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        return {"error_code": code}
+
+    producer = ProducerState(request.producer_id, request.producer_epoch)
+    try:
+        return await promise(
+            lambda done: broker.groups.transactions.end(
+                request.transactional_id,
+                producer,
+                commit=request.committed,
+                version=2 if version >= _RISING_EPOCHS_SINCE else 0,
+                done=done,
+            ),
+            answer,
+        )
+    except KafkaError as error:
+        return answer(error)

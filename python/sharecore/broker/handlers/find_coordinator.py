@@ -1,0 +1,56 @@
+"""FindCoordinator: one broker coordinates everything; what is asked for must only be well formed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode
+
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_SHARE_SINCE_VERSION = 6
+_KEYS_SINCE_VERSION = 4
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    if context.api_version >= _KEYS_SINCE_VERSION:
+        return {
+            "coordinators": [
+                {"key": key} | _find(context, request.key_type, key) for key in request.coordinator_keys
+            ]
+        }
+    return _find(context, request.key_type, request.key)
+
+
+def _find(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
+    known = key_type in (_GROUP, _TRANSACTION) or (
+        key_type == _SHARE and context.api_version >= _SHARE_SINCE_VERSION and _is_share_key(key)
+    )
+    if not known:
+        return {
+            "node_id": -1,
+            "host": "",
+            "port": -1,
+            "error_code": ErrorCode.INVALID_REQUEST,
+            "error_message": f"no coordinator of type {key_type} for such a key",
+        }
+    listener = context.broker.listeners[context.connection.listener]
+    return {
+        "node_id": context.broker.identity.node_id,
+        "host": listener.advertised_host,
+        "port": listener.advertised_port,
+    }
+
+
+def _is_share_key(key: str) -> bool:
+    """Whether the key is `group:topicId:partition` (KIP-932); a group's name may hold colons itself."""
+    parts = key.rsplit(":", 2)
+    if len(parts) != 3 or not parts[0] or not parts[2].isdigit():
+        return False
+    try:
+        topic_id = base64.urlsafe_b64decode(parts[1] + "==")
+    except (binascii.Error, ValueError):
+        return False
+    return len(topic_id) == 16 and any(topic_id)

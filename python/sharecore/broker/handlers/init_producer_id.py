@@ -1,0 +1,43 @@
+"""InitProducerId: numbers for idempotent producers, and the start of transactional ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.broker.promise import promise
+from sharecore.coordinator.transactions import ProducerState
+from sharecore.errors import ErrorCode, KafkaError
+
+_FENCED_SINCE = 4
+
+
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    broker = context.broker
+    version = context.api_version
+
+    def answer(result: ProducerState | KafkaError) -> dict[str, Any]:
+        if not isinstance(result, KafkaError):
+            return {"producer_id": result.id, "producer_epoch": result.epoch}
+        code = result.code
+        if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
+
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        return answer(KafkaError(ErrorCode.INVALID_REQUEST))
+    expected = None
+    if request.producer_id != -1:
+        expected = ProducerState(request.producer_id, request.producer_epoch)
+    try:
+        await broker.producer_ids.ensure()
+        if request.transactional_id is None:
+            return answer(ProducerState(broker.producer_ids.take(), 0))
+        return await promise(
+            lambda done: broker.groups.transactions.initialize(
+                request.transactional_id, request.transaction_timeout_ms, expected, done
+            ),
+            answer,
+        )
+    except KafkaError as error:
+        return answer(error)

@@ -1,0 +1,21 @@
+"""InitializeShareGroupState: state of share partitions is made, or begun anew (KIP-932)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.share_state_calls import each_partition
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.record_log import Done
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    share = context.broker.share
+
+    def initialize(key: SharePartitionKey, asked: Any, done: Done) -> None:
+        share.check_exists(key)
+        share.coordinator.initialize(key, asked.state_epoch, asked.start_offset, done)
+        share.state_restarted(key)
+
+    return each_partition(request, initialize)

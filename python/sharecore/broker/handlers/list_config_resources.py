@@ -1,0 +1,34 @@
+"""ListConfigResources: what has a configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode
+from sharecore.storage import ResourceType
+
+_TYPES_SINCE = 1
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    # version 0 asks for client metrics alone, of which there are none here
+    wanted = (
+        set(request.resource_types) if context.api_version >= _TYPES_SINCE else {ResourceType.CLIENT_METRICS}
+    )
+    if not wanted <= set(ResourceType):
+        return {"error_code": ErrorCode.UNSUPPORTED_VERSION, "config_resources": []}
+    broker = context.broker
+    names = {
+        ResourceType.GROUP: broker.configs.names(ResourceType.GROUP),
+        ResourceType.BROKER: [str(broker.identity.node_id)],
+        ResourceType.TOPIC: broker.topics.names(),
+    }
+    return {
+        "config_resources": [
+            {"resource_name": name, "resource_type": kind}
+            for kind in names
+            if not wanted or kind in wanted
+            for name in sorted(names[kind])
+        ]
+    }

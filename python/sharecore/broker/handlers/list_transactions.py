@@ -1,0 +1,38 @@
+"""ListTransactions: transactional ids by state, producer and age (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.coordinator.transactions import TransactionState
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    broker = context.broker
+    known = {state.kafka_name for state in TransactionState}
+    states = {state for state in request.state_filters if state in known}
+    unknown = [state for state in request.state_filters if state not in known]
+    producers = set(request.producer_id_filters)
+    now_ms = broker.clock.now_ms()
+    found = [
+        transaction
+        for transaction in broker.groups.transactions.all()
+        if (not request.state_filters or transaction.state.kafka_name in states)
+        and (not producers or transaction.producer_id in producers)
+        and (
+            request.duration_filter < 0
+            or (transaction.is_open and now_ms - transaction.start_ms > request.duration_filter)
+        )
+    ]
+    return {
+        "unknown_state_filters": unknown,
+        "transaction_states": [
+            {
+                "transactional_id": transaction.transactional_id,
+                "producer_id": transaction.producer_id,
+                "transaction_state": transaction.state.kafka_name,
+            }
+            for transaction in found
+        ],
+    }

@@ -1,0 +1,120 @@
+"""Metadata: who leads which partition, and topics made when a client first asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from sharecore.broker import operations
+from sharecore.broker.context import RequestContext
+from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_collision, check_name
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.network import Disconnect
+from sharecore.storage import Topic
+
+_ALL_WHEN_EMPTY_BEFORE = 1
+_AUTO_CREATION_ASKED_SINCE = 4
+_IDS_SINCE = 12
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+    broker = context.broker
+    asked = request.topics
+    if asked is None or (not asked and context.api_version < _ALL_WHEN_EMPTY_BEFORE):
+        return _answer(context, request, [_describe(context, request, topic) for topic in broker.topics])
+    if context.api_version < _IDS_SINCE and any(topic.name is None for topic in asked):
+        raise Disconnect(f"version {context.api_version} of METADATA asks for topics by name alone")
+    missing = [
+        topic.name for topic in asked if topic.name is not None and broker.topics.get(topic.name) is None
+    ]
+    may_create = broker.config.auto_create_topics_enable and (
+        context.api_version < _AUTO_CREATION_ASKED_SINCE or request.allow_auto_topic_creation
+    )
+    if missing and may_create:
+        return _create_and_answer(context, request, missing)
+    return _answer(context, request, [_look_up(context, request, topic) for topic in asked])
+
+
+async def _create_and_answer(context: RequestContext, request: Any, names: list[str]) -> dict[str, Any]:
+    topics = context.broker.topics
+    refused: dict[str, ErrorCode] = {}
+    for name in names:
+        if topics.get(name) is not None or name in INTERNAL_TOPICS:
+            continue
+        try:
+            check_name(name)
+            check_collision(name, topics.names())
+            await topics.create(name, context.broker.config.num_partitions)
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                refused[name] = error.code
+    return _answer(
+        context,
+        request,
+        [_look_up(context, request, topic, refused.get(topic.name)) for topic in request.topics],
+    )
+
+
+def _answer(context: RequestContext, request: Any, topics: list[dict[str, Any]]) -> dict[str, Any]:
+    broker = context.broker
+    listener = broker.listeners[context.connection.listener]
+    return {
+        "brokers": [
+            {
+                "node_id": broker.identity.node_id,
+                "host": listener.advertised_host,
+                "port": listener.advertised_port,
+                "rack": broker.config.broker_rack,
+            }
+        ],
+        "cluster_id": broker.identity.cluster_id,
+        "controller_id": broker.identity.node_id,
+        "topics": topics,
+        "cluster_authorized_operations": (
+            operations.CLUSTER
+            if getattr(request, "include_cluster_authorized_operations", False)
+            else operations.NOT_REQUESTED
+        ),
+    }
+
+
+def _look_up(
+    context: RequestContext, request: Any, asked: Any, refusal: ErrorCode | None = None
+) -> dict[str, Any]:
+    if asked.name is None:
+        topic = context.broker.topics.by_id(asked.topic_id)
+        if topic is None:
+            return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topic_id": asked.topic_id}
+        return _describe(context, request, topic)
+    topic = context.broker.topics.get(asked.name)
+    if topic is not None:
+        return _describe(context, request, topic)
+    if refusal is None:
+        refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            check_name(asked.name)
+        except KafkaError as error:
+            refusal = error.code
+    return {"error_code": refusal, "name": asked.name, "is_internal": asked.name in INTERNAL_TOPICS}
+
+
+def _describe(context: RequestContext, request: Any, topic: Topic) -> dict[str, Any]:
+    nodes = [context.broker.identity.node_id]
+    return {
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.name in INTERNAL_TOPICS,
+        "partitions": [
+            {
+                "partition_index": index,
+                "leader_id": nodes[0],
+                "leader_epoch": 0,
+                "replica_nodes": nodes,
+                "isr_nodes": nodes,
+            }
+            for index in range(len(topic.partitions))
+        ],
+        "topic_authorized_operations": (
+            operations.TOPIC if request.include_topic_authorized_operations else operations.NOT_REQUESTED
+        ),
+    }

@@ -1,0 +1,38 @@
+"""OffsetCommit: how far consumers have come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.offsets import Refused, answer_commit, read_commits
+from sharecore.broker.promise import promise
+from sharecore.coordinator.commits import CommitRequest
+from sharecore.coordinator.offset_records import NO_TIME
+from sharecore.errors import KafkaError
+
+_IDS_SINCE = 10
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    by_id = context.api_version >= _IDS_SINCE
+    retention_ms = getattr(request, "retention_time_ms", NO_TIME)
+    expire_ms = NO_TIME if retention_ms == NO_TIME else context.broker.clock.now_ms() + retention_ms
+    refused: Refused = {}
+    commits = read_commits(context, request.topics, refused, by_id=by_id, expire_ms=expire_ms)
+
+    def answer(error: KafkaError | None) -> dict[str, Any]:
+        return answer_commit(request.topics, refused, error.code if error else None, by_id=by_id)
+
+    wanted = CommitRequest(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        context.api_version,
+        commits,
+    )
+    try:
+        return promise(lambda done: context.broker.groups.commits.commit(wanted, done), answer)
+    except KafkaError as error:
+        return answer(error)

@@ -1,0 +1,101 @@
+"""Produce: appends batches, and answers when they are durable."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.topic_rules import INTERNAL_TOPICS
+from sharecore.broker.transactional import admit
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.network import Disconnect
+from sharecore.storage import Log, Ticket
+
+_IDS_SINCE = 13
+_NO_ACKNOWLEDGEMENT = 0
+_ADMIN_CLIENT = "__admin_client"
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    waiting: list[tuple[dict[str, Any], Ticket]] = []
+    acks_known = request.acks in (-1, 0, 1)
+    now_ms = context.broker.clock.now_ms()
+    topics = []
+    for topic in request.topic_data:
+        answers = []
+        for part in topic.partition_data:
+            answer: dict[str, Any] = {"index": part.index, "base_offset": -1}
+            answers.append(answer)
+            try:
+                if not acks_known:
+                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+                log, records = _log(context, topic, part.index), part.records or b""
+                admit(context.broker.groups, log, records, request.transactional_id, context.api_version)
+                appended = log.append(records, now_ms=now_ms)
+            except KafkaError as error:
+                answer["error_code"] = error.code
+                answer["error_message"] = error.message or None
+                continue
+            answer["base_offset"] = appended.base_offset
+            answer["log_append_time_ms"] = appended.append_time_ms
+            answer["log_start_offset"] = appended.log_start_offset
+            if not appended.ticket.done():
+                waiting.append((answer, appended.ticket))
+        if context.api_version >= _IDS_SINCE:
+            topics.append({"topic_id": topic.topic_id, "partition_responses": answers})
+        else:
+            topics.append({"name": topic.name, "partition_responses": answers})
+    message = {"responses": topics}
+    if request.acks == _NO_ACKNOWLEDGEMENT:
+        _close_on_failure(topics)
+        return None
+    return _when_durable(message, waiting) if waiting else message
+
+
+def _log(context: RequestContext, topic: Any, index: int) -> Log:
+    """The log to append to; raises KafkaError."""
+    topics = context.broker.topics
+    if context.api_version >= _IDS_SINCE:
+        found = topics.by_id(topic.topic_id)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    else:
+        found = topics.get(topic.name)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not 0 <= index < len(found.partitions):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if found.name in INTERNAL_TOPICS and context.client_id != _ADMIN_CLIENT:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {found.name}")
+    return found.partitions[index]
+
+
+def _when_durable(
+    message: dict[str, Any], waiting: list[tuple[dict[str, Any], Ticket]]
+) -> asyncio.Future[dict[str, Any]]:
+    """The answer, once every append in it has been written or has failed."""
+    future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+    left = len(waiting)
+
+    def done(answer: dict[str, Any], ticket: Ticket) -> None:
+        nonlocal left
+        left -= 1
+        if ticket.error is not None:
+            answer.update(error_code=ticket.error.code, base_offset=-1)
+        if not left and not future.done():
+            future.set_result(message)
+
+    for answer, ticket in waiting:
+        ticket.add_done_callback(partial(done, answer))
+    return future
+
+
+def _close_on_failure(topics: list[dict[str, Any]]) -> None:
+    """A client that wants no answer learns of a failure by losing its connection, as with Kafka."""
+    for topic in topics:
+        for answer in topic["partition_responses"]:
+            if "error_code" in answer:
+                code = ErrorCode(answer["error_code"])
+                raise Disconnect(f"produce without acknowledgement failed: {code.name}")

@@ -1,0 +1,32 @@
+"""ReadShareGroupState: a share-partition leader loads its state (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.share_state_calls import each_partition
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.share_coordinator import ReadState
+from sharecore.coordinator.state_records import unpack_batches
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    coordinator = context.broker.share.coordinator
+
+    def read(key: SharePartitionKey, asked: Any, done: Callable[[ReadState], None]) -> None:
+        done(coordinator.read(key, asked.leader_epoch))
+
+    return each_partition(request, read, _describe)
+
+
+def _describe(state: ReadState) -> dict[str, Any]:
+    return {
+        "state_epoch": state.state_epoch,
+        "start_offset": state.start_offset,
+        "state_batches": [
+            {"first_offset": first, "last_offset": last, "delivery_state": kind, "delivery_count": count}
+            for first, last, kind, count in unpack_batches(state.batches)
+        ],
+    }

@@ -1,0 +1,23 @@
+"""ReadShareGroupStateSummary: start offsets of share partitions, without their batches (KIP-932,
+KIP-1226).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.share_state_calls import each_partition
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.share_coordinator import StateSummary
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    share = context.broker.share
+
+    def read(key: SharePartitionKey, _asked: Any, done: Callable[[StateSummary], None]) -> None:
+        share.check_exists(key)
+        done(share.coordinator.summary(key))
+
+    return each_partition(request, read, StateSummary._asdict)

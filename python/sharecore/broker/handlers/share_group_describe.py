@@ -1,0 +1,67 @@
+"""ShareGroupDescribe: state, epochs and members of share groups (KIP-932)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker import operations
+from sharecore.broker.context import RequestContext
+from sharecore.coordinator.share_group import Assignment, Member, ShareGroup
+from sharecore.coordinator.share_topics import TopicView
+from sharecore.errors import ErrorCode, KafkaError
+
+_ASSIGNOR = "simple"
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    authorized = operations.GROUP if request.include_authorized_operations else operations.NOT_REQUESTED
+    return {"groups": [_describe(context, group_id, authorized) for group_id in request.group_ids]}
+
+
+def _describe(context: RequestContext, group_id: str, authorized: int) -> dict[str, Any]:
+    share = context.broker.share
+    if not group_id:
+        return {"group_id": group_id, "error_code": ErrorCode.INVALID_GROUP_ID}
+    try:
+        group = share.groups.find(group_id)
+    except KafkaError as error:
+        return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
+    if group is None:
+        return {
+            "group_id": group_id,
+            "error_code": ErrorCode.GROUP_ID_NOT_FOUND,
+            "error_message": f"Group {group_id} not found.",
+        }
+    return _group(group, share.topics) | {"authorized_operations": authorized}
+
+
+def _group(group: ShareGroup, topics: TopicView) -> dict[str, Any]:
+    return {
+        "group_id": group.group_id,
+        "group_state": group.state_name,
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": _ASSIGNOR,
+        "members": [_member(member, topics) for member in group.members.values()],
+    }
+
+
+def _member(member: Member, topics: TopicView) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "subscribed_topic_names": member.subscribed,
+        "assignment": {"topic_partitions": _assignment(member.assigned, topics)},
+    }
+
+
+def _assignment(assigned: Assignment, topics: TopicView) -> list[dict[str, Any]]:
+    found = ((topics.find_id(topic_id), partitions) for topic_id, partitions in assigned.items())
+    return [
+        {"topic_id": topic.topic_id, "topic_name": topic.name, "partitions": partitions}
+        for topic, partitions in found
+        if topic is not None
+    ]

@@ -1,0 +1,67 @@
+"""TxnOffsetCommit: offsets that count when the producer's transaction is committed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.offsets import Refused, answer_commit, read_commits
+from sharecore.broker.promise import promise
+from sharecore.coordinator.commits import CommitRequest
+from sharecore.coordinator.record_log import Producer
+from sharecore.coordinator.transactions import ProducerState
+from sharecore.errors import ErrorCode, KafkaError
+
+_IMPLICIT_SINCE = 5
+_GROUP_METADATA_SINCE = 3
+_ABORTABLE_SINCE = 4
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    groups = context.broker.groups
+    version = context.api_version
+    refused: Refused = {}
+    # records of a transaction have no topic ids, as Kafka writes them
+    commits = {
+        partition: value._replace(topic_id=None)
+        for partition, value in read_commits(context, request.topics, refused, by_id=False).items()
+    }
+
+    def answer(error: KafkaError | None) -> dict[str, Any]:
+        return answer_commit(request.topics, refused, _code(error, version), by_id=False)
+
+    wanted = CommitRequest(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        # what a commit outside of transactions of that time would say to an unknown group
+        9 if version >= _GROUP_METADATA_SINCE else 0,
+        commits,
+        Producer(request.producer_id, request.producer_epoch),
+    )
+
+    def start(done: Any) -> None:
+        groups.transactions.admit(
+            request.transactional_id,
+            ProducerState(request.producer_id, request.producer_epoch),
+            [groups.offsets_partition(request.group_id)],
+            implicit=version >= _IMPLICIT_SINCE,
+        )
+        groups.commits.commit(wanted, done)
+
+    try:
+        return promise(start, answer)
+    except KafkaError as error:
+        return answer(error)
+
+
+def _code(error: KafkaError | None, version: int) -> ErrorCode | None:
+    """The code as Kafka gives it to clients of a version."""
+    if error is None:
+        return None
+    if error.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH):
+        return ErrorCode.ILLEGAL_GENERATION
+    if error.code is ErrorCode.INVALID_TXN_STATE and version >= _ABORTABLE_SINCE:
+        return ErrorCode.TRANSACTION_ABORTABLE
+    return error.code

@@ -1,0 +1,29 @@
+"""WriteShareGroupState: a share-partition leader writes what has changed (KIP-932)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.share_state_calls import each_partition
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.record_log import Done
+from sharecore.coordinator.state_records import pack_batches
+
+
+def handle(context: RequestContext, request: Any) -> Result:
+    coordinator = context.broker.share.coordinator
+
+    def write(key: SharePartitionKey, asked: Any, done: Done) -> None:
+        batches = pack_batches(tuple(batch) for batch in asked.state_batches)
+        coordinator.write(
+            key,
+            asked.state_epoch,
+            asked.leader_epoch,
+            asked.start_offset,
+            asked.delivery_complete_count,
+            batches,
+            done,
+        )
+
+    return each_partition(request, write)

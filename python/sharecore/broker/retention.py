@@ -1,0 +1,76 @@
+"""Retention: moves the start of logs past records that are too old or too many."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from sharecore.broker.topic_configs import TopicConfigs
+from sharecore.clock import Clock
+from sharecore.config import BrokerConfig, TopicConfig
+from sharecore.errors import KafkaError
+from sharecore.storage import Log, Storage
+
+log = logging.getLogger("sharecore.broker")
+
+_PRODUCERS_MAX = 100_000
+_UNBOUNDED = -1
+
+
+class Retention:
+    """Looks at every log of a topic whose cleanup policy has `delete`, and forgets idle producers.
+
+    Args:
+        storage: where the logs are.
+        topic_configs: how long each topic keeps its records.
+        broker_config: the broker's configuration as it is now.
+        clock: what the age of records is measured against.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        topic_configs: TopicConfigs,
+        broker_config: Callable[[], BrokerConfig],
+        clock: Clock,
+    ) -> None:
+        self._storage = storage
+        self._topic_configs = topic_configs
+        self._broker_config = broker_config
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Looks from now on, every log.retention.check.interval.ms."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """Looks no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def check(self) -> None:
+        """Looks once at every log."""
+        now_ms = self._clock.now_ms()
+        for topic in self._storage.topics:
+            config = self._topic_configs.get(topic.name)
+            if "delete" in config.cleanup_policy:
+                for partition in topic.partitions:
+                    self._trim(partition, config, now_ms)
+        idle_since = now_ms - self._broker_config().producer_id_expiration_ms
+        self._storage.store.expire_producers(idle_since, _PRODUCERS_MAX)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._broker_config().log_retention_check_interval_ms / 1000)
+            self.check()
+
+    def _trim(self, partition: Log, config: TopicConfig, now_ms: int) -> None:
+        oldest_ms = None if config.retention_ms == _UNBOUNDED else now_ms - config.retention_ms
+        max_bytes = None if config.retention_bytes == _UNBOUNDED else config.retention_bytes
+        try:
+            if partition.retain(oldest_ms=oldest_ms, max_bytes=max_bytes) is not None:
+                log.info("%s-%d: retention moves the start", partition.topic, partition.index)
+        except KafkaError as error:
+            log.warning("%s-%d: retention failed: %s", partition.topic, partition.index, error)

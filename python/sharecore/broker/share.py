@@ -1,0 +1,184 @@
+"""Share groups, put together over the broker's topics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from sharecore.broker.group_configs import GroupConfigs
+from sharecore.broker.topic_rules import INTERNAL_TOPICS
+from sharecore.broker.topic_view import TopicDirectory
+from sharecore.clock import Clock
+from sharecore.config import BrokerConfig
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.record_log import RecordLog
+from sharecore.coordinator.registry import GroupRegistry
+from sharecore.coordinator.share_coordinator import STATE_TOPIC, ShareCoordinator
+from sharecore.coordinator.share_groups import ShareGroups
+from sharecore.coordinator.share_offsets import ShareOffsets
+from sharecore.coordinator.share_topic_state import ShareTopicStates
+from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.network import Connection
+from sharecore.partition import SharePartitions
+from sharecore.persister import CoordinatorPersister
+from sharecore.session import ShareSession, ShareSessionCache
+from sharecore.storage import Log, Topic, Topics
+
+logger = logging.getLogger(__name__)
+
+_CARE_SECONDS = 60.0
+
+
+class Share:
+    """The services of share groups.
+
+    Args:
+        registry: groups of all types.
+        records: `__consumer_offsets`.
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        topics: Topics,
+        group_configs: GroupConfigs,
+        registry: GroupRegistry,
+        records: RecordLog,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._config = config
+        self._all_topics = topics
+        self._loop = loop
+        self._care: asyncio.TimerHandle | None = None
+        self._watched: set[Connection] = set()
+        self._pruned_at = clock.monotonic_ms()
+        self._clock = clock
+        self.topics = TopicDirectory(topics, hidden=INTERNAL_TOPICS)
+        self.coordinator = ShareCoordinator(
+            self._state_logs,
+            clock,
+            loop.call_soon,
+            updates_per_snapshot=config().share_coordinator_snapshot_update_records_per_snapshot,
+            cold_ms=config().share_coordinator_cold_partition_snapshot_interval_ms,
+        )
+        self.persister = CoordinatorPersister(self.coordinator)
+        self.partitions = SharePartitions(
+            self._find_log,
+            group_configs.get,
+            persister=self.persister,
+            clock=clock,
+            call_later=loop.call_later,
+        )
+        self.sessions = ShareSessionCache(config().group_share_max_share_sessions, self._session_closed)
+        self.states = ShareTopicStates(self.persister, records, self.topics)
+        self.groups = ShareGroups(
+            registry,
+            records,
+            self.topics,
+            self.states,
+            group_configs.get,
+            clock,
+            loop,
+            max_size=config().group_share_max_size,
+            member_gone=self.sessions.close_member,
+        )
+        self.offsets = ShareOffsets(
+            registry,
+            self.groups,
+            self.states,
+            self.persister,
+            self.topics,
+            self._end_offset,
+            self._restarted,
+        )
+        group_configs.on_change(self.partitions.reconfigure)
+        topics.on_change(self._topic_changed)
+
+    def start(self) -> None:
+        """Goes on with the groups that were read."""
+        self.groups.start()
+        self._care = self._loop.call_later(_CARE_SECONDS, self._take_care)
+
+    def finish(self) -> None:
+        """Answers the fetches that wait and hands on what is staged: the broker is about to stop."""
+        for session in self.sessions:
+            for fetch in list(session.fetches):
+                fetch.abandon()
+        self.coordinator.flush()
+
+    def stop(self) -> None:
+        """Frees what is led here."""
+        if self._care is not None:
+            self._care.cancel()
+        self.partitions.close()
+
+    def broker_reconfigured(self) -> None:
+        """The broker's configuration has changed: limits of groups may follow from it."""
+        config = self._config()
+        self.sessions.max_sessions = config.group_share_max_share_sessions
+        self.groups.max_size = config.group_share_max_size
+        self.partitions.reconfigure()
+
+    def watch(self, connection: Connection) -> None:
+        """Has the sessions of a connection end with it."""
+        if connection not in self._watched:
+            self._watched.add(connection)
+            connection.on_close(lambda: self._connection_lost(connection))
+
+    def _connection_lost(self, connection: Connection) -> None:
+        self._watched.discard(connection)
+        self.sessions.connection_lost(connection)
+
+    def check_exists(self, key: SharePartitionKey) -> None:
+        """Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) unless the topic has such a partition."""
+        topic = self._all_topics.by_id(key.topic_id)
+        if topic is None or not 0 <= key.partition < len(topic.partitions):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def state_restarted(self, key: SharePartitionKey) -> None:
+        """State was begun anew or deleted behind its leader's back: it loads again."""
+        self.partitions.drop_group(key.group_id, [key.topic_id])
+
+    def _state_logs(self) -> list[Log]:
+        topic = self._all_topics.get(STATE_TOPIC)
+        if topic is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no topic {STATE_TOPIC}")
+        return list(topic.partitions)
+
+    def _find_log(self, topic_id: UUID, partition: int) -> Log:
+        topic = self._all_topics.by_id(topic_id)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if not 0 <= partition < len(topic.partitions):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic.partitions[partition]
+
+    def _end_offset(self, topic: TopicInfo, partition: int) -> int | None:
+        log = self._all_topics.log(topic.name, partition)
+        return None if log is None else log.high_watermark
+
+    def _session_closed(self, session: ShareSession) -> None:
+        self.partitions.release(session.group_id, session.member_id, session.touched)
+
+    def _restarted(self, group_id: str, topics: Sequence[TopicInfo]) -> None:
+        self.partitions.drop_group(group_id, [topic.topic_id for topic in topics])
+
+    def _topic_changed(self, change: object, topic: Topic) -> None:
+        if self._all_topics.by_id(topic.topic_id) is None:
+            self.partitions.drop_topic(topic.topic_id)
+            self.groups.topics_changed([topic.topic_id])
+
+    def _take_care(self) -> None:
+        self._care = self._loop.call_later(_CARE_SECONDS, self._take_care)
+        self.partitions.drop_idle()
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._pruned_at >= self._config().share_coordinator_state_topic_prune_interval_ms:
+            self._pruned_at = now_ms
+            try:
+                self.coordinator.prune()
+            except KafkaError as error:
+                logger.warning("%s was not pruned: %s", STATE_TOPIC, error)

@@ -1,0 +1,79 @@
+"""What ShareFetch and ShareAcknowledge have in common: acknowledgements in, errors a partition out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from uuid import UUID
+
+from sharecore.broker.share import Share
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.session import SharePartitionId
+
+_RENEW = 4
+
+Batches = list[Any]
+"""Acknowledgement batches as they are in the request: first offset, last offset, types."""
+
+
+class Acknowledgements:
+    """The acknowledgements of one request, on their way.
+
+    Args:
+        asked: topic id, partition and batches.
+        may_renew: whether the request says that it renews locks.
+    """
+
+    def __init__(
+        self,
+        share: Share,
+        group_id: str,
+        member_id: str,
+        asked: Iterable[tuple[UUID | None, int, Batches]],
+        *,
+        may_renew: bool,
+    ) -> None:
+        self.errors: dict[SharePartitionId, KafkaError | None] = {}
+        self._open = 1
+        self._then: Callable[[], None] | None = None
+        for topic_id, index, batches in asked:
+            partition = (topic_id or UUID(int=0)), index
+            self.errors[partition] = None
+            self._open += 1
+            try:
+                _check(batches, may_renew=may_renew)
+                leader = share.partitions.get(group_id, *partition)
+                leader.load()
+                leader.acknowledge(member_id, batches, lambda error, p=partition: self._ended(p, error))  # type: ignore[misc]
+            except KafkaError as error:
+                self._ended(partition, error)
+        self._open -= 1
+
+    @property
+    def pending(self) -> bool:
+        """Whether some are not durable yet."""
+        return self._open > 0
+
+    def when_ended(self, callback: Callable[[], None]) -> None:
+        """Calls back when all of them have ended; only while some are pending."""
+        self._then = callback
+
+    def _ended(self, partition: SharePartitionId, error: KafkaError | None) -> None:
+        self.errors[partition] = error
+        self._open -= 1
+        if not self._open and self._then is not None:
+            self._then()
+
+
+def _check(batches: Batches, *, may_renew: bool) -> None:
+    """Refuses what no engine needs to look at."""
+    types = b"".join([batch[2] for batch in batches])
+    if types and (largest := max(types)) >= _RENEW and not (largest == _RENEW and may_renew):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "unknown acknowledge type, or a renewal that was not announced"
+        )
+    last = -1
+    for batch in batches:
+        if batch[0] < last:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "acknowledgement batches must ascend")
+        last = batch[1]

@@ -1,0 +1,55 @@
+"""What each topic's configuration is, brought to the logs that it governs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sharecore.config import BrokerConfig, TopicConfig
+from sharecore.storage import Configs, ResourceType, Topic, Topics
+from sharecore.storage.topics import TopicChange
+
+
+class TopicConfigs:
+    """Resolves configurations of topics, and tells the logs what they accept.
+
+    Args:
+        topics: the topics.
+        configs: their own settings.
+        broker_config: the broker's configuration as it is now.
+    """
+
+    def __init__(self, topics: Topics, configs: Configs, broker_config: Callable[[], BrokerConfig]) -> None:
+        self._topics = topics
+        self._configs = configs
+        self._broker_config = broker_config
+        topics.on_change(self._topic_changed)
+        configs.on_change(self._settings_changed)
+        self.apply_all()
+
+    def get(self, name: str) -> TopicConfig:
+        """The configuration of a topic; one without settings of its own has the broker's defaults."""
+        return TopicConfig.resolve(self._configs.get(ResourceType.TOPIC, name), self._broker_config())
+
+    def apply_all(self) -> None:
+        """Tells every log, as when the broker's defaults have changed."""
+        for topic in self._topics:
+            self._apply(topic)
+
+    def _apply(self, topic: Topic) -> None:
+        config = self.get(topic.name)
+        for log in topic.partitions:
+            log.configure(
+                max_batch_bytes=config.max_message_bytes,
+                log_append_time=config.message_timestamp_type == "LogAppendTime",
+                before_max_ms=config.message_timestamp_before_max_ms,
+                after_max_ms=config.message_timestamp_after_max_ms,
+            )
+
+    def _topic_changed(self, change: TopicChange, topic: Topic) -> None:
+        if change is not TopicChange.DELETED:
+            self._apply(topic)
+
+    def _settings_changed(self, kind: ResourceType, name: str) -> None:
+        topic = self._topics.get(name) if kind == ResourceType.TOPIC else None
+        if topic is not None:
+            self._apply(topic)

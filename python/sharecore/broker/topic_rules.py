@@ -1,0 +1,100 @@
+"""What a topic may be called, and how its partitions may be laid out on one broker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sharecore.errors import ErrorCode, KafkaError
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+NAME_LENGTH_MAX = 249
+PARTITIONS_PER_REQUEST_MAX = 10_000
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def check_name(name: str) -> None:
+    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) for what no topic may be called."""
+    wrong = ""
+    if not name:
+        wrong = "the empty string is not allowed"
+    elif name in (".", ".."):
+        wrong = f"'{name}' is not allowed"
+    elif len(name) > NAME_LENGTH_MAX:
+        wrong = f"{len(name)} characters, {NAME_LENGTH_MAX} are allowed"
+    elif not _LEGAL_NAME.fullmatch(name):
+        wrong = f"'{name}' has characters other than ASCII letters, digits, '.', '_' and '-'"
+    if wrong:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {wrong}")
+
+
+def check_collision(name: str, existing: Iterable[str]) -> None:
+    """Raises KafkaError where another topic's name is the same but for '.' and '_', as in metrics."""
+    if "." not in name and "_" not in name:
+        return
+    folded = name.replace(".", "_")
+    for other in existing:
+        if other != name and other.replace(".", "_") == folded:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+            )
+
+
+def partition_count(topic: Any, default_partitions: int, node_id: int) -> int:
+    """The number of partitions that a topic of a CreateTopics request asks for.
+
+    Raises:
+        KafkaError: the number, the replication factor or an assignment cannot be had here.
+    """
+    if topic.assignments:
+        if topic.replication_factor != -1:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "With manual assignments the replication factor must be -1."
+            )
+        if topic.num_partitions != -1:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "With manual assignments the number of partitions must be -1."
+            )
+        indexes = sorted(assignment.partition_index for assignment in topic.assignments)
+        if indexes != list(range(len(indexes))):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "partitions should be a consecutive 0-based integer sequence",
+            )
+        for assignment in topic.assignments:
+            check_replicas(assignment.broker_ids, node_id)
+        return len(indexes)
+    if topic.replication_factor not in (-1, 1):
+        text = (
+            f"Unable to replicate the partition {topic.replication_factor} time(s): there is 1 broker."
+            if topic.replication_factor > 0
+            else "Replication factor must be larger than 0, or -1 to use the default value."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+    count: int = topic.num_partitions
+    if count == -1:
+        return default_partitions
+    if count < 1:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+        )
+    if count > PARTITIONS_PER_REQUEST_MAX:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    return count
+
+
+def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
+    """Raises KafkaError unless a manual assignment puts a partition on this one broker."""
+    text = ""
+    if not broker_ids:
+        text = "The manual partition assignment includes an empty replica list."
+    elif len(set(broker_ids)) < len(broker_ids):
+        text = "The manual partition assignment includes a broker more than once."
+    else:
+        strangers = [broker_id for broker_id in broker_ids if broker_id != node_id]
+        if strangers:
+            text = f"The manual partition assignment includes broker {strangers[0]}, which is not registered."
+    if text:
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)

@@ -1,0 +1,43 @@
+"""The broker's topics as group coordinators see them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.storage import Topic, Topics
+from sharecore.storage.topics import TopicChange
+
+
+class TopicDirectory:
+    """Names, ids and numbers of partitions.
+
+    Args:
+        hidden: topics that no group may subscribe to.
+    """
+
+    def __init__(self, topics: Topics, *, hidden: frozenset[str] = frozenset()) -> None:
+        self.version = 0
+        self._topics = topics
+        self._hidden = hidden
+        topics.on_change(self._changed)
+
+    def find(self, name: str) -> TopicInfo | None:
+        """The topic of this name."""
+        return self._info(self._topics.get(name))
+
+    def find_id(self, topic_id: UUID) -> TopicInfo | None:
+        """The topic with this id."""
+        return self._info(self._topics.by_id(topic_id))
+
+    def names(self) -> list[str]:
+        """Names of all topics."""
+        return [name for name in self._topics.names() if name not in self._hidden]
+
+    def _info(self, topic: Topic | None) -> TopicInfo | None:
+        if topic is None or topic.name in self._hidden:
+            return None
+        return TopicInfo(topic.name, topic.topic_id, len(topic.partitions))
+
+    def _changed(self, change: TopicChange, topic: Topic) -> None:
+        self.version += 1

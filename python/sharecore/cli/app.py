@@ -1,0 +1,51 @@
+"""The program `sharecore` and its commands."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from sharecore.cli.consume import consume
+from sharecore.cli.groups import groups
+from sharecore.cli.produce import produce
+from sharecore.cli.serve import serve
+from sharecore.cli.work import work
+
+# rich would take longer to import than the broker takes to start
+app = typer.Typer(
+    name="sharecore",
+    help="Kafka share groups (KIP-932) without the JVM.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("serve", short_help="Run a broker.")(serve)
+app.command("produce", short_help="Write records to a topic.")(produce)
+app.command("consume", short_help="Take records as a member of a share group.")(consume)
+app.command("work", short_help="Run a worker on the records of a topic.")(work)
+app.add_typer(groups, name="groups", short_help="List, describe, reset and delete groups.")
+
+
+def _version(show: bool) -> None:
+    if show:
+        from importlib.metadata import version
+
+        typer.echo(f"sharecore {version('sharecore')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", callback=_version, is_eager=True
+    ),
+) -> None:
+    """Kafka share groups (KIP-932) without the JVM."""
+
+
+def main() -> None:
+    """Runs the program; never returns."""
+    sys.exit(app(prog_name="sharecore"))

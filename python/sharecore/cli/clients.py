@@ -1,0 +1,67 @@
+"""What the commands that act as a client have in common."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+CONNECT_SECONDS_MAX = 5.0
+
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT",
+        envvar="SHARECORE_BOOTSTRAP_SERVER",
+        help="A broker of the cluster: ours, or Apache Kafka 4.2 and later.",
+    ),
+]
+BOOTSTRAP = "localhost:9092"
+
+
+class CommandFailed(Exception):
+    """What a command could not do; the text is all that its user needs."""
+
+
+@contextmanager
+def failures_in_one_line() -> Iterator[None]:
+    """Ends the program with status 1 and one line on stderr where a command failed."""
+    try:
+        yield
+    except CommandFailed as failure:
+        typer.echo(f"sharecore: {failure}", err=True)
+        raise typer.Exit(1) from None
+
+
+def connect(address: str) -> socket.socket:
+    """A connection to HOST:PORT, the first where there are several.
+
+    Raises:
+        CommandFailed: the address cannot be read, or nobody listens there.
+    """
+    host, colon, port = address.split(",")[0].rpartition(":")
+    if not colon or not port.isdecimal():
+        raise CommandFailed(f"--bootstrap-server {address}: not HOST:PORT")
+    try:
+        return socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS_MAX)
+    except OSError as error:
+        raise CommandFailed(f"no broker at {address}: {error.strerror or error}") from None
+
+
+def check_clients(bootstrap: str) -> None:
+    """Sees to it that confluent-kafka is here and somebody listens: it would wait for a broker for ever.
+
+    Raises:
+        CommandFailed: one of them is not.
+    """
+    try:
+        from confluent_kafka import ShareConsumer
+    except ImportError:
+        raise CommandFailed("confluent-kafka is missing: pip install 'sharecore[clients]'") from None
+    del ShareConsumer
+    connect(bootstrap).close()

@@ -1,0 +1,109 @@
+"""`sharecore consume`: a member of a share group that settles each record by what it holds."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, check_clients, failures_in_one_line
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message, ShareConsumer
+
+Texts = Optional[list[str]]  # noqa: UP045 - typer evaluates the annotation
+
+
+def consume(
+    topic: Annotated[str, typer.Argument()],
+    group: Annotated[str, typer.Option("--group", "-g", help="The share group to be a member of.")],
+    reject: Annotated[
+        Texts, typer.Option(metavar="TEXT", help="Reject records that hold TEXT: they never come back.")
+    ] = None,
+    release: Annotated[
+        Texts, typer.Option(metavar="TEXT", help="Release records that hold TEXT: they come back at once.")
+    ] = None,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="A group that is new starts at the first record.")
+    ] = False,
+    max_records: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--max", "-n", metavar="N", min=1, help="End after N records.  [default: never]"),
+    ] = None,
+    idle: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(metavar="SECONDS", help="End when nothing came for so long.  [default: never]"),
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+) -> None:
+    """Take records as a member of a share group: accepted unless told otherwise, each shown on a line."""
+    with failures_in_one_line():
+        check_clients(bootstrap)
+        from confluent_kafka import KafkaException, ShareConsumer
+
+        try:
+            if from_beginning:
+                start_at_the_beginning(bootstrap, group)
+            settings = {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "share.acknowledgement.mode": "explicit",
+                "log_level": 0,
+            }
+            with ShareConsumer(settings) as consumer:
+                consumer.subscribe([topic])
+                settle(consumer, reject or [], release or [], max_records, idle)
+        except KafkaException as error:
+            raise CommandFailed(error.args[0].str()) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+def settle(
+    consumer: ShareConsumer,
+    reject: list[str],
+    release: list[str],
+    max_records: int | None,
+    idle: float | None,
+) -> None:
+    """Polls, settles and shows records until enough were seen or nothing came for `idle` seconds."""
+    from confluent_kafka import AcknowledgeType
+
+    taken = 0
+    last = time.monotonic()
+    while (max_records is None or taken < max_records) and (idle is None or time.monotonic() - last < idle):
+        for message in consumer.poll(0.2):
+            if (error := message.error()) is not None:
+                raise CommandFailed(error.str())
+            last = time.monotonic()
+            taken += 1
+            text = (message.value() or b"").decode(errors="replace")
+            if max_records is not None and taken > max_records:
+                consumer.acknowledge(message, AcknowledgeType.RELEASE)
+            elif any(part in text for part in reject):
+                consumer.acknowledge(message, AcknowledgeType.REJECT)
+                show(message, "rejected", text)
+            elif any(part in text for part in release):
+                consumer.acknowledge(message, AcknowledgeType.RELEASE)
+                show(message, "released", text)
+            else:
+                consumer.acknowledge(message, AcknowledgeType.ACCEPT)
+                show(message, "accepted", text)
+        for partition, failure in consumer.commit_sync(30.0).items():
+            if failure is not None:
+                raise CommandFailed(f"{partition.topic}-{partition.partition}: {failure.args[0].str()}")
+
+
+def show(message: Message, outcome: str, text: str) -> None:
+    place = f"{message.topic()}-{message.partition()}@{message.offset()}"
+    typer.echo(f"{place}  delivery {message.delivery_count()}  {outcome}  {text}")
+
+
+def start_at_the_beginning(bootstrap: str, group: str) -> None:
+    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin.incremental_alter_configs([resource])[resource].result(30)

@@ -1,0 +1,291 @@
+"""`sharecore groups`: what groups there are, how far they are, and what an operator may do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+from typer.core import TyperGroup
+
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, connect, failures_in_one_line
+from sharecore.cli.tables import known, show
+
+if TYPE_CHECKING:
+    from sharecore.admin import BlockingAdmin, ResetPlan, Target, TopicPartition
+
+API_TIMEOUT_MS = 5000
+
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the share group.")]
+Settings = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+    typer.Option(
+        "-X",
+        metavar="KEY=VALUE",
+        help="A client setting, such as security.protocol=SASL_SSL; may be repeated.",
+    ),
+]
+SettingsFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--command-config", metavar="FILE", help="Client settings as KEY=VALUE lines."),
+]
+Topics = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--topic", metavar="TOPIC[:0,1,2]", help="A topic, or partitions of it; may be repeated."),
+]
+
+
+class _DescribesByDefault(TyperGroup):
+    """`sharecore groups NAME` stands for `sharecore groups describe NAME`."""
+
+    # some versions of typer bring a click of their own
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["describe", *args]
+        return super().resolve_command(ctx, args)
+
+
+groups = typer.Typer(
+    cls=_DescribesByDefault,
+    help="List, describe, reset and delete share groups, here or on Apache Kafka 4.2 and later.",
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@groups.callback(invoke_without_command=True)
+def default(
+    context: typer.Context,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """List, describe, reset and delete share groups; without a command, list all groups."""
+    context.obj = (bootstrap, setting, command_config)
+    if context.invoked_subcommand is None:
+        list_groups(context)
+
+
+@groups.command("list", short_help="List the groups.")
+def list_groups(
+    context: typer.Context,
+    kind: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--type", metavar="TYPE", help="classic, consumer, share or streams; may be repeated."),
+    ] = None,
+    state: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--state", metavar="STATE", help="Such as Empty or Stable; may be repeated."),
+    ] = None,
+    bootstrap: Bootstrap = "",
+) -> None:
+    """List the groups of all types, or of those asked for."""
+    with _admin(context, bootstrap) as admin:
+        found = admin.list_groups(types=kind or (), states=state or ())
+    show(["GROUP", "TYPE", "STATE"], [[each.group_id, each.type, each.state] for each in found])
+
+
+@groups.command("describe", short_help="Show a share group's members and how far it is.")
+def describe(context: typer.Context, group: Group, bootstrap: Bootstrap = "") -> None:
+    """Show a share group: its members, and how far it is in each partition."""
+    with _admin(context, bootstrap) as admin:
+        found = admin.describe(group)
+        offsets = admin.offsets(group)
+    typer.echo(f"share group {group}: {found.state}, epoch {found.epoch}\n")
+    if found.members:
+        rows = [
+            [each.client_id, each.host, " ".join(map(str, each.assignment)) or "-"] for each in found.members
+        ]
+        show(["MEMBER", "HOST", "PARTITIONS"], sorted(rows))
+    else:
+        typer.echo("no members")
+    if offsets:
+        typer.echo()
+        show(
+            ["PARTITION", "START OFFSET", "LAG"],
+            [[str(each.partition), known(each.start_offset), known(each.lag)] for each in offsets],
+        )
+
+
+@groups.command("reset", short_help="Move a share group to other offsets.")
+def reset(
+    context: typer.Context,
+    group: Group,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the last record.")] = False,
+    to_datetime: Annotated[
+        Optional[datetime],  # noqa: UP045
+        typer.Option(
+            "--to-datetime",
+            formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"],
+            help="To the first record that is not older; local time without a zone.",
+        ),
+    ] = None,
+    to_offset: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--to-offset", min=0, help="To this offset, or the nearest that there is."),
+    ] = None,
+    topic: Topics = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show it.")] = False,
+    bootstrap: Bootstrap = "",
+) -> None:
+    """Move a share group to other offsets, everywhere or in the topics given; it must have no members."""
+    with _admin(context, bootstrap) as admin:
+        target = _target(to_earliest, to_latest, to_datetime, to_offset)
+        topics, partitions = _partitions(topic or [])
+        plan = admin.plan_reset(group, target, topics=topics, partitions=partitions)
+        _show_plan(plan)
+        if not execute:
+            typer.echo("\nnothing has changed yet: --execute does it")
+            return
+        result = admin.reset(plan)
+    for change, error in result.failed:
+        typer.echo(f"{change.partition}: {error}", err=True)
+    typer.echo(f"\n{len(result.done)} of {len(plan.changes)} partitions reset")
+    if result.failed:
+        raise typer.Exit(1)
+
+
+@groups.command("delete-offsets", short_help="Forget how far a share group is in topics.")
+def delete_offsets(
+    context: typer.Context,
+    group: Group,
+    topic: Annotated[list[str], typer.Option("--topic", metavar="TOPIC", help="May be repeated.")],
+    bootstrap: Bootstrap = "",
+) -> None:
+    """Forget how far a share group is in whole topics; it must have no members."""
+    with _admin(context, bootstrap) as admin:
+        errors = admin.delete_offsets(group, topic)
+    show(["TOPIC", "RESULT"], [[name, str(error or "deleted")] for name, error in sorted(errors.items())])
+    if any(errors.values()):
+        raise typer.Exit(1)
+
+
+@groups.command("delete", short_help="Delete groups.")
+def delete(
+    context: typer.Context,
+    group: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Names of groups without members.")],
+    bootstrap: Bootstrap = "",
+) -> None:
+    """Delete groups with their state; they must have no members."""
+    from sharecore.errors import KafkaError
+
+    failed = False
+    with _admin(context, bootstrap) as admin:
+        rows = []
+        for name in group:
+            try:
+                admin.delete_group(name)
+                rows.append([name, "deleted"])
+            except KafkaError as error:  # noqa: PERF203
+                rows.append([name, str(error)])
+                failed = True
+    show(["GROUP", "RESULT"], rows)
+    if failed:
+        raise typer.Exit(1)
+
+
+@groups.command("config", short_help="Show or change a group's settings.")
+def config(
+    context: typer.Context,
+    group: Group,
+    change: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting for the group; may be repeated."),
+    ] = None,
+    unset: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--unset", metavar="KEY", help="Back to the broker's default; may be repeated."),
+    ] = None,
+    bootstrap: Bootstrap = "",
+) -> None:
+    """Show a group's settings, after changing those given."""
+    with _admin(context, bootstrap) as admin:
+        if change or unset:
+            admin.alter_configs(group, _pairs(change or [], "--set"), unset=unset or ())
+        entries = admin.configs(group)
+    rows = [
+        [entry.name, known_text(entry.value), "group" if entry.own else "default"]
+        for entry in entries.values()
+    ]
+    show(["KEY", "VALUE", "FROM"], rows)
+
+
+def known_text(value: str | None) -> str:
+    """A setting's value, or a dash where there is none."""
+    return "-" if value is None else value
+
+
+@contextmanager
+def _admin(context: typer.Context, bootstrap: str) -> Iterator[BlockingAdmin]:
+    """An administrator of the cluster; what fails ends the program with one line."""
+    with failures_in_one_line():
+        from sharecore.admin import BlockingAdmin
+        from sharecore.config import read_properties
+        from sharecore.errors import ConfigError, KafkaError
+
+        given, pairs, file = context.obj
+        address = bootstrap or given
+        settings = {"default.api.timeout.ms": str(API_TIMEOUT_MS)}
+        try:
+            settings |= read_properties(file) if file is not None else {}
+            settings |= _pairs(pairs or [], "-X") | {"bootstrap.servers": address}
+            # it would try for a while: who mistyped the address wants to know at once
+            connect(address).close()
+            with BlockingAdmin(settings) as admin:
+                yield admin
+        except (ConfigError, KafkaError, OSError) as error:
+            raise CommandFailed(str(error)) from None
+
+
+def _pairs(texts: list[str], option: str) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise CommandFailed(f"{option} {text}: not KEY=VALUE")
+        pairs[name.strip()] = value
+    return pairs
+
+
+def _target(earliest: bool, latest: bool, time: datetime | None, offset: int | None) -> Target:
+    from sharecore.admin import Target
+
+    chosen = [
+        target
+        for target in (
+            Target.earliest() if earliest else None,
+            Target.latest() if latest else None,
+            Target.at(time) if time is not None else None,
+            Target.offset(offset) if offset is not None else None,
+        )
+        if target is not None
+    ]
+    if len(chosen) != 1:
+        raise CommandFailed("one of --to-earliest, --to-latest, --to-datetime and --to-offset is needed")
+    return chosen[0]
+
+
+def _partitions(texts: list[str]) -> tuple[list[str], list[TopicPartition]]:
+    """Whole topics, and single partitions."""
+    from sharecore.admin import TopicPartition
+
+    topics, partitions = [], []
+    for text in texts:
+        topic, colon, numbers = text.partition(":")
+        if not colon:
+            topics.append(topic)
+            continue
+        for number in numbers.split(","):
+            if not number.isdecimal():
+                raise CommandFailed(f"--topic {text}: not TOPIC or TOPIC:0,1,2")
+            partitions.append(TopicPartition(topic, int(number)))
+    return topics, partitions
+
+
+def _show_plan(plan: ResetPlan) -> None:
+    rows = [[str(each.partition), known(each.before), str(each.after)] for each in plan.changes]
+    show(["PARTITION", "START OFFSET", "NEW"], rows)

@@ -1,0 +1,49 @@
+"""`sharecore produce`: values from the command line or, line by line, from standard input."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Optional
+
+import typer
+
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, check_clients, failures_in_one_line
+
+ANSWER_SECONDS_MAX = 30
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(help="Made where the broker may make topics by itself.")],
+    values: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+        typer.Argument(metavar="[VALUE]...", help="One record each; the lines of stdin where there is none."),
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+) -> None:
+    """Write records to a topic, and wait until the broker has answered for each."""
+    with failures_in_one_line():
+        check_clients(bootstrap)
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
+        count = 0
+        failed: list[str] = []
+
+        def on_delivery(error: Any, message: Any) -> None:
+            if error is not None:
+                failed.append(error.str())
+
+        for value in values or (line.rstrip("\n") for line in sys.stdin):
+            while True:
+                try:
+                    producer.produce(topic, value.encode(), on_delivery=on_delivery)
+                    break
+                except BufferError:
+                    producer.poll(1)
+            producer.poll(0)
+            count += 1
+        unanswered = producer.flush(ANSWER_SECONDS_MAX)
+        if failed or unanswered:
+            reason = failed[0] if failed else f"no answer within {ANSWER_SECONDS_MAX} s"
+            raise CommandFailed(f"{len(failed) + unanswered} of {count} records were not written: {reason}")
+        typer.echo(f"{count} records written to {topic}")

@@ -1,0 +1,127 @@
+"""`sharecore serve`: settings from a file and the command line, then the broker."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from sharecore.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sharecore.config import BrokerConfig
+
+EXIT_USAGE = 2
+
+
+def serve(
+    config: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option("--config", "-c", metavar="FILE", help="Kafka's server.properties."),
+    ] = None,
+    settings: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--set", "-s", metavar="KEY=VALUE", help="One setting, over the file's; repeat for more."
+        ),
+    ] = None,
+    host: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Address to listen on and to tell clients.  [default: localhost]"),
+    ] = None,
+    port: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.  [default: 9092]"),
+    ] = None,
+    data_dir: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="DIR", help="Where everything is kept.  [default: ./data]"),
+    ] = None,
+    node_id: Annotated[int | None, typer.Option(min=0, help="Number of this broker.  [default: 1]")] = None,
+    durability: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="fsync|os",
+            help="fsync: what is answered survives the loss of power. "
+            "os: only the end of the process, but faster.  [default: fsync]",
+        ),
+    ] = None,
+    log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
+) -> None:
+    """Run a broker: stock Kafka clients run share groups on it unchanged.
+
+    \b
+    sharecore serve                                   on localhost:9092, with its data in ./data
+    sharecore serve --port 0 --data-dir ./try        anywhere else
+    sharecore serve -c server.properties -s num.partitions=4
+
+    Settings have the names of Kafka's server.properties. What the command line says wins over the file.
+    Ctrl-C or SIGTERM stops it cleanly; a second Ctrl-C at once.
+    """
+    from sharecore.cli.logs import LEVELS, set_up_logging
+
+    try:
+        if log_level not in LEVELS:
+            raise ConfigError(f"--log-level {log_level}: unknown; allowed: one of {', '.join(LEVELS)}")
+        set_up_logging(log_level)
+        properties = gather(config, settings or [], host, port, data_dir, node_id, durability)
+        broker_config = read_config(properties)
+        from sharecore.broker.run import run
+
+        status = run(broker_config)
+    except (ConfigError, OSError) as error:
+        typer.echo(f"sharecore: {error}", err=True)
+        raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else 1) from None
+    sys.exit(status)
+
+
+def gather(
+    config: Path | None,
+    settings: list[str],
+    host: str | None,
+    port: int | None,
+    data_dir: Path | None,
+    node_id: int | None,
+    durability: str | None,
+) -> dict[str, str]:
+    """One set of properties of the file, the options and the single settings, each over the one before.
+
+    Raises:
+        ConfigError: the file cannot be read, or a setting has no `=`.
+    """
+    from sharecore.config import read_properties
+
+    properties = read_properties(config) if config is not None else {}
+    if host is not None or port is not None:
+        address = f"[{host}]" if host and ":" in host else host or "localhost"
+        properties["listeners"] = f"PLAINTEXT://{address}:{9092 if port is None else port}"
+        properties.pop("advertised.listeners", None)
+    if data_dir is not None:
+        properties["log.dirs"] = str(data_dir)
+    if node_id is not None:
+        properties["node.id"] = str(node_id)
+    if durability is not None:
+        properties["sharecore.durability"] = durability
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"--set {setting}: no setting; allowed: KEY=VALUE")
+        properties[name.strip()] = value.strip()
+    return properties
+
+
+def read_config(properties: dict[str, str]) -> BrokerConfig:
+    """The typed configuration; names without effect are logged once, as one line each kind."""
+    import logging
+
+    from sharecore.config import BrokerConfig, unknown_names
+
+    log = logging.getLogger("sharecore.config")
+    kafkas, nobodys = unknown_names(properties)
+    for name in nobodys:
+        log.warning("%s is no setting of this broker or of Kafka's; it is passed over", name)
+    if kafkas:
+        log.info("settings of Kafka's that have no effect here: %s", ", ".join(kafkas))
+    return BrokerConfig.from_properties(properties)

@@ -1,0 +1,105 @@
+"""`sharecore work`: runs a worker until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, connect, failures_in_one_line
+
+if TYPE_CHECKING:
+    from sharecore.client import Worker
+
+
+def work(
+    target: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION")],
+    group: Annotated[
+        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option("--group", "-g", help="The share group to be a member of.  [default: the decorator's]"),
+    ] = None,
+    settings: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--set", "-s", metavar="KEY=VALUE", help="One setting of the consumer; repeat for more."
+        ),
+    ] = None,
+    log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
+    log_format: Annotated[str, typer.Option(metavar="text|json", help="json: an object a line.")] = "text",
+    bootstrap: Bootstrap = BOOTSTRAP,
+) -> None:
+    """Run a worker: a function that is called with each record of a topic.
+
+    \b
+    sharecore work jobs:resize --group resizers
+
+    The function is made a worker by the decorator sharecore.client.worker. SIGTERM or Ctrl-C lets it end what
+    it works on; a second one gives the rest back at once.
+    """
+    from sharecore.cli.json_lines import JsonLines
+    from sharecore.cli.logs import LEVELS, set_up_logging
+    from sharecore.client import run_until_signal
+    from sharecore.errors import ConfigError, KafkaError
+
+    with failures_in_one_line():
+        if log_level not in LEVELS:
+            raise CommandFailed(f"--log-level {log_level}: unknown; allowed: one of {', '.join(LEVELS)}")
+        if log_format not in ("text", "json"):
+            raise CommandFailed(f"--log-format {log_format}: unknown; allowed: text, json")
+        set_up_logging(log_level, JsonLines() if log_format == "json" else None)
+        found = load(target)
+        config: dict[str, Any] = {"bootstrap.servers": bootstrap}
+        if group is not None:
+            config["group.id"] = group
+        for setting in settings or []:
+            name, equals, value = setting.partition("=")
+            if not equals or not name.strip():
+                raise CommandFailed(f"--set {setting}: no setting; allowed: KEY=VALUE")
+            config[name.strip()] = value.strip()
+        connect(config["bootstrap.servers"]).close()
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(run_until_signal(found, config))
+        except (ConfigError, KafkaError) as error:
+            raise CommandFailed(str(error)) from None
+
+
+def load(target: str) -> Worker:
+    """The worker that MODULE:FUNCTION names; modules of the working directory are found too.
+
+    Raises:
+        CommandFailed: there is none.
+    """
+    from sharecore.client import Worker
+
+    module_name, colon, name = target.partition(":")
+    if not colon or not module_name or not name:
+        raise CommandFailed(f"{target}: not MODULE:FUNCTION")
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+            raise
+        raise CommandFailed(f"{target}: there is no module {module_name}") from None
+    found = getattr(module, name, None)
+    if not isinstance(found, Worker):
+        problem = (
+            "has no such name" if found is None else f"{name} is no worker; decorate it with @worker(...)"
+        )
+        raise CommandFailed(f"{target}: module {module_name} {problem}")
+    return found
+
+
+def loop_factory() -> Any:
+    """uvloop's where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

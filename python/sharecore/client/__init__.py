@@ -1,0 +1,45 @@
+"""A share consumer for asyncio (KIP-932), for Apache Kafka 4.2 and newer as for sharecore."""
+
+from __future__ import annotations
+
+from sharecore._core import Record
+from sharecore.client.acknowledgements import Acknowledged, TopicPartition
+from sharecore.client.batch import Batch
+from sharecore.client.consumer import ShareConsumer
+from sharecore.client.errors import (
+    AuthenticationFailed,
+    ConsumerClosed,
+    CorruptRecords,
+    DeserializationError,
+    Disconnected,
+    LeaseLost,
+    WakeupError,
+)
+from sharecore.client.keeper import Kept
+from sharecore.client.lease import AcknowledgeType
+from sharecore.client.metrics import MetricName
+from sharecore.client.worker import Backoff, Reject, Release, Worker, run_until_signal, worker
+
+__all__ = [
+    "AcknowledgeType",
+    "Acknowledged",
+    "AuthenticationFailed",
+    "Backoff",
+    "Batch",
+    "ConsumerClosed",
+    "CorruptRecords",
+    "DeserializationError",
+    "Disconnected",
+    "Kept",
+    "LeaseLost",
+    "MetricName",
+    "Record",
+    "Reject",
+    "Release",
+    "ShareConsumer",
+    "TopicPartition",
+    "WakeupError",
+    "Worker",
+    "run_until_signal",
+    "worker",
+]

@@ -1,0 +1,70 @@
+"""What became of acknowledgements: results a share partition, and the callback that hears of each answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from sharecore.client.lease import Lease, Span
+from sharecore.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class TopicPartition(NamedTuple):
+    """A share partition by its topic's name."""
+
+    topic: str
+    partition: int
+
+
+class Acknowledged(NamedTuple):
+    """The answer to acknowledgements of one share partition; `error` is None when they are committed."""
+
+    topic: str
+    partition: int
+    offsets: tuple[tuple[int, int], ...]
+    """(first offset, last offset) of each range."""
+    error: KafkaError | None
+
+
+Callback = Callable[[Acknowledged], None]
+
+
+class Results:
+    """Collects answers until the next commit asks for them."""
+
+    def __init__(self) -> None:
+        self.callback: Callback | None = None
+        self.raised: list[Exception] = []
+        """What callbacks raised; the application gets it from its next call."""
+        self.refused: Callable[[Lease, Sequence[Span], KafkaError], None] | None = None
+        """Told of each error, before the application is."""
+        self._since: dict[TopicPartition, KafkaError | None] = {}
+
+    def settled(self, lease: Lease, spans: Sequence[Span], error: KafkaError | None) -> None:
+        """Notes an answer; of a share partition's answers the first error is kept."""
+        key = TopicPartition(lease.topic, lease.partition)
+        if self._since.get(key) is None:
+            self._since[key] = error
+        if error is not None and self.refused is not None:
+            self.refused(lease, spans, error)
+        if self.callback is not None:
+            offsets = tuple((span.first, span.last) for span in spans)
+            try:
+                self.callback(Acknowledged(key.topic, key.partition, offsets, error))
+            except Exception as raised:
+                self.raised.append(raised)
+        elif error is not None:
+            logger.warning(
+                "acknowledgements of %s-%d failed, the records may come again: %s",
+                key.topic,
+                key.partition,
+                error,
+            )
+
+    def take(self) -> dict[TopicPartition, KafkaError | None]:
+        """The answers since the last time."""
+        since, self._since = self._since, {}
+        return since

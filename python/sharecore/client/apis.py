@@ -1,0 +1,27 @@
+"""The APIs that the clients speak, and the versions that they are written for."""
+
+from __future__ import annotations
+
+from sharecore.protocol import ApiKey
+
+VERSIONS: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.LIST_OFFSETS: (1, 11),
+    ApiKey.METADATA: (12, 13),
+    ApiKey.FIND_COORDINATOR: (4, 6),
+    ApiKey.LIST_GROUPS: (5, 5),
+    ApiKey.SASL_HANDSHAKE: (1, 1),
+    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.SASL_AUTHENTICATE: (1, 2),
+    ApiKey.DELETE_GROUPS: (1, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1),
+    ApiKey.SHARE_GROUP_DESCRIBE: (1, 1),
+    ApiKey.SHARE_FETCH: (1, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: (1, 2),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (0, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (0, 0),
+}
+RENEW_VERSION = 2
+"""The first version of ShareAcknowledge with renewals and with the duration of the locks."""

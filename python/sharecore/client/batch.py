@@ -1,0 +1,68 @@
+"""Records as a poll returns them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, overload
+
+from sharecore._core import Record
+from sharecore.client.lease import Lease
+
+
+class Part(NamedTuple):
+    """Positions `low` up to `high` of a lease."""
+
+    lease: Lease
+    low: int
+    high: int
+
+
+class Batch(Sequence[Record]):
+    """Records that one poll returned, in the order of their offsets a share partition; it never changes.
+
+    A batch is acknowledged as a whole far faster than record by record.
+    """
+
+    __slots__ = ("_records", "parts")
+
+    def __init__(self, records: list[Record], parts: tuple[Part, ...]) -> None:
+        self._records = records
+        self.parts = parts
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        return self._records[index]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self._records)} records)"
+
+
+def batch_of(records: list[Record]) -> Batch:
+    """A batch of some of a batch's records, in their order."""
+    groups = ((lease, list(group)) for lease, group in groupby(records, key=lambda record: record.lease))
+    return Batch(
+        records, tuple(Part(lease, group[0].position, group[-1].position + 1) for lease, group in groups)
+    )
+
+
+def parts_of(records: Record | Iterable[Record]) -> Iterable[Part]:
+    """The parts that records, one record or a batch take up."""
+    if isinstance(records, Batch):
+        return records.parts
+    if isinstance(records, Record):
+        return (Part(records.lease, records.position, records.position + 1),)
+    return [
+        Part(lease, record.position, record.position + 1)
+        for lease, group in groupby(records, key=lambda record: record.lease)
+        for record in group
+    ]

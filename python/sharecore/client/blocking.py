@@ -1,0 +1,203 @@
+"""The share consumer for programs without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sharecore._core import Record
+from sharecore.client import consumer as aio
+from sharecore.client.acknowledgements import Callback, TopicPartition
+from sharecore.client.batch import Batch
+from sharecore.client.errors import ConsumerClosed
+from sharecore.client.lease import AcknowledgeType
+from sharecore.client.metrics import MetricName
+from sharecore.errors import KafkaError
+
+T = TypeVar("T")
+
+
+class ShareConsumer:
+    """`sharecore.client.ShareConsumer` behind calls that block; its loop runs in a thread of its own.
+
+    Heartbeats and renewals go on while the program works. Safe to use from several threads. Acknowledgements
+    are kept here until the next call that talks to the loop, which is where a record acknowledged twice is
+    told.
+
+    Args:
+        config, keywords: as for the asyncio consumer.
+
+    Raises:
+        ConfigError: a setting that is unknown, missing or cannot stand.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        self._marked: deque[tuple[Record | Iterable[Record], AcknowledgeType]] = deque()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="sharecore consumer", daemon=True)
+        self._thread.start()
+        try:
+            self._inner = self._run(self._make(config, keywords))
+        except BaseException:
+            self._stop()
+            raise
+
+    @staticmethod
+    async def _make(config: Mapping[str, Any] | None, keywords: dict[str, Any]) -> aio.ShareConsumer:
+        return aio.ShareConsumer(config, **keywords)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if not self._thread.is_alive():
+            work.close()
+            raise ConsumerClosed("the consumer is closed")
+        waiting = asyncio.run_coroutine_threadsafe(self._after_marks(work), self._loop)
+        try:
+            return waiting.result()
+        except BaseException:
+            # KeyboardInterrupt comes to this thread only
+            waiting.cancel()
+            raise
+
+    async def _after_marks(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            while self._marked:
+                self._inner.acknowledge(*self._marked.popleft())
+        except BaseException:
+            work.close()
+            raise
+        return await work
+
+    def _call(self, function: Callable[..., T], *arguments: Any) -> T:
+        async def call() -> T:
+            return function(*arguments)
+
+        return self._run(call())
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leaves the group; in implicit mode what was delivered is accepted unless the block raised."""
+        if self._thread.is_alive():
+            try:
+                self._run(self._inner.__aexit__(kind, error, trace))
+            finally:
+                self._stop()
+
+    @property
+    def subscription(self) -> frozenset[str]:
+        return self._inner.subscription
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self._call(lambda: self._inner.assignment)
+
+    @property
+    def member_id(self) -> str:
+        return self._inner.member_id
+
+    @property
+    def acquisition_lock_timeout_ms(self) -> int | None:
+        return self._inner.acquisition_lock_timeout_ms
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        self._call(self._inner.subscribe, topics)
+
+    def unsubscribe(self) -> None:
+        self._call(self._inner.unsubscribe)
+
+    def poll(self, max_records: int | None = None, *, timeout: float | None = None) -> Batch:
+        return self._run(self._inner.poll(max_records, timeout=timeout))
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records one by one; in implicit mode each is accepted when the next is asked for."""
+        return self
+
+    def __next__(self) -> Record:
+        try:
+            return self._run(self._inner.__anext__())
+        except (StopAsyncIteration, ConsumerClosed):
+            raise StopIteration from None
+
+    def put_back(self, records: Iterable[Record]) -> None:
+        self._call(self._inner.put_back, records)
+
+    def acknowledge(
+        self, records: Record | Iterable[Record], kind: AcknowledgeType = AcknowledgeType.ACCEPT
+    ) -> None:
+        if not self._inner.settings.explicit:
+            raise RuntimeError("acknowledge needs share.acknowledgement.mode=explicit")
+        self._marked.append((records, kind))
+
+    def accept(self, records: Record | Iterable[Record]) -> None:
+        self.acknowledge(records, AcknowledgeType.ACCEPT)
+
+    def release(self, records: Record | Iterable[Record]) -> None:
+        self.acknowledge(records, AcknowledgeType.RELEASE)
+
+    def reject(self, records: Record | Iterable[Record]) -> None:
+        self.acknowledge(records, AcknowledgeType.REJECT)
+
+    def renew(self, records: Record | Iterable[Record]) -> None:
+        self._run(self._inner.renew(records))
+
+    @contextmanager
+    def lease(
+        self,
+        records: Record | Iterable[Record],
+        *,
+        max_ms: int | None = None,
+        on_error: AcknowledgeType = AcknowledgeType.RELEASE,
+    ) -> Iterator[threading.Event]:
+        """`with consumer.lease(record) as lost:` renews while the block runs; as `ShareConsumer.lease` of
+        asyncio.
+
+        A thread cannot be cancelled: `lost` is set when a lock is lost, and the block raises `LeaseLost` at
+            its end.
+        """
+        lost = threading.Event()
+        kept = self._inner.lease(records, max_ms=max_ms, on_error=on_error, cancel=False)
+        kept.when_lost = lost.set
+        self._run(kept.__aenter__())
+        try:
+            yield lost
+        except BaseException as error:
+            self._run(kept.__aexit__(type(error), error, error.__traceback__))
+            raise
+        self._run(kept.__aexit__(None, None, None))
+
+    def commit_sync(self, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
+        return self._run(self._inner.commit_sync(timeout))
+
+    def commit_async(self) -> None:
+        self._call(self._inner.commit_async)
+
+    def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
+        """As the asyncio consumer's; `callback` runs in the consumer's thread and may not call it."""
+        self._call(self._inner.set_acknowledgement_commit_callback, callback)
+
+    def metrics(self) -> dict[MetricName, float]:
+        return self._call(self._inner.metrics)
+
+    def wakeup(self) -> None:
+        self._inner.wakeup()
+
+    def close(self, timeout: float = 30.0) -> dict[TopicPartition, KafkaError | None]:
+        if not self._thread.is_alive():
+            return {}
+        try:
+            return self._run(self._inner.close(timeout))
+        finally:
+            self._stop()

@@ -1,0 +1,203 @@
+"""What the client knows of the cluster: brokers, topics, who leads which partition; and its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+from uuid import UUID
+
+from sharecore.client.connection import Connection
+from sharecore.client.errors import Disconnected
+from sharecore.client.security import ssl_context
+from sharecore.client.settings import ConnectionSettings
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+
+logger = logging.getLogger(__name__)
+
+AnySettings = TypeVar("AnySettings", bound=ConnectionSettings)
+
+
+class TopicIdPartition(NamedTuple):
+    """A share partition's topic and number, as the protocol names them."""
+
+    topic_id: UUID
+    partition: int
+
+
+class Leader(NamedTuple):
+    """Who leads a partition; `node` is -1 while nobody does."""
+
+    node: int
+    epoch: int
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic and the leaders of its partitions."""
+
+    name: str
+    leaders: dict[int, Leader] = field(default_factory=dict)
+
+
+class Backoff:
+    """Waits that double from `first_ms` to `last_ms`, each shortened at random by up to a fifth."""
+
+    def __init__(self, first_ms: int, last_ms: int) -> None:
+        self._first, self._last = first_ms / 1000, last_ms / 1000
+        self._next = self._first
+
+    def reset(self) -> None:
+        self._next = self._first
+
+    def seconds(self) -> float:
+        """The next wait."""
+        now, self._next = self._next, min(self._last, self._next * 2)
+        return now * random.uniform(0.8, 1.0)
+
+
+class Cluster(Generic[AnySettings]):
+    """Metadata and connections; one for data a broker, and one for the coordinator beside it, since a fetch
+    that waits holds up whatever is sent behind it.
+    """
+
+    def __init__(self, settings: AnySettings) -> None:
+        self.settings = settings
+        self.topics: dict[UUID, Topic] = {}
+        self._context = ssl_context(settings)
+        self._nodes: dict[int, tuple[str, int]] = {}
+        self._connections: dict[str, Connection] = {}
+        self._opening: dict[str, asyncio.Lock] = {}
+        self._bootstrap = itertools.cycle(settings.bootstrap_servers)
+        self._closed = False
+
+    async def connect(self, node: int, purpose: str = "data") -> Connection:
+        """The open connection to a broker, made when there is none.
+
+        Raises:
+            Disconnected: the broker is unknown or cannot be reached.
+            AuthenticationFailed: it does not accept the credentials.
+        """
+        if node not in self._nodes:
+            raise Disconnected(f"broker {node} is not known")
+        host, port = self._nodes[node]
+        return await self._connect(f"{purpose} {node}", host, port)
+
+    async def _connect(self, name: str, host: str, port: int) -> Connection:
+        connection = self._connections.get(name)
+        if connection is not None and not connection.closed:
+            return connection
+        async with self._opening.setdefault(name, asyncio.Lock()):
+            connection = self._connections.get(name)
+            if connection is None or connection.closed:
+                if self._closed:
+                    raise Disconnected("the client is closed")
+                connection = await Connection.open(host, port, self.settings, self._context)
+                self._connections[name] = connection
+        return connection
+
+    @property
+    def nodes(self) -> list[int]:
+        """The brokers that the last refresh told of."""
+        return list(self._nodes)
+
+    async def any_connection(self) -> Connection:
+        """An open connection to whichever broker answers; raises Disconnected when none does."""
+        for name, connection in self._connections.items():
+            if not name.startswith("data") and not connection.closed:
+                return connection
+        error = Disconnected("no broker is known")
+        known = list(self._nodes.values())
+        random.shuffle(known)
+        tried = known + [next(self._bootstrap) for _ in self.settings.bootstrap_servers]
+        for host, port in dict.fromkeys(tried):
+            try:
+                return await self._connect("any", host, port)
+            except Disconnected as refusal:  # noqa: PERF203
+                error = refusal
+        raise error
+
+    async def refresh(self, names: Iterable[str] = (), topic_ids: Iterable[UUID] = ()) -> None:
+        """Asks any broker for the brokers and for the topics that are named.
+
+        Raises:
+            KafkaError: no broker could be reached, or the answer was an error.
+        """
+        connection = await self.any_connection()
+        topics: list[dict[str, Any]] = [{"name": name} for name in sorted(names)]
+        topics += [{"topic_id": topic_id, "name": None} for topic_id in sorted(topic_ids)]
+        response = await connection.request(
+            ApiKey.METADATA, {"topics": topics, "allow_auto_topic_creation": False}
+        )
+        if getattr(response, "error_code", 0):
+            raise KafkaError(response.error_code, "metadata was refused")
+        self._nodes = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        for topic in response.topics:
+            if topic.error_code:
+                if topic.topic_id in self.topics:
+                    self.topics[topic.topic_id].leaders.clear()
+                continue
+            known = self.topics.setdefault(topic.topic_id, Topic(topic.name))
+            for partition in topic.partitions:
+                leader = Leader(partition.leader_id, partition.leader_epoch)
+                before = known.leaders.get(partition.partition_index)
+                if before is None or leader.epoch >= before.epoch:
+                    known.leaders[partition.partition_index] = leader
+
+    def leader(self, partition: TopicIdPartition) -> int:
+        """The broker that leads a partition, -1 when it is not known."""
+        topic = self.topics.get(partition.topic_id)
+        leader = topic.leaders.get(partition.partition) if topic is not None else None
+        return leader.node if leader is not None and leader.node in self._nodes else -1
+
+    def learn_leader(self, partition: TopicIdPartition, current: Any, endpoints: Iterable[Any]) -> bool:
+        """Takes up what a broker that does not lead a partition any more said; False where that was nothing
+        new.
+        """
+        for endpoint in endpoints:
+            self._nodes.setdefault(endpoint.node_id, (endpoint.host, endpoint.port))
+        topic = self.topics.get(partition.topic_id)
+        if topic is None or current is None or current.leader_id not in self._nodes:
+            return False
+        before = topic.leaders.get(partition.partition)
+        if before is not None and current.leader_epoch <= before.epoch:
+            return False
+        topic.leaders[partition.partition] = Leader(current.leader_id, current.leader_epoch)
+        return True
+
+    def forget_leader(self, partition: TopicIdPartition) -> None:
+        """The leader that is known is not the leader: nobody is, until the next refresh."""
+        topic = self.topics.get(partition.topic_id)
+        if topic is not None:
+            topic.leaders.pop(partition.partition, None)
+
+    async def coordinator(self, group_id: str) -> Connection:
+        """A connection to the group's coordinator, for nothing else.
+
+        Raises:
+            KafkaError: it cannot be found or reached now.
+        """
+        connection = await self.any_connection()
+        response = await connection.request(
+            ApiKey.FIND_COORDINATOR, {"key_type": 0, "coordinator_keys": [group_id]}
+        )
+        (found,) = response.coordinators
+        if found.error_code:
+            raise KafkaError(found.error_code, found.error_message or f"coordinator of group {group_id}")
+        if found.node_id < 0:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group_id} has no coordinator")
+        return await self._connect(f"coordinator {found.node_id}", found.host, found.port)
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        self._closed = True
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        # transports say goodbye to their protocols in the next round of the loop
+        await asyncio.sleep(0)

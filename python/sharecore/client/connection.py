@@ -1,0 +1,301 @@
+"""One connection to one broker: framing, versions, authentication, time-outs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from sharecore.client.apis import VERSIONS
+from sharecore.client.errors import AuthenticationFailed, Disconnected
+from sharecore.client.security import authenticate
+from sharecore.client.settings import ConnectionSettings
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey, Codec, MalformedMessage, codec
+
+logger = logging.getLogger(__name__)
+_API_VERSIONS_TRIED = 3
+_LIFETIME_USED = 0.8
+_SOFTWARE = {"client_software_name": "sharecore", "client_software_version": "0.1"}
+
+
+Answered = Callable[[Any], None]
+
+
+class _Sent(NamedTuple):
+    correlation_id: int
+    read: Callable[[bytes], Any]
+    answered: Answered
+    timer: asyncio.TimerHandle
+
+
+def _resolve(answer: asyncio.Future[Any], response: Any) -> None:
+    if answer.done():
+        return
+    if isinstance(response, Disconnected):
+        answer.set_exception(response)
+    else:
+        answer.set_result(response)
+
+
+class Connection(asyncio.Protocol):
+    """Sends requests and gives each the answer that belongs to it; several may be under way at once.
+
+    Made by `open`. A request that is not answered in time ends the connection, since nothing behind it would
+    be answered either.
+    """
+
+    def __init__(self, address: str, settings: ConnectionSettings) -> None:
+        self.address = address
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self._sent: deque[_Sent] = deque()
+        self._correlation_id = 0
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._throttled_until = 0.0
+        self._reauthenticate_at = float("inf")
+        self._authenticating = asyncio.Lock()
+        self._reason = "the connection was closed"
+
+    @classmethod
+    async def open(
+        cls, host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None
+    ) -> Connection:
+        """Connects, learns the broker's versions and authenticates.
+
+        Raises:
+            Disconnected: the broker cannot be reached.
+            AuthenticationFailed: certificate or credentials are not accepted.
+        """
+        address = f"{host}:{port}"
+        connection = cls(address, settings)
+        try:
+            async with asyncio.timeout(settings.socket_connection_setup_timeout_ms / 1000):
+                await connection._loop.create_connection(
+                    lambda: connection,
+                    host,
+                    port,
+                    ssl=context,
+                    server_hostname=host if context is not None else None,
+                )
+                await connection._learn_versions()
+                if settings.sasl:
+                    await connection._authenticate()
+        except ssl.SSLCertVerificationError as error:
+            raise AuthenticationFailed(f"{address}: {error.verify_message}") from error
+        except TimeoutError as error:
+            connection.close()
+            raise Disconnected(
+                f"{address} did not answer within {settings.socket_connection_setup_timeout_ms} ms"
+            ) from error
+        except OSError as error:
+            connection.close()
+            raise Disconnected(f"{address}: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @property
+    def closed(self) -> bool:
+        return self._transport is None or self._transport.is_closing() or self.lost.done()
+
+    def version(self, api_key: ApiKey) -> int:
+        """The newest version that both sides know.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION.
+        """
+        low, high = VERSIONS[api_key]
+        broker_low, broker_high = self._versions.get(api_key, (0, -1))
+        if min(high, broker_high) < max(low, broker_low):
+            offered = (
+                f"offers versions {broker_low} to {broker_high}" if broker_high >= 0 else "has no such API"
+            )
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"{api_key.name}: versions {low} to {high} are needed, but {self.address} {offered}",
+            )
+        return min(high, broker_high)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a request may be sent at once: the broker asked for no pause, and the credentials still
+        hold.
+        """
+        now = self._loop.time()
+        return self._throttled_until <= now < self._reauthenticate_at
+
+    async def prepare(self) -> None:
+        """Waits for what `ready` tells of.
+
+        Raises:
+            Disconnected, AuthenticationFailed: as `open`.
+        """
+        pause = self._throttled_until - self._loop.time()
+        if pause > 0:
+            await asyncio.sleep(pause)
+        if self._reauthenticate_at <= self._loop.time():
+            async with self._authenticating:
+                if self._reauthenticate_at <= self._loop.time():
+                    await self._authenticate()
+
+    async def request(self, api_key: ApiKey, message: dict[str, Any]) -> Any:
+        """Sends a request and waits for its answer.
+
+        Raises:
+            Disconnected: the connection ended first, or the time-out passed.
+            KafkaError: UNSUPPORTED_VERSION.
+        """
+        if not self.ready:
+            await self.prepare()
+        return await self._request(api_key, message)
+
+    async def _request(self, api_key: ApiKey, message: dict[str, Any]) -> Any:
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self.send(api_key, message, partial(_resolve, answer))
+        return await answer
+
+    def send(self, api_key: ApiKey, message: dict[str, Any], answered: Answered, *, wait_ms: int = 0) -> None:
+        """Sends a request; `answered` is called with the answer or, once the connection ended, with
+        Disconnected.
+
+        Args:
+            wait_ms: how long the broker may hold the answer back, beyond the request time-out.
+
+        Raises:
+            Disconnected: the connection has ended.
+            KafkaError: UNSUPPORTED_VERSION.
+        """
+        messages = codec(api_key, self.version(api_key))
+        self._send(messages, message, lambda frame: messages.read_response(frame)[1], answered, wait_ms)
+
+    def _send(
+        self,
+        messages: Codec,
+        message: dict[str, Any],
+        read: Callable[[bytes], Any],
+        answered: Answered,
+        wait_ms: int = 0,
+    ) -> None:
+        if self._transport is None or self.closed:
+            raise Disconnected(f"{self.address}: {self._reason}")
+        self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
+        timeout_ms = self._settings.request_timeout_ms + wait_ms
+        timer = self._loop.call_later(timeout_ms / 1000, self.close, f"no answer within {timeout_ms} ms")
+        self._sent.append(_Sent(self._correlation_id, read, answered, timer))
+        self._transport.write(messages.write_request(self._correlation_id, self._settings.client_id, message))
+
+    def close(self, reason: str = "the connection was closed") -> None:
+        """Ends the connection; requests that are under way fail with `reason`."""
+        self._end(reason)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end(self, reason: str) -> None:
+        if not self.lost.done():
+            self._reason = reason
+            self.lost.set_result(None)
+        sent, self._sent = self._sent, deque()
+        for request in sent:
+            request.timer.cancel()
+            request.answered(Disconnected(f"{self.address}: {self._reason}"))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are of no class of asyncio's
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(str(error) if error is not None else "the broker closed the connection")
+
+    def data_received(self, data: bytes) -> None:
+        received = self._received
+        received += data
+        at, end = 0, len(received)
+        while end - at >= 4:
+            size = int.from_bytes(received[at : at + 4], "big", signed=True)
+            if not 4 <= size <= self._settings.receive_message_max_bytes:
+                self.close(f"the broker announced an answer of {size} bytes")
+                return
+            if end - at < 4 + size:
+                break
+            self._answer(bytes(received[at + 4 : at + 4 + size]))
+            at += 4 + size
+        if at:
+            del received[:at]
+
+    def _answer(self, frame: bytes) -> None:
+        if not self._sent:
+            self.close("the broker sent an answer that nobody asked for")
+            return
+        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+        if correlation_id != self._sent[0].correlation_id:
+            self.close(f"answer {correlation_id} came, {self._sent[0].correlation_id} was due")
+            return
+        sent = self._sent[0]
+        try:
+            response = sent.read(frame)
+        except MalformedMessage as error:
+            self.close(f"the broker's answer makes no sense: {error}")
+            return
+        self._sent.popleft()
+        sent.timer.cancel()
+        throttle_ms = getattr(response, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            self._throttled_until = self._loop.time() + throttle_ms / 1000
+        sent.answered(response)
+
+    async def _learn_versions(self) -> None:
+        newest = codec(ApiKey.API_VERSIONS, _API_VERSIONS_TRIED)
+        oldest = codec(ApiKey.API_VERSIONS, 0)
+
+        def read(frame: bytes) -> Any:
+            # a broker that does not know the version answers in version 0, which starts with the error code
+            known = frame[4:6] != int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
+            return (newest if known else oldest).read_response(frame)[1]
+
+        response = None
+        for messages in (newest, oldest):
+            answer: asyncio.Future[Any] = self._loop.create_future()
+            self._send(messages, _SOFTWARE, read, partial(_resolve, answer))
+            response = await answer
+            if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
+                break
+        assert response is not None
+        if response.error_code:
+            raise KafkaError(response.error_code, f"{self.address} refused ApiVersions")
+        self._versions = {
+            entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
+        }
+
+    async def _authenticate(self) -> None:
+        settings = self._settings
+        mechanism = settings.sasl_mechanism or ""
+        handshake = await self._request(ApiKey.SASL_HANDSHAKE, {"mechanism": mechanism})
+        if handshake.error_code:
+            raise AuthenticationFailed(
+                f"{self.address} does not offer sasl.mechanism={mechanism}, "
+                f"only {', '.join(handshake.mechanisms)}"
+            )
+        lifetime_ms = 0
+
+        async def exchange(message: bytes) -> bytes:
+            nonlocal lifetime_ms
+            answer = await self._request(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": message})
+            if answer.error_code:
+                raise AuthenticationFailed(
+                    f"{self.address}: {answer.error_message or ErrorCode(answer.error_code).name}"
+                )
+            lifetime_ms = answer.session_lifetime_ms
+            return bytes(answer.auth_bytes)
+
+        await authenticate(mechanism, settings.sasl_username or "", settings.sasl_password or "", exchange)
+        if lifetime_ms > 0:
+            self._reauthenticate_at = self._loop.time() + lifetime_ms / 1000 * _LIFETIME_USED

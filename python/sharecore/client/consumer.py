@@ -1,0 +1,455 @@
+"""The share consumer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from math import inf
+from types import TracebackType
+from typing import Any
+
+from sharecore._core import Record
+from sharecore.client.acknowledgements import Callback, TopicPartition
+from sharecore.client.batch import Batch, Part, batch_of, parts_of
+from sharecore.client.buffer import Fetched
+from sharecore.client.errors import ConsumerClosed, DeserializationError, LeaseLost, WakeupError
+from sharecore.client.keeper import Kept
+from sharecore.client.lease import AcknowledgeType
+from sharecore.client.metrics import MetricName
+from sharecore.client.runtime import Runtime
+from sharecore.client.settings import RECORD_LIMIT, read_settings
+from sharecore.clock import Clock, SystemClock
+from sharecore.errors import ErrorCode, KafkaError
+
+_YIELD_MS = 20
+"""The event loop gets a turn at least this often, even while records wait in the buffer."""
+
+
+async def _done_by(future: asyncio.Future[None], deadline: float | None) -> bool:
+    if deadline is None:
+        await future
+        return True
+    try:
+        async with asyncio.timeout_at(deadline):
+            await future
+    except TimeoutError:
+        return False
+    return True
+
+
+class ShareConsumer:
+    """A member of a share group (KIP-932).
+
+    In implicit mode, the default, asking for more accepts the records that came before. In explicit mode each
+    record is acknowledged by name, in any order, and any number of batches may be worked on at once.
+
+    Must be made where an event loop runs, and used in that loop; only `wakeup` may be called from anywhere.
+
+    Args:
+        config: settings under the names of confluent-kafka and Kafka's Java client; see docs/client.md.
+        clock: for tests.
+        keywords: the same settings with `_` for each dot.
+
+    Raises:
+        ConfigError: a setting that is unknown, missing or cannot stand.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        /,
+        *,
+        clock: Clock | None = None,
+        **keywords: Any,
+    ) -> None:
+        self.settings = read_settings(config, **keywords)
+        self._loop = asyncio.get_running_loop()
+        self._runtime = Runtime(self.settings, clock or SystemClock())
+        self._explicit = self.settings.explicit
+        self._exactly = self.settings.share_acquire_mode == RECORD_LIMIT
+        self._delivered: list[Part] = []
+        self._subscription: tuple[str, ...] = ()
+        self._woken = False
+        self._closed = False
+        self._yielded_ms = 0
+
+    async def __aenter__(self) -> ShareConsumer:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leaves the group; in implicit mode what was delivered is accepted unless the block raised."""
+        if kind is None and not self._closed:
+            self._accept_delivered()
+        await self.close()
+
+    # subscription
+
+    @property
+    def subscription(self) -> frozenset[str]:
+        """The topics subscribed to."""
+        return frozenset(self._subscription)
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The share partitions that the coordinator gave to this member, as far as their topics' names are
+        known.
+        """
+        topics = self._runtime.cluster.topics
+        return frozenset(
+            TopicPartition(topics[key.topic_id].name, key.partition)
+            for key in self._runtime.membership.assignment
+            if key.topic_id in topics
+        )
+
+    @property
+    def member_id(self) -> str:
+        """This member's id in the group; it stays the same."""
+        return self._runtime.member_id
+
+    @property
+    def acquisition_lock_timeout_ms(self) -> int | None:
+        """How long acquisition locks last, by the last answer of a leader; None before the first."""
+        return self._runtime.lock_ms or None
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Replaces the subscription; without topics it is the same as `unsubscribe`.
+
+        Raises:
+            ValueError: a topic without a name.
+        """
+        if isinstance(topics, str):
+            raise ValueError("topics must be several names, not one string")
+        names = tuple(sorted(set(topics)))
+        if not all(isinstance(name, str) and name for name in names):
+            raise ValueError("a topic needs a name")
+        self._raise_if_closed()
+        self._subscription = names
+        self._runtime.polled_ms = self._runtime.now_ms()
+        self._runtime.membership.subscribe(names)
+        self._runtime.start()
+
+    def unsubscribe(self) -> None:
+        """Leaves the group, and gives back what was not delivered; what is held may still be acknowledged."""
+        self.subscribe(())
+
+    # records
+
+    async def poll(self, max_records: int | None = None, *, timeout: float | None = None) -> Batch:
+        """Records as soon as there are any.
+
+        Args:
+            max_records: never more than that; without it, whole fetches of about `max.poll.records`.
+            timeout: seconds to wait at most, after which the batch is empty; forever without it.
+
+        Raises:
+            WakeupError: `wakeup` was called.
+            ConsumerClosed: the consumer is closed, or was closed while this waited.
+            CorruptRecords: records that could not be read were rejected.
+            DeserializationError: a deserializer refused a record.
+            KafkaError: what the brokers refuse for good.
+            RuntimeError: there is no subscription.
+        """
+        runtime = self._runtime
+        self._begin()
+        gap = runtime.metrics.poll_began()
+        runtime.poll_gap_ms = gap * 1000
+        try:
+            return await self._take(max_records, timeout)
+        finally:
+            runtime.metrics.poll_ended()
+            runtime.polled_ms = runtime.now_ms()
+
+    def __aiter__(self) -> ShareConsumer:
+        return self
+
+    async def __anext__(self) -> Record:
+        """The next record; in implicit mode the one before is accepted. Ends when the consumer is closed."""
+        runtime = self._runtime
+        try:
+            self._begin()
+            if self.settings.key_deserializer is None and self.settings.value_deserializer is None:
+                await self._give_way()
+                record = runtime.buffer.take_one()
+                if record is not None:
+                    if not self._explicit:
+                        self._delivered.append(Part(record.lease, record.position, record.position + 1))
+                    if not runtime.buffer.records:
+                        runtime.advance()
+                    return record
+            while True:
+                batch = await self.poll(1)
+                if batch:
+                    return batch[0]
+        except ConsumerClosed:
+            raise StopAsyncIteration from None
+
+    def _begin(self) -> None:
+        """What every call for records starts with."""
+        self._raise_pending()
+        if not self._subscription:
+            raise RuntimeError("subscribe to topics before asking for records")
+        if self._delivered:
+            self._accept_delivered()
+
+    async def _take(self, max_records: int | None, timeout: float | None) -> Batch:
+        runtime, buffer = self._runtime, self._runtime.buffer
+        runtime.membership.polled()
+        wanted = self.settings.max_poll_records if max_records is None else max_records
+        if wanted < 1:
+            raise ValueError(f"max_records={max_records}: at least 1 is needed")
+        exactly = self._exactly or max_records is not None
+        deadline = None if timeout is None else self._loop.time() + timeout
+        until_ms = inf if timeout is None else runtime.now_ms() + timeout * 1000
+        await self._give_way()
+        while True:
+            batch = self._deserialized(buffer.take(wanted, exactly=exactly))
+            if batch:
+                if not self._explicit:
+                    self._delivered.extend(batch.parts)
+                runtime.commit()
+                return batch
+            self._raise_pending()
+            with buffer.waiting(wanted, until_ms) as woken:
+                runtime.commit()
+                if not await _done_by(woken, deadline):
+                    return Batch([], ())
+            self._raise_pending()
+
+    async def _give_way(self) -> None:
+        now_ms = self._runtime.now_ms()
+        self._runtime.polled_ms = now_ms
+        if now_ms - self._yielded_ms >= _YIELD_MS:
+            await asyncio.sleep(0)
+            self._yielded_ms = self._runtime.now_ms()
+
+    def _deserialized(self, batch: Batch) -> Batch:
+        key_of, value_of = self.settings.key_deserializer, self.settings.value_deserializer
+        if key_of is None and value_of is None:
+            return batch
+        done: list[Record] = []
+        for index, record in enumerate(batch):
+            try:
+                key, value = record.key, record.value
+                if key_of is not None and key is not None:
+                    key = key_of(key)
+                if value_of is not None and value is not None:
+                    value = value_of(value)
+            except Exception as error:
+                refused = DeserializationError(record, error)
+                refused.__cause__ = error
+                self._put_back(batch[index + 1 :])
+                if not self._explicit:
+                    self._runtime.acknowledge_parts(parts_of(record), AcknowledgeType.RELEASE)
+                if not done:
+                    raise refused from error
+                self._runtime.errors.append(refused)
+                return batch_of(done)
+            done.append(record.replace(key, value))
+        return Batch(done, batch.parts)
+
+    def put_back(self, records: Iterable[Record]) -> None:
+        """Hands records back to be polled again, as part of the same delivery; what was acknowledged is left
+        out.
+
+        Raises:
+            RuntimeError: in implicit mode.
+        """
+        self._need_explicit("put_back")
+        self._put_back(records)
+
+    def _put_back(self, records: Iterable[Record]) -> None:
+        held = [record for record in records if record.lease.holds(record.position, record.position + 1)]
+        groups = [(lease, list(group)) for lease, group in groupby(held, key=lambda record: record.lease)]
+        for lease, group in reversed(groups):
+            self._runtime.buffer.put_back(Fetched(lease, group))
+
+    # acknowledgement
+
+    def acknowledge(
+        self, records: Record | Iterable[Record], kind: AcknowledgeType = AcknowledgeType.ACCEPT
+    ) -> None:
+        """Says what becomes of a record, of records, or of what is left of a batch; sent with the next poll
+        or commit.
+
+        Raises:
+            KafkaError: INVALID_RECORD_STATE, for a single record that was acknowledged before.
+            RuntimeError: in implicit mode.
+        """
+        self._need_explicit("acknowledge")
+        if isinstance(records, Record):
+            lease, position = records.lease, records.position
+            lease.owner.mark(lease, position, position + 1, kind)
+        else:
+            self._runtime.acknowledge_parts(parts_of(records), kind)
+
+    def accept(self, records: Record | Iterable[Record]) -> None:
+        """The records are processed."""
+        self.acknowledge(records, AcknowledgeType.ACCEPT)
+
+    def release(self, records: Record | Iterable[Record]) -> None:
+        """The records are to be delivered again, unless they reached the delivery limit."""
+        self.acknowledge(records, AcknowledgeType.RELEASE)
+
+    def reject(self, records: Record | Iterable[Record]) -> None:
+        """The records cannot be processed, and are not to be delivered again."""
+        self.acknowledge(records, AcknowledgeType.REJECT)
+
+    async def renew(self, records: Record | Iterable[Record]) -> None:
+        """Starts the records' acquisition locks anew; sent at once, together with what else is marked.
+
+        Raises:
+            LeaseLost: the lock of a record was gone.
+            KafkaError: UNSUPPORTED_VERSION, the broker does not know renewal (Kafka before 4.2).
+            RuntimeError: in implicit mode.
+        """
+        self._need_explicit("renew")
+        parts = list(parts_of(records))
+        for lease in {part.lease for part in parts}:
+            lease.owner.need_renewal()
+        self._runtime.acknowledge_parts(parts, AcknowledgeType.RENEW)
+        await asyncio.gather(*(owner.flush() for owner in {part.lease.owner for part in parts}))
+        for lease, low, high in parts:
+            if not lease.holds(low, high):
+                error = lease.lost or KafkaError(ErrorCode.INVALID_RECORD_STATE, "the lock ran out")
+                raise LeaseLost(error.code, error.message)
+
+    def lease(
+        self,
+        records: Record | Iterable[Record],
+        *,
+        max_ms: int | None = None,
+        on_error: AcknowledgeType = AcknowledgeType.RELEASE,
+        cancel: bool = True,
+    ) -> Kept:
+        """`async with consumer.lease(record):` renews the record's lock while the block runs.
+
+        What the block does not acknowledge is accepted at its end, or released when it raises.
+
+        Args:
+            records: a record, records, or a batch.
+            max_ms: how long to renew at most; `lease.max.ms` without it.
+            on_error: what becomes of the records when the block raises.
+            cancel: whether the block is cancelled when the lock is lost.
+
+        Raises:
+            RuntimeError: in implicit mode.
+        """
+        self._need_explicit("lease")
+        limit = self.settings.lease_max_ms if max_ms is None else max_ms
+        return Kept(self._runtime.keeper, list(parts_of(records)), limit, on_error, cancel)
+
+    async def commit_sync(self, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
+        """Sends acknowledgements, in implicit mode of all records delivered so far, and waits for the
+        answers.
+
+        Args:
+            timeout: seconds; `default.api.timeout.ms` without it.
+
+        Returns:
+            For each share partition with an answer since the last commit, the first error or None. Errors of
+            acknowledgements that went with a poll are among them.
+
+        Raises:
+            WakeupError: `wakeup` was called; the acknowledgements are on their way nevertheless.
+            ConsumerClosed: the consumer is closed.
+        """
+        self._raise_pending()
+        self._accept_delivered()
+        seconds = self.settings.default_api_timeout_ms / 1000 if timeout is None else timeout
+        runtime = self._runtime
+        flushed = asyncio.ensure_future(runtime.flush())
+        interrupted = asyncio.ensure_future(runtime.interrupted())
+        try:
+            done, _ = await asyncio.wait(
+                (flushed, interrupted), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            flushed.cancel()
+            interrupted.cancel()
+        self._raise_pending()
+        results = runtime.results.take()
+        if flushed not in done:
+            late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer within {seconds} s")
+            for lease in runtime.unsettled():
+                results[TopicPartition(lease.topic, lease.partition)] = late
+        return results
+
+    def commit_async(self) -> None:
+        """Sends acknowledgements, in implicit mode of all records delivered so far, without waiting.
+
+        The answers go to the callback, and to the next `commit_sync`.
+        """
+        self._raise_if_closed()
+        self._accept_delivered()
+        self._runtime.commit()
+
+    def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
+        """Calls `callback` in the event loop with the answer to each share partition's acknowledgements.
+
+        What it raises is raised by the application's next poll or commit.
+        """
+        self._runtime.results.callback = callback
+
+    def _accept_delivered(self) -> None:
+        if self._delivered:
+            parts, self._delivered = self._delivered, []
+            for lease, low, high in parts:
+                if lease.lost is not None or lease.holds(low, high):
+                    lease.owner.mark(lease, low, high, AcknowledgeType.ACCEPT)
+
+    def _need_explicit(self, what: str) -> None:
+        if not self._explicit:
+            raise RuntimeError(f"{what} needs share.acknowledgement.mode=explicit")
+        self._raise_if_closed()
+
+    # state and the end
+
+    def metrics(self) -> dict[MetricName, float]:
+        """The metrics of KIP-932, by name and group."""
+        return self._runtime.metrics.read()
+
+    def wakeup(self) -> None:
+        """Lets the poll or commit that waits, or else the next, raise `WakeupError`; may be called from any
+        thread.
+        """
+        self._woken = True
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._runtime.interrupt)
+
+    async def close(self, timeout: float = 30.0) -> dict[TopicPartition, KafkaError | None]:
+        """Sends what was acknowledged, gives back the rest, and leaves the group.
+
+        Args:
+            timeout: seconds; what takes longer is abandoned, and found out by the brokers when sessions time
+                out.
+
+        Returns:
+            As `commit_sync` does.
+        """
+        if not self._closed:
+            self._closed = True
+            await self._runtime.close(timeout)
+        return self._runtime.results.take()
+
+    def _raise_if_closed(self) -> None:
+        if self._closed:
+            raise ConsumerClosed("the consumer is closed")
+
+    def _raise_pending(self) -> None:
+        """Raises what the application has to hear of; each error once, a final one each time."""
+        runtime = self._runtime
+        if self._closed:
+            raise ConsumerClosed("the consumer is closed")
+        if self._woken:
+            self._woken = False
+            raise WakeupError
+        if runtime.results.raised:
+            raise runtime.results.raised.pop(0)
+        if runtime.errors:
+            raise runtime.errors.popleft()
+        if runtime.final is not None:
+            raise runtime.final

@@ -1,0 +1,59 @@
+"""What a leader needs of the consumer that it works for, and what passes between them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from sharecore.client.acknowledgements import Results
+from sharecore.client.buffer import Fetched
+from sharecore.client.cluster import Cluster
+from sharecore.client.lease import Lease
+from sharecore.client.metrics import Metrics
+from sharecore.client.outbox import Parcel
+from sharecore.client.settings import Settings
+from sharecore.protocol import ApiKey
+
+
+class Demand(NamedTuple):
+    """What a fetch is to bring: how long it may wait, and how many records."""
+
+    wait_ms: int
+    records: int
+
+
+class Host(Protocol):
+    """The consumer, as a leader sees it."""
+
+    cluster: Cluster[Settings]
+    metrics: Metrics
+    results: Results
+    lock_ms: int
+
+    @property
+    def member_id(self) -> str: ...
+    def now_ms(self) -> int: ...
+    def demand(self, *, requested: int, drained: bool) -> Demand | None: ...
+    def deliver(self, fetched: Fetched) -> None: ...
+    def lose(self, lease: Lease) -> None: ...
+    def fail(self, error: Exception, final: bool) -> None: ...
+    def refresh(self) -> None: ...
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> object: ...
+
+
+@dataclass(slots=True)
+class Request:
+    """A request under way; `flushes` wait until everything up to it is answered."""
+
+    api_key: ApiKey
+    parcel: Parcel
+    began: float
+    opens: bool = False
+    """It opens the share session."""
+    final: bool = False
+    """It closes the share session."""
+    records: int = 0
+    """As many were asked for."""
+    flushes: list[asyncio.Future[None]] = field(default_factory=list)

@@ -1,0 +1,200 @@
+"""Keeps acquisition locks alive: of records that a handler works on, and of those that wait in the buffer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Protocol
+
+from sharecore.client.batch import Part
+from sharecore.client.buffer import Buffer
+from sharecore.client.errors import LeaseLost
+from sharecore.client.lease import AcknowledgeType, Lease, Span
+from sharecore.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+_RENEW_AT = 0.5
+_TICKS_A_LOCK = 8
+_TICK_MIN_MS = 20
+
+
+class Owner(Protocol):
+    """What the keeper needs of the consumer."""
+
+    lock_ms: int
+    buffer: Buffer
+
+    def now_ms(self) -> int: ...
+    def idle_ms(self) -> float: ...
+    def expire(self) -> None: ...
+    def acknowledge_parts(self, parts: Iterable[Part], kind: AcknowledgeType) -> None: ...
+    def send(self, leases: Iterable[Lease]) -> None: ...
+    @property
+    def leased(self) -> bool: ...
+
+
+def _ends(part: Part) -> int | None:
+    return part.lease.lock_until(part.low, part.high)
+
+
+class Kept:
+    """Records whose locks are renewed while a block of code runs; made by `ShareConsumer.lease`.
+
+    `async with` yields this object. The block's task is cancelled when a lock is lost, and the block then
+    raises `LeaseLost`; otherwise records that the block did not acknowledge are accepted when it ends, and
+    are released, or what `on_error` says, when it raises.
+
+    Args:
+        keeper: renews.
+        parts: what is held.
+        max_ms: no renewal starts later than this after the block began.
+        on_error: what becomes of the records when the block raises.
+        cancel: whether losing a lock cancels the block; `lost` is set in any case.
+    """
+
+    def __init__(
+        self, keeper: Keeper, parts: Sequence[Part], max_ms: int, on_error: AcknowledgeType, cancel: bool
+    ) -> None:
+        self.lost = asyncio.Event()
+        self.when_lost: Callable[[], object] | None = None
+        self.parts = parts
+        self.until_ms = 0
+        self._keeper, self._max_ms, self._on_error, self._cancel = keeper, max_ms, on_error, cancel
+        self._task: asyncio.Task[object] | None = None
+        self._cancelled = False
+        self._cancelling = 0
+        self._error: KafkaError | None = None
+
+    async def __aenter__(self) -> Kept:
+        self._task = asyncio.current_task()
+        self._cancelling = self._task.cancelling() if self._task is not None else 0
+        self.until_ms = self._keeper.now_ms() + self._max_ms
+        self._keeper.keep(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._keeper.drop(self)
+        if self._error is None:
+            self._keeper.settle(self.parts, AcknowledgeType.ACCEPT if kind is None else self._on_error)
+            return
+        ours = self._cancelled and self._task is not None and self._task.uncancel() <= self._cancelling
+        if kind is None or (ours and kind is asyncio.CancelledError):
+            raise LeaseLost(self._error.code, self._error.message) from error
+
+    @property
+    def held(self) -> bool:
+        """Whether any of the records is not acknowledged yet."""
+        return any(part.lease.holds(part.low, part.high) for part in self.parts)
+
+    def lose(self, error: KafkaError) -> None:
+        """The locks are gone."""
+        if not self.lost.is_set():
+            self._error = error
+            self.lost.set()
+            if self.when_lost is not None:
+                self.when_lost()
+            if self._cancel and self._task is not None:
+                self._cancelled = True
+                self._task.cancel()
+
+
+class Keeper:
+    """Renews at half of a lock's time, several times a lock looks for what is due.
+
+    Args:
+        owner: the consumer.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._kept: set[Kept] = set()
+        self._kick = asyncio.Event()
+
+    @property
+    def busy(self) -> bool:
+        """Whether handlers are at work."""
+        return bool(self._kept)
+
+    def now_ms(self) -> int:
+        return self._owner.now_ms()
+
+    def kick(self) -> None:
+        """Something was leased."""
+        self._kick.set()
+
+    def keep(self, kept: Kept) -> None:
+        """Renews the locks from now on."""
+        self._kept.add(kept)
+        self._kick.set()
+        for part in kept.parts:
+            if part.lease.lost is not None:
+                kept.lose(part.lease.lost)
+
+    def drop(self, kept: Kept) -> None:
+        """The block has ended."""
+        self._kept.discard(kept)
+
+    def settle(self, parts: Sequence[Part], kind: AcknowledgeType) -> None:
+        """Acknowledges what a block left open, and sends it."""
+        left = [part for part in parts if part.lease.holds(part.low, part.high)]
+        self._owner.acknowledge_parts(left, kind)
+        self._owner.send({part.lease for part in parts})
+
+    def refused(self, lease: Lease, spans: Iterable[Span], error: KafkaError) -> None:
+        """Tells the blocks that work on these offsets that their locks are gone."""
+        ranges = [(span.at, span.at + len(span.types)) for span in spans]
+        for kept in list(self._kept):
+            for part in kept.parts:
+                if part.lease is lease and any(low < part.high and part.low < high for low, high in ranges):
+                    kept.lose(error)
+
+    async def run(self) -> None:
+        """Looks after leases as long as there are any, until it is cancelled."""
+        while True:
+            self._kick.clear()
+            if not self._owner.leased and not self._kept:
+                await self._kick.wait()
+                continue
+            await asyncio.sleep(max(self._owner.lock_ms // _TICKS_A_LOCK, _TICK_MIN_MS) / 1000)
+            self._tick()
+
+    def _tick(self) -> None:
+        now = self._owner.now_ms()
+        due = now + int(self._owner.lock_ms * _RENEW_AT)
+        self._renew_kept(now, due)
+        self._renew_buffered(due)
+        self._owner.expire()
+
+    def _renew_kept(self, now: int, due: int) -> None:
+        leases: set[Lease] = set()
+        for kept in list(self._kept):
+            held = [part for part in kept.parts if (_ends(part) or due + 1) <= due]
+            if not held:
+                continue
+            if min(_ends(part) or due for part in held) <= now:
+                kept.lose(KafkaError(ErrorCode.INVALID_RECORD_STATE, "the acquisition lock ran out"))
+            elif now < kept.until_ms:
+                self._owner.acknowledge_parts(held, AcknowledgeType.RENEW)
+                leases |= {part.lease for part in held}
+        self._owner.send(leases)
+
+    def _renew_buffered(self, due: int) -> None:
+        old = [part for part in self._owner.buffer.parts() if (_ends(part) or 0) <= due]
+        if not old:
+            return
+        leases = {part.lease for part in old}
+        abandoned = self._owner.idle_ms() > self._owner.lock_ms
+        renewable = {lease for lease in leases if lease.owner.renews and not abandoned}
+        self._owner.acknowledge_parts(
+            [part for part in old if part.lease in renewable], AcknowledgeType.RENEW
+        )
+        if leases - renewable:
+            logger.info("records that nobody asked for in time are released")
+            dropped = self._owner.buffer.drop(lambda lease: lease in leases - renewable)
+            self._owner.acknowledge_parts(dropped, AcknowledgeType.RELEASE)
+        self._owner.send(leases)

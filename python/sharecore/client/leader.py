@@ -1,0 +1,466 @@
+"""One broker that leads share partitions: its share session, and the requests that go to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from sharecore.client.apis import RENEW_VERSION
+from sharecore.client.cluster import Backoff, TopicIdPartition
+from sharecore.client.connection import Connection
+from sharecore.client.errors import AuthenticationFailed, Disconnected, LeaseLost
+from sharecore.client.host import Demand, Host, Request
+from sharecore.client.intake import take_in
+from sharecore.client.lease import Lease
+from sharecore.client.outbox import Outbox, Parcel
+from sharecore.client.session import ShareSession
+from sharecore.client.settings import RECORD_LIMIT
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+
+logger = logging.getLogger(__name__)
+
+IN_FLIGHT_MAX = 2
+"""Requests under way at once: the broker finds the next one there when it has answered one."""
+BUSY_WAIT_MAX_MS = 100
+"""A fetch waits no longer than this while records are leased: their acknowledgements queue behind it."""
+
+_SESSION_LOST = {ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH}
+_MOVED = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+}
+_FINAL = {ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
+
+
+class PartitionLeader:
+    """Fetches from one broker and takes acknowledgements to it.
+
+    Everything happens in callbacks: what the application does, what the broker answers and what time brings
+        call `advance`, which sends what is due. Requests of a share session are numbered, so they go over one
+        connection, and when one is refused as a whole those behind it fail with it.
+
+    Args:
+        node: the broker.
+        host: the consumer.
+    """
+
+    def __init__(self, node: int, host: Host) -> None:
+        self.node = node
+        self.wanted: frozenset[TopicIdPartition] = frozenset()
+        self.leases: set[Lease] = set()
+        self.outbox = Outbox(host.results, host.now_ms)
+        self._loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        self._host = host
+        self._settings = host.cluster.settings
+        self._session = ShareSession(self._settings.group_id, host.member_id)
+        self._connection: Connection | None = None
+        self._in_flight: deque[Request] = deque()
+        self._flushes: list[asyncio.Future[None]] = []
+        self._commit = False
+        self._closing = False
+        self._drained = False
+        self._advancing = False
+        self._busy = False
+        """A task is connecting, or waits until the connection is ready."""
+        self._backoff = Backoff(self._settings.reconnect_backoff_ms, self._settings.reconnect_backoff_max_ms)
+        self._pause: asyncio.TimerHandle | None = None
+
+    # what the consumer says
+
+    def want(self, partitions: frozenset[TopicIdPartition]) -> None:
+        """The share partitions to fetch from now on."""
+        if partitions != self.wanted:
+            self.wanted = partitions
+            self._drained = False
+            self.advance()
+
+    def mark(self, lease: Lease, low: int, high: int, kind: int) -> None:
+        """Marks positions of a lease of this leader; they are sent with the next fetch or commit."""
+        if lease.lost is None:
+            lease.mark(low, high, kind)
+            self.leases.add(lease)
+            self.outbox.add(lease)
+        else:
+            self._host.results.settled(lease, lease.spans(low, high), lease.lost)
+
+    def commit(self) -> None:
+        """What is marked is to be sent, with a fetch if one is due."""
+        self._commit = True
+        self.advance()
+
+    async def flush(self) -> None:
+        """Sends what is marked; returns when all of it is answered or has failed."""
+        flushed: asyncio.Future[None] = self._loop.create_future()
+        if self.outbox:
+            self._flushes.append(flushed)
+            self.commit()
+        elif self._in_flight:
+            self._in_flight[-1].flushes.append(flushed)
+        else:
+            return
+        await flushed
+
+    @property
+    def renews(self) -> bool:
+        """Whether the broker can renew locks."""
+        connection = self._connection
+        return connection is not None and connection.version(ApiKey.SHARE_ACKNOWLEDGE) >= RENEW_VERSION
+
+    def need_renewal(self) -> None:
+        """Raises KafkaError UNSUPPORTED_VERSION when the broker is known not to renew locks."""
+        if self._connection is not None and not self.renews:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {self.node} cannot renew locks")
+
+    def expire(self, now_ms: int) -> None:
+        """Counts leases that ran out as out of hand."""
+        for lease in list(self.leases):
+            lease.expire(now_ms)
+            if not lease.open:
+                self.leases.discard(lease)
+
+    def close(self) -> None:
+        """Sends what is marked, closes the session, and then sets `closed`."""
+        self._closing = True
+        self.advance()
+
+    def abandon(self) -> None:
+        """Gives up what could not be brought to an end in time."""
+        self._closing = True
+        self._end_session(
+            KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the consumer was closed before the answer")
+        )
+        self._finished()
+
+    # what is due
+
+    def advance(self) -> None:
+        """Sends what is due."""
+        if self._advancing:
+            return
+        self._advancing = True
+        while self._try_step():
+            pass
+        self._advancing = False
+
+    def _try_step(self) -> bool:
+        try:
+            return self._step()
+        except KafkaError as error:
+            self._failed(error)
+            return self._closing
+        except Exception as error:
+            logger.exception("broker %d", self.node)
+            self._host.fail(error, True)
+            return False
+
+    def _step(self) -> bool:
+        """Sends at most one request; whether it did."""
+        if (
+            self.closed.done()
+            or self._busy
+            or self._pause is not None
+            or len(self._in_flight) >= IN_FLIGHT_MAX
+        ):
+            return False
+        if self._connection is not None and self._connection.closed:
+            raise Disconnected(f"broker {self.node} closed the connection")
+        if self._closing:
+            return self._step_to_the_end()
+        if len(self._in_flight) >= IN_FLIGHT_MAX:
+            return False
+        requested = sum(request.records for request in self._in_flight)
+        demand = self._host.demand(requested=requested, drained=self._drained) if self.wanted else None
+        if not self.outbox:
+            self._flush_nothing()
+        opened = self._session.opened
+        leaves = opened and not self.wanted and not self.leases and not self._in_flight
+        alone = bool(self.outbox) and self._must_go_alone(demand)
+        if self.outbox and not opened and not self.wanted:
+            self._lose_all(KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND, "the share session is closed"))
+            return False
+        if self.outbox and not opened and demand is None and self._commit and not self._in_flight:
+            # only a fetch can open the session that the acknowledgements need
+            demand = Demand(0, 1)
+        if (demand is None and not alone and not leaves) or not self._ready():
+            return False
+        if opened and (alone or leaves):
+            return self._acknowledge(final=leaves)
+        if demand is None or (not opened and self._in_flight):
+            return False
+        self._fetch(demand)
+        return True
+
+    def _must_go_alone(self, demand: Demand | None) -> bool:
+        """Whether acknowledgements go by themselves: no fetch is due, one waits for them, or no fetch may
+        carry them.
+        """
+        if self._flushes or (self._commit and demand is None):
+            return True
+        return self.outbox.urgent or not self.outbox.keys() <= self.wanted or self.outbox.renews
+
+    def _step_to_the_end(self) -> bool:
+        if self._connection is None or not self._session.opened:
+            if not self._in_flight:
+                self._end_session(KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND, "the consumer is closed"))
+                self._finished()
+            return False
+        if not self._ready():
+            return False
+        if self.outbox:
+            return self._acknowledge()
+        return not self._in_flight and self._acknowledge(final=True)
+
+    def _ready(self) -> bool:
+        """Whether there is a connection that takes a request now; otherwise one is prepared."""
+        if self._connection is not None and self._connection.ready:
+            return True
+        self._busy = True
+        self._host.spawn(self._prepare(), f"connection to broker {self.node}")
+        return False
+
+    async def _prepare(self) -> None:
+        try:
+            if self._connection is None:
+                connection = await self._host.cluster.connect(self.node)
+                connection.lost.add_done_callback(lambda _: self.advance())
+                self._connection = connection
+            await self._connection.prepare()
+        except KafkaError as error:
+            self._failed(error)
+        finally:
+            self._busy = False
+        self.advance()
+
+    # requests
+
+    def _fetch(self, demand: Demand) -> None:
+        parcel = self.outbox.collect() if self._session.opened and self.outbox else Parcel({})
+        wait_ms = demand.wait_ms
+        if self.leases:
+            wait_ms = min(wait_ms, BUSY_WAIT_MAX_MS, self._host.lock_ms // 10)
+        settings = self._settings
+        opens = not self._session.opened
+        message = self._session.fetch(self.wanted, parcel.spans) | {
+            "max_wait_ms": wait_ms,
+            "min_bytes": settings.fetch_min_bytes,
+            "max_bytes": settings.fetch_max_bytes,
+            "max_records": demand.records,
+            "batch_size": demand.records,
+            "share_acquire_mode": int(settings.share_acquire_mode == RECORD_LIMIT),
+        }
+        request = Request(
+            ApiKey.SHARE_FETCH, parcel, self._host.metrics.clock(), opens=opens, records=demand.records
+        )
+        self._send(request, message, wait_ms)
+
+    def _acknowledge(self, *, final: bool = False) -> bool:
+        parcel = self.outbox.collect()
+        if not parcel and not final:
+            return bool(self.outbox)
+        if parcel.renews and not self.renews:
+            self.outbox.put_back(parcel)
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {self.node} cannot renew locks")
+        message = self._session.acknowledge(parcel.spans, final=final) | {"is_renew_ack": parcel.renews}
+        self._send(
+            Request(ApiKey.SHARE_ACKNOWLEDGE, parcel, self._host.metrics.clock(), final=final), message
+        )
+        return True
+
+    def _send(self, request: Request, message: dict[str, Any], wait_ms: int = 0) -> None:
+        if not self.outbox:
+            self._commit = False
+            request.flushes, self._flushes = self._flushes, []
+        self._session.sent()
+        self._in_flight.append(request)
+        assert self._connection is not None
+        self._connection.send(
+            request.api_key, message, lambda response: self._answered(request, response), wait_ms=wait_ms
+        )
+
+    # answers
+
+    def _answered(self, request: Request, response: Any) -> None:
+        if not self._in_flight or self._in_flight[0] is not request:
+            # it failed with one before it, and was settled then
+            return
+        try:
+            if isinstance(response, KafkaError):
+                raise response
+            if response.error_code:
+                raise KafkaError(response.error_code, response.error_message or "")
+            self._in_flight.popleft()
+            self._backoff.reset()
+            if getattr(response, "acquisition_lock_timeout_ms", 0) > 0:
+                self._host.lock_ms = response.acquisition_lock_timeout_ms
+            if request.api_key is ApiKey.SHARE_FETCH:
+                self._fetched(request, response)
+            else:
+                self._acknowledged(request, response)
+            self._release_flushes(request)
+        except KafkaError as error:
+            self._failed(error, request)
+        except Exception as error:
+            logger.exception("broker %d", self.node)
+            self._host.fail(error, True)
+        self.advance()
+
+    def _fetched(self, request: Request, response: Any) -> None:
+        size = records = 0
+        parcel = request.parcel
+        for topic in response.responses:
+            for answer in topic.partitions:
+                key = TopicIdPartition(topic.topic_id, answer.partition_index)
+                if key in parcel.entries:
+                    self._settle(parcel, key, answer.acknowledge_error_code, answer.acknowledge_error_message)
+                if answer.error_code:
+                    self._partition_failed(key, answer, response.node_endpoints)
+                elif answer.acquired_records:
+                    size += len(answer.records or b"")
+                    records += take_in(key, answer, self, self._host)
+        self._settle_unanswered(parcel)
+        self._drained = records == 0
+        metrics = self._host.metrics
+        metrics.fetched(metrics.clock() - request.began, size, records, response.throttle_time_ms)
+
+    def _acknowledged(self, request: Request, response: Any) -> None:
+        for topic in response.responses:
+            for answer in topic.partitions:
+                key = TopicIdPartition(topic.topic_id, answer.partition_index)
+                if key in request.parcel.entries:
+                    self._settle(request.parcel, key, answer.error_code, answer.error_message)
+                if answer.error_code in _MOVED:
+                    self._partition_failed(key, answer, response.node_endpoints)
+        self._settle_unanswered(request.parcel)
+        if request.final:
+            self._session.reset()
+            if self._closing:
+                self._end_session(KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND, "the consumer is closed"))
+                self._finished()
+
+    def _settle(self, parcel: Parcel, key: TopicIdPartition, code: int, message: str | None) -> None:
+        error = KafkaError(code, message or "") if code else None
+        settled = self.outbox.settle(parcel, key, error, self._host.lock_ms)
+        if settled:
+            self._host.metrics.acknowledged(settled, error is not None)
+        self.leases -= {lease for lease, _ in parcel.entries.pop(key) if not lease.open}
+
+    def _settle_unanswered(self, parcel: Parcel) -> None:
+        for key in list(parcel.entries):
+            self._settle(parcel, key, ErrorCode.UNKNOWN_SERVER_ERROR, "the leader did not answer for it")
+
+    # what goes wrong
+
+    def _partition_failed(self, key: TopicIdPartition, answer: Any, endpoints: Iterable[Any]) -> None:
+        host = self._host
+        error = KafkaError(answer.error_code, answer.error_message or "")
+        if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            host.fail(error, False)
+        logger.info("broker %d, partition %d of topic %s: %s", self.node, key.partition, key.topic_id, error)
+        if error.code not in _MOVED:
+            self._rest()
+            return
+        if not host.cluster.learn_leader(key, answer.current_leader, endpoints):
+            host.cluster.forget_leader(key)
+        if error.code != ErrorCode.KAFKA_STORAGE_ERROR:
+            for lease in [lease for lease in self.leases if lease.key == key]:
+                self._lose(lease, LeaseLost(error.code, "the leader of the share partition has changed"))
+        self.wanted -= {key}
+        host.refresh()
+
+    def _failed(self, error: KafkaError, request: Request | None = None) -> None:
+        """A whole request was refused, or the broker cannot be reached."""
+        if request is not None and error.code in _SESSION_LOST and not request.opens:
+            logger.info("broker %d: %s; opening a new share session", self.node, error)
+            self._take_back()
+            self._session.reset()
+            self._commit = True
+            self._rest()
+            return
+        level = logging.INFO if isinstance(error, Disconnected) else logging.WARNING
+        logger.log(level, "broker %d: %s", self.node, error)
+        self._end_session(error)
+        if isinstance(error, AuthenticationFailed) or error.code in _FINAL:
+            self._host.fail(error, True)
+        else:
+            self._rest()
+            self._host.refresh()
+
+    def _take_back(self) -> None:
+        """Requests under way will not be answered, or only with the same error."""
+        requests, self._in_flight = self._in_flight, deque()
+        for request in requests:
+            self.outbox.put_back(request.parcel)
+            self._flushes += request.flushes
+
+    def _end_session(self, error: KafkaError) -> None:
+        """The connection, and with it the session and all that it acquired, is gone."""
+        self._take_back()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        self._session.reset()
+        self._lose_all(error)
+
+    def _lose_all(self, error: KafkaError) -> None:
+        why = error.message or error.code.name
+        for lease in self.leases | self.outbox.leases:
+            self._lose(lease, LeaseLost(error.code, f"the share session ended: {why}"))
+        self._flush_nothing()
+
+    def _lose(self, lease: Lease, error: KafkaError) -> None:
+        self.outbox.drop(lease)
+        self.leases.discard(lease)
+        failed = lease.lose(error)
+        if failed:
+            self._host.results.settled(lease, failed, error)
+            self._host.metrics.acknowledged(sum(len(span.types) for span in failed), True)
+        self._host.lose(lease)
+
+    def _rest(self) -> None:
+        """Sends nothing for a while."""
+        if self._pause is None and not self._closing:
+            self._pause = self._loop.call_later(self._backoff.seconds(), self._rested)
+
+    def _rested(self) -> None:
+        self._pause = None
+        self.advance()
+
+    # those who wait
+
+    def _flush_nothing(self) -> None:
+        """There is nothing left to send for those who wait."""
+        self._commit = False
+        flushes, self._flushes = self._flushes, []
+        if self._in_flight:
+            self._in_flight[-1].flushes += flushes
+        else:
+            _release(flushes)
+
+    def _release_flushes(self, request: Request) -> None:
+        if self.outbox.urgent:
+            self._flushes += request.flushes
+        else:
+            _release(request.flushes)
+
+    def _finished(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+
+def _release(flushes: Iterable[asyncio.Future[None]]) -> None:
+    for flushed in flushes:
+        if not flushed.done():
+            flushed.set_result(None)

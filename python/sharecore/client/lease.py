@@ -1,0 +1,255 @@
+"""What one fetch acquired of one share partition, and what has become of each offset since."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from sharecore.client.cluster import TopicIdPartition
+from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.client.leader import PartitionLeader
+
+
+class AcknowledgeType(IntEnum):
+    """What becomes of a record, as ShareFetch and ShareAcknowledge number it."""
+
+    ACCEPT = 1
+    """Processed; it does not come again."""
+    RELEASE = 2
+    """Not processed; it comes again, to this member or another, unless the delivery limit is reached."""
+    REJECT = 3
+    """Cannot be processed; it does not come again."""
+    RENEW = 4
+    """Still being processed; the acquisition lock starts anew."""
+
+
+GAP = 0
+_HELD, _EXPIRED, _SENT, _DONE = 0x10, 0x11, 0x20, 0x30
+_HELD_BYTE, _EXPIRED_BYTE = bytes([_HELD]), bytes([_EXPIRED])
+_LEFT = (_HELD, _EXPIRED)
+_PENDING = re.compile(rb"[\x00-\x04]+")
+_UNSETTLED = re.compile(rb"[\x01-\x04\x21-\x24]")
+_TO_SENT = bytes(code | _SENT if code <= AcknowledgeType.RENEW else code for code in range(256))
+_TO_PENDING = bytes(code & 0x0F if _SENT <= code < _DONE else code for code in range(256))
+_SENT_RENEW = _SENT | AcknowledgeType.RENEW
+_WITH_APPLICATION = (_HELD, _SENT_RENEW, int(AcknowledgeType.RENEW))
+_RENEW_BYTE = bytes([AcknowledgeType.RENEW])
+_MARK = {
+    kind: bytes(kind if code in _LEFT else code for code in range(256)) for kind in (GAP, *AcknowledgeType)
+}
+
+
+class Span(NamedTuple):
+    """Neighbouring offsets that are acknowledged in one batch; `at` is the first one's position."""
+
+    first: int
+    last: int
+    types: bytes
+    at: int
+
+
+class Lease:
+    """The acquired offsets of one fetch, each held, marked with an acknowledge type, sent, or done.
+
+    A byte an offset; marking, collecting and settling work on slices, so that a batch of records costs no
+    more than a few calls.
+
+    Args:
+        topic: the topic's name.
+        key: the share partition.
+        acquired: (first offset, last offset, delivery count), ascending.
+        deadline_ms: when the acquisition lock runs out.
+        owner: the leader that the offsets were acquired from, where acknowledgements go.
+    """
+
+    __slots__ = (
+        "_later",
+        "_ranges",
+        "_renewed",
+        "deadline_ms",
+        "key",
+        "lost",
+        "open",
+        "owner",
+        "states",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        key: TopicIdPartition,
+        acquired: Iterable[Sequence[int]],
+        deadline_ms: int,
+        owner: PartitionLeader,
+    ) -> None:
+        self.topic, self.key, self.deadline_ms, self.owner = topic, key, deadline_ms, owner
+        self.lost: KafkaError | None = None
+        self._ranges: list[tuple[int, int, int]] = []
+        self._later: dict[int, int] = {}
+        self._renewed: dict[int, int] = {}
+        size = 0
+        for first, last, _ in acquired:
+            if self._ranges and self._ranges[-1][1] == first - 1:
+                before = self._ranges[-1]
+                self._ranges[-1] = (before[0], last, before[2])
+            else:
+                self._ranges.append((first, last, size))
+            size += last - first + 1
+        self.states = bytearray(_HELD_BYTE) * size
+        self.open = size
+
+    @property
+    def partition(self) -> int:
+        return self.key.partition
+
+    def positions(self, first: int, last: int) -> tuple[int, int]:
+        """Where acquired neighbouring offsets are in `states`, as (from, up to)."""
+        for range_first, range_last, at in self._ranges:
+            if range_first <= first and last <= range_last:
+                return at + first - range_first, at + last - range_first + 1
+        raise ValueError(f"offsets {first}-{last} were not acquired together")
+
+    def mark(self, low: int, high: int, kind: int) -> None:
+        """Marks what is still held of positions `low` up to `high`.
+
+        A single position may be marked anew as long as it was not sent. A lock that ran out by this machine's
+        clock
+        is no obstacle: the leader decides.
+
+        Raises:
+            KafkaError: INVALID_RECORD_STATE, for a single position that was acknowledged before.
+        """
+        states = self.states
+        if high - low == 1:
+            state = states[low]
+            if state == _HELD or state <= AcknowledgeType.RENEW:
+                states[low] = kind
+            elif state == _EXPIRED:
+                states[low] = kind
+                self.open += 1
+            elif state != _SENT_RENEW:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD_STATE,
+                    f"{self.topic}-{self.partition}: the record was acknowledged before",
+                )
+            elif kind != AcknowledgeType.RENEW:
+                self._later[low] = kind
+            return
+        section = states[low:high]
+        if kind != AcknowledgeType.RENEW:
+            if section.find(_SENT_RENEW) >= 0:
+                self._later.update(
+                    (low + at, kind) for at, state in enumerate(section) if state == _SENT_RENEW
+                )
+            section = section.replace(_RENEW_BYTE, _HELD_BYTE)
+        self.open += section.count(_EXPIRED)
+        states[low:high] = section.translate(_MARK[kind])
+
+    def holds(self, low: int, high: int) -> bool:
+        """Whether anything there waits for the application, renewals on their way included."""
+        section = self.states[low:high]
+        return any(section.find(state) >= 0 for state in _WITH_APPLICATION)
+
+    def spans(self, low: int, high: int) -> list[Span]:
+        """Positions `low` up to `high` as neighbouring offsets, with what is marked there."""
+        found = []
+        for range_first, range_last, at in self._ranges:
+            from_, to = max(low, at), min(high, at + range_last - range_first + 1)
+            if from_ < to:
+                first = range_first + from_ - at
+                found.append(Span(first, first + to - from_ - 1, bytes(self.states[from_:to]), from_))
+        return found
+
+    def collect(self) -> list[Span]:
+        """Takes what is marked, to be sent."""
+        spans = [span for found in _PENDING.finditer(self.states) for span in self.spans(*found.span())]
+        for span in spans:
+            end = span.at + len(span.types)
+            self.states[span.at : end] = span.types.translate(_TO_SENT)
+        return spans
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether anything that was marked has no answer yet."""
+        return _UNSETTLED.search(self.states) is not None
+
+    @property
+    def renews(self) -> bool:
+        """Whether a renewal is marked."""
+        return self.states.find(_RENEW_BYTE) >= 0
+
+    def put_back(self, span: Span) -> None:
+        """What was collected was not sent, or is to be sent again."""
+        end = span.at + len(span.types)
+        self.states[span.at : end] = self.states[span.at : end].translate(_TO_PENDING)
+
+    def settle(self, span: Span, error: KafkaError | None, deadline_ms: int) -> bool:
+        """The answer to what was sent; whether something that waited for it is to be sent now.
+
+        Args:
+            span: what `collect` returned.
+            error: None when it was accepted.
+            deadline_ms: the lock of what was renewed runs out then.
+        """
+        states = self.states
+        renews = span.types.count(AcknowledgeType.RENEW)
+        size = len(span.types)
+        if not renews or error is not None:
+            states[span.at : span.at + size] = bytes([_DONE]) * size
+            self.open -= size
+            for position in [at for at in self._later if span.at <= at < span.at + size]:
+                del self._later[position]
+            return False
+        again = False
+        for position, kind in enumerate(span.types, span.at):
+            if kind != AcknowledgeType.RENEW:
+                states[position] = _DONE
+                self.open -= 1
+                continue
+            self._renewed[position] = deadline_ms
+            then = self._later.pop(position, None)
+            states[position] = _HELD if then is None else then
+            again = again or then is not None
+        return again
+
+    def lose(self, error: KafkaError) -> list[Span]:
+        """The locks are gone; returns what was marked or sent, whose acknowledgement has failed now."""
+        self.lost = error
+        self.states = self.states.translate(_TO_PENDING)
+        spans = [span for span in self.collect() if span.types.strip(bytes([GAP, AcknowledgeType.RENEW]))]
+        self.states = bytearray([_DONE]) * len(self.states)
+        self.open = 0
+        self._later.clear()
+        return spans
+
+    def expire(self, now_ms: int) -> int:
+        """Counts what is held past its deadline as out of hand; returns how many offsets that were."""
+        if now_ms < self.deadline_ms:
+            return 0
+        held = self.states.count(_HELD)
+        if held == 0:
+            return 0
+        kept = [at for at, until in self._renewed.items() if until > now_ms and self.states[at] == _HELD]
+        self.states = self.states.replace(_HELD_BYTE, _EXPIRED_BYTE)
+        for position in kept:
+            self.states[position] = _HELD
+        self.open -= held - len(kept)
+        return held - len(kept)
+
+    def lock_until(self, low: int, high: int) -> int | None:
+        """When the first lock of what is held there runs out, by the last renewals; None when nothing is
+        held.
+        """
+        if not self.holds(low, high):
+            return None
+        if not self._renewed:
+            return self.deadline_ms
+        renewed, deadline = self._renewed, self.deadline_ms
+        return min(
+            renewed.get(at, deadline) for at in range(low, high) if self.states[at] in _WITH_APPLICATION
+        )

@@ -1,0 +1,204 @@
+"""Membership of the share group: heartbeats to the coordinator, and the assignment that they bring."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.connection import Connection
+from sharecore.client.errors import AuthenticationFailed, Disconnected
+from sharecore.client.metrics import Metrics
+from sharecore.client.settings import Settings
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+
+logger = logging.getLogger(__name__)
+
+JOIN, LEAVE = 0, -1
+_LOST_COORDINATOR = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+_TRY_AGAIN = _LOST_COORDINATOR | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT}
+_FENCED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
+
+Assigned = Callable[[frozenset[TopicIdPartition]], None]
+Failed = Callable[[Exception, bool], None]
+
+
+class Membership:
+    """One member of a share group. `run` keeps it one as long as it is subscribed to something.
+
+    Args:
+        cluster: finds the coordinator.
+        metrics: counts heartbeats and rebalances.
+        assigned: called with the partitions whenever they changed.
+        failed: called with an error and whether it is final: after a final one the member does nothing more.
+        idle_ms: how long the application has not asked for records; it gives up its place past
+            `max.poll.interval.ms`, and takes it again when it asks.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster[Settings],
+        metrics: Metrics,
+        assigned: Assigned,
+        failed: Failed,
+        idle_ms: Callable[[], float],
+    ) -> None:
+        self.member_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self.epoch = JOIN
+        self.assignment: frozenset[TopicIdPartition] = frozenset()
+        self._cluster = cluster
+        self._settings = cluster.settings
+        self._metrics = metrics
+        self._assigned, self._failed, self._idle_ms = assigned, failed, idle_ms
+        self._names: tuple[str, ...] = ()
+        self._told: tuple[str, ...] | None = None
+        self._interval_ms = 1_000
+        self._connection: Connection | None = None
+        self._wake = asyncio.Event()
+        self._joined = False
+
+    def subscribe(self, names: tuple[str, ...]) -> None:
+        """The topics from now on; none leaves the group."""
+        if names != self._names:
+            self._names = names
+            self._wake.set()
+
+    def polled(self) -> None:
+        """The application asks for records; a member that was idle too long joins again."""
+        if not self._joined:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Sends heartbeats until it is cancelled or an error is final."""
+        backoff = Backoff(self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms)
+        while True:
+            self._wake.clear()
+            try:
+                wait = await self._step()
+                backoff.reset()
+            except AuthenticationFailed as error:
+                self._failed(error, True)
+                return
+            except KafkaError as error:
+                if not await self._recover(error):
+                    return
+                wait = backoff.seconds()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+
+    async def _step(self) -> float | None:
+        """One heartbeat, or none when there is nothing to say; the seconds until the next."""
+        if not self._names:
+            if self._joined:
+                await self.leave()
+            return None
+        if self._joined and self._idle_ms() > self._settings.max_poll_interval_ms:
+            logger.warning(
+                "no poll for more than max.poll.interval.ms=%d: leaving group %s until the next one",
+                self._settings.max_poll_interval_ms,
+                self._settings.group_id,
+            )
+            await self.leave()
+            return None
+        if not self._joined and self._idle_ms() > self._settings.max_poll_interval_ms:
+            return None
+        response = await self._heartbeat(self.epoch)
+        if response.error_code:
+            raise KafkaError(response.error_code, response.error_message or "")
+        self._take(response)
+        return self._interval_ms / 1000
+
+    async def _heartbeat(self, epoch: int) -> Any:
+        if self._connection is None or self._connection.closed:
+            self._connection = None
+            self._told = None
+            self._connection = await self._cluster.coordinator(self._settings.group_id)
+        message: dict[str, Any] = {
+            "group_id": self._settings.group_id,
+            "member_id": self.member_id,
+            "member_epoch": epoch,
+        }
+        names = self._names
+        if epoch == JOIN:
+            message["rack_id"] = self._settings.client_rack
+        if epoch != LEAVE and (epoch == JOIN or names != self._told):
+            message["subscribed_topic_names"] = names
+        began = self._metrics.clock()
+        self._metrics.heartbeat_sent(began)
+        response = await self._connection.request(ApiKey.SHARE_GROUP_HEARTBEAT, message)
+        self._metrics.heartbeat_answered(self._metrics.clock() - began)
+        if epoch != LEAVE and not response.error_code:
+            self._told = names
+        return response
+
+    def _take(self, response: Any) -> None:
+        if not self._joined:
+            logger.info("member %s joined group %s", self.member_id, self._settings.group_id)
+        self._joined = True
+        self.epoch = response.member_epoch
+        self._interval_ms = max(1, response.heartbeat_interval_ms)
+        if response.assignment is not None:
+            self._assign(
+                frozenset(
+                    TopicIdPartition(topic.topic_id, partition)
+                    for topic in response.assignment.topic_partitions
+                    for partition in topic.partitions
+                )
+            )
+
+    def _assign(self, assignment: frozenset[TopicIdPartition]) -> None:
+        if assignment != self.assignment:
+            self.assignment = assignment
+            self._metrics.rebalanced()
+            self._assigned(assignment)
+
+    async def _recover(self, error: KafkaError) -> bool:
+        """Prepares the next try; False when there is none."""
+        if isinstance(error, Disconnected) or error.code in _LOST_COORDINATOR:
+            logger.info("coordinator of group %s is lost: %s", self._settings.group_id, error)
+            self._drop_connection()
+            return True
+        if error.code in _TRY_AGAIN:
+            return True
+        if error.code in _FENCED:
+            logger.warning("group %s does not know this member any more: %s", self._settings.group_id, error)
+            self.epoch, self._told = JOIN, None
+            self._assign(frozenset())
+            return True
+        if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            self._told = None
+            self._failed(error, False)
+            return True
+        self._assign(frozenset())
+        self._joined = False
+        self._failed(error, True)
+        return False
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._told = None
+
+    async def leave(self) -> None:
+        """Gives the place in the group back.
+
+        Raises:
+            KafkaError: the coordinator could not be told; it finds out by itself when the session times out.
+        """
+        if not self._joined:
+            return
+        self._joined = False
+        self._assign(frozenset())
+        try:
+            await self._heartbeat(LEAVE)
+        finally:
+            self.epoch, self._told = JOIN, None
+        logger.info("member %s left group %s", self.member_id, self._settings.group_id)

@@ -1,0 +1,184 @@
+"""The consumer's metrics, under KIP-932's names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+POLL = "consumer-share-metrics"
+COORDINATOR = "consumer-share-coordinator-metrics"
+FETCH = "consumer-share-fetch-manager-metrics"
+WINDOW_SECONDS = 30.0
+"""Averages, maxima and rates look back over one to two windows, as Kafka's two samples of 30 s do."""
+
+
+class MetricName(NamedTuple):
+    """A metric's name and the group that Kafka puts it in."""
+
+    name: str
+    group: str
+
+
+class _Sample:
+    __slots__ = ("began", "count", "highest", "total")
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.count = 0
+        self.total = 0.0
+        self.highest = float("-inf")
+
+
+class Sensor:
+    """Numbers as they come, kept as two samples and a total."""
+
+    __slots__ = ("_now", "_old", "count", "total")
+
+    def __init__(self, now: float) -> None:
+        self._old: _Sample | None = None
+        self._now = _Sample(now)
+        self.total = 0.0
+        self.count = 0
+
+    def record(self, value: float, now: float) -> None:
+        self._roll(now)
+        sample = self._now
+        sample.count += 1
+        sample.total += value
+        if value > sample.highest:
+            sample.highest = value
+        self.total += value
+        self.count += 1
+
+    def _roll(self, now: float) -> None:
+        age = now - self._now.began
+        if age >= WINDOW_SECONDS:
+            self._old = self._now if age < 2 * WINDOW_SECONDS else None
+            self._now = _Sample(now)
+
+    def _samples(self, now: float) -> list[_Sample]:
+        self._roll(now)
+        return [sample for sample in (self._old, self._now) if sample is not None]
+
+    def average(self, now: float) -> float:
+        samples = self._samples(now)
+        count = sum(sample.count for sample in samples)
+        return sum(sample.total for sample in samples) / count if count else float("nan")
+
+    def highest(self, now: float) -> float:
+        highest = max(sample.highest for sample in self._samples(now))
+        return highest if highest != float("-inf") else float("nan")
+
+    def rate(self, now: float, *, of_count: bool = False) -> float:
+        """Per second; of the values, or of how many there were."""
+        samples = self._samples(now)
+        seconds = max(now - samples[0].began, WINDOW_SECONDS)
+        return sum(sample.count if of_count else sample.total for sample in samples) / seconds
+
+
+class Metrics:
+    """What the parts of a consumer report, and what an application reads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        now = clock()
+        self._started = now
+        self._sensors = {
+            name: Sensor(now)
+            for name in (
+                "between-polls",
+                "idle-ratio",
+                "heartbeat",
+                "rebalance",
+                "fetch",
+                "bytes",
+                "records",
+                "acknowledgements",
+                "acknowledgement-errors",
+                "throttle",
+            )
+        }
+        self._heartbeats = 0
+        self._last_heartbeat: float | None = None
+        self._poll_began: float | None = None
+        self._poll_ended: float | None = None
+
+    def _record(self, sensor: str, value: float) -> None:
+        self._sensors[sensor].record(value, self.clock())
+
+    def poll_began(self) -> float:
+        """A poll begins; the seconds since the one before began, 0 for the first."""
+        now = self.clock()
+        before = self._poll_began
+        self._poll_began = now
+        if before is None:
+            return 0.0
+        self._sensors["between-polls"].record((now - before) * 1000, now)
+        if self._poll_ended is not None and now > before:
+            self._sensors["idle-ratio"].record((self._poll_ended - before) / (now - before), now)
+        return now - before
+
+    def poll_ended(self) -> None:
+        self._poll_ended = self.clock()
+
+    def heartbeat_sent(self, now: float) -> None:
+        self._last_heartbeat = now
+        self._heartbeats += 1
+
+    def heartbeat_answered(self, seconds: float) -> None:
+        self._record("heartbeat", seconds * 1000)
+
+    def rebalanced(self) -> None:
+        self._record("rebalance", 1)
+
+    def fetched(self, seconds: float, size: int, records: int, throttle_ms: int) -> None:
+        """One answer to a fetch: how long it took, and how many bytes and records it brought."""
+        now = self.clock()
+        sensors = self._sensors
+        sensors["fetch"].record(seconds * 1000, now)
+        sensors["bytes"].record(size, now)
+        sensors["records"].record(records, now)
+        sensors["throttle"].record(throttle_ms, now)
+
+    def acknowledged(self, records: int, failed: bool) -> None:
+        """Acknowledgements of so many records were answered."""
+        self._record("acknowledgements", records)
+        if failed:
+            self._record("acknowledgement-errors", records)
+
+    def read(self) -> dict[MetricName, float]:
+        """All metrics now; NaN where nothing was measured lately. Times are in milliseconds unless named."""
+        now = self.clock()
+        sensor = self._sensors
+        since = {
+            MetricName("last-poll-seconds-ago", POLL): self._poll_began,
+            MetricName("last-heartbeat-seconds-ago", COORDINATOR): self._last_heartbeat,
+        }
+        found = {name: -1.0 if at is None else now - at for name, at in since.items()}
+        for group, name, of in (
+            (POLL, "time-between-poll", "between-polls"),
+            (FETCH, "fetch-size", "bytes"),
+            (FETCH, "records-per-request", "records"),
+            (FETCH, "fetch-latency", "fetch"),
+            (FETCH, "fetch-throttle-time", "throttle"),
+        ):
+            found[MetricName(f"{name}-avg", group)] = sensor[of].average(now)
+            found[MetricName(f"{name}-max", group)] = sensor[of].highest(now)
+        found[MetricName("poll-idle-ratio-avg", POLL)] = sensor["idle-ratio"].average(now)
+        for name, of in (
+            ("bytes-fetched", "bytes"),
+            ("records-fetched", "records"),
+            ("acknowledgements-send", "acknowledgements"),
+            ("acknowledgements-error", "acknowledgement-errors"),
+        ):
+            found[MetricName(f"{name}-rate", FETCH)] = sensor[of].rate(now)
+            found[MetricName(f"{name}-total", FETCH)] = sensor[of].total
+        found[MetricName("fetch-rate", FETCH)] = sensor["fetch"].rate(now, of_count=True)
+        found[MetricName("fetch-total", FETCH)] = sensor["fetch"].count
+        found[MetricName("heartbeat-response-time-max", COORDINATOR)] = sensor["heartbeat"].highest(now)
+        found[MetricName("heartbeat-rate", COORDINATOR)] = sensor["heartbeat"].rate(now, of_count=True)
+        found[MetricName("heartbeat-total", COORDINATOR)] = self._heartbeats
+        found[MetricName("rebalance-total", COORDINATOR)] = sensor["rebalance"].total
+        found[MetricName("rebalance-rate-per-hour", COORDINATOR)] = sensor["rebalance"].rate(now) * 3600
+        return found

@@ -1,0 +1,268 @@
+"""What runs behind a share consumer: its tasks, and what they tell one another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict, deque
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
+from sharecore.client.acknowledgements import Results
+from sharecore.client.batch import Part
+from sharecore.client.buffer import Buffer, Fetched
+from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.errors import AuthenticationFailed
+from sharecore.client.host import Demand
+from sharecore.client.keeper import Keeper
+from sharecore.client.leader import PartitionLeader
+from sharecore.client.lease import AcknowledgeType, Lease
+from sharecore.client.membership import Membership
+from sharecore.client.metrics import Metrics
+from sharecore.client.settings import Settings
+from sharecore.clock import Clock
+from sharecore.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+_ERRORS_MAX = 100
+_FETCH_WAIT_MIN_MS = 10
+_PREFETCH_POLLS_A_LOCK = 10
+"""Records are fetched ahead only for an application that polls this often within a lock's time."""
+
+
+class Runtime:
+    """Wires membership, leaders, buffer and keeper of one consumer together, and owns their tasks.
+
+    Args:
+        settings: the consumer's.
+        clock: what locks and polls are measured with.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self.settings = settings
+        self.lock_ms = 0
+        self.poll_gap_ms = 0.0
+        self.final: Exception | None = None
+        self.errors: deque[Exception] = deque(maxlen=_ERRORS_MAX)
+        self.closing = False
+        self.buffer = Buffer()
+        self.metrics = Metrics()
+        self.results = Results()
+        self.cluster: Cluster[Settings] = Cluster(settings)
+        self.now_ms = clock.monotonic_ms
+        self.polled_ms = clock.monotonic_ms()
+        self.keeper = Keeper(self)
+        self.results.refused = self.keeper.refused
+        self.membership = Membership(self.cluster, self.metrics, self._assigned, self.fail, self.idle_ms)
+        self.leaders: dict[int, PartitionLeader] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stale = asyncio.Event()
+        self._interrupted = asyncio.Event()
+
+    @property
+    def member_id(self) -> str:
+        return self.membership.member_id
+
+    @property
+    def leased(self) -> bool:
+        """Whether anything is leased now."""
+        return any(leader.leases for leader in self.leaders.values())
+
+    def start(self) -> None:
+        """Starts the tasks; nothing happens the second time."""
+        if not self._tasks:
+            self.spawn(self.membership.run(), "membership")
+            self.spawn(self._watch(), "metadata")
+            self.spawn(self.keeper.run(), "keeper")
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> object:
+        """Runs something in a task that ends with the consumer at the latest."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception as error:
+                logger.exception("the task %s ended", name)
+                self.fail(error, True)
+
+        task = asyncio.get_running_loop().create_task(guarded(), name=f"sharecore {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def idle_ms(self) -> float:
+        """How long the application has neither asked for records nor held a lease."""
+        return 0 if self.keeper.busy or self.buffer.waiting_for else self.now_ms() - self.polled_ms
+
+    # what leaders ask and tell
+
+    def demand(self, *, requested: int, drained: bool) -> Demand | None:
+        """The fetch that is due; `requested` records are on their way from the leader that asks, and
+        `drained` says that it had none the last time.
+        """
+        settings, buffer = self.settings, self.buffer
+        if self.closing or self.final is not None:
+            return None
+        if buffer.waiting_for and not buffer.records and not requested:
+            left_ms = buffer.waiting_until_ms - self.now_ms()
+            if left_ms < _FETCH_WAIT_MIN_MS:
+                # what comes after the poll gave up would wait for the next one under a lock
+                return None
+            return Demand(int(min(settings.fetch_wait_max_ms, left_ms)), buffer.waiting_for)
+        quick = self.poll_gap_ms * _PREFETCH_POLLS_A_LOCK < self.lock_ms
+        if quick and not drained and buffer.records + requested < settings.prefetch_records:
+            return Demand(0, settings.max_poll_records)
+        return None
+
+    def deliver(self, fetched: Fetched) -> None:
+        self.keeper.kick()
+        self.buffer.add(fetched)
+
+    def lose(self, lease: Lease) -> None:
+        self.buffer.drop(lambda other: other is lease)
+
+    def fail(self, error: Exception, final: bool) -> None:
+        """An error that the application has to hear of, with its next call."""
+        if final and self.final is None:
+            self.final = error
+        else:
+            self.errors.append(error)
+        self.buffer.wake()
+
+    def refresh(self) -> None:
+        """What is known of the cluster is out of date."""
+        self._stale.set()
+
+    # what the keeper and the application ask
+
+    def acknowledge_parts(self, parts: Iterable[Part], kind: AcknowledgeType) -> None:
+        for lease, low, high in parts:
+            lease.owner.mark(lease, low, high, kind)
+
+    def send(self, leases: Iterable[Lease]) -> None:
+        """Sends what is marked of these leases, without waiting for the answer."""
+        for owner in {lease.owner for lease in leases}:
+            owner.commit()
+
+    def expire(self) -> None:
+        now_ms = self.now_ms()
+        for leader in self.leaders.values():
+            leader.expire(now_ms)
+
+    def advance(self) -> None:
+        """The application took records or waits for some: leaders fetch if that is due."""
+        for leader in self.leaders.values():
+            leader.advance()
+
+    def commit(self) -> None:
+        """Leaders send what is marked, with a fetch if one is due."""
+        for leader in self.leaders.values():
+            leader.commit()
+
+    def unsettled(self) -> set[Lease]:
+        """Leases with acknowledgements that have no answer yet."""
+        return {lease for leader in self.leaders.values() for lease in leader.leases if lease.unsettled}
+
+    def interrupt(self) -> None:
+        """Wakes whatever waits for the application."""
+        self.buffer.wake()
+        self._interrupted.set()
+        self._interrupted.clear()
+
+    async def interrupted(self) -> None:
+        """Returns at the next `interrupt`, or when there is an error to be raised."""
+        await self._interrupted.wait()
+
+    async def flush(self) -> None:
+        """Returns when all that is marked has been answered or has failed."""
+        await asyncio.gather(*(leader.flush() for leader in self.leaders.values()))
+
+    # partitions and their leaders
+
+    def _assigned(self, partitions: frozenset[TopicIdPartition]) -> None:
+        if self.closing:
+            return
+        logger.info("%d share partitions are assigned", len(partitions))
+        dropped = self.buffer.drop(lambda lease: lease.key not in partitions)
+        self.acknowledge_parts(dropped, AcknowledgeType.RELEASE)
+        self.send({part.lease for part in dropped})
+        self._spread()
+        if any(self.cluster.leader(key) < 0 for key in partitions):
+            self.refresh()
+
+    def _spread(self) -> None:
+        """Gives each assigned partition to the leader that is known for it."""
+        found: dict[int, set[TopicIdPartition]] = defaultdict(set)
+        for key in self.membership.assignment:
+            node = self.cluster.leader(key)
+            if node >= 0:
+                found[node].add(key)
+        for node in found.keys() - self.leaders.keys():
+            self.leaders[node] = PartitionLeader(node, self)
+        for node, leader in self.leaders.items():
+            leader.want(frozenset(found.get(node, ())))
+
+    async def _watch(self) -> None:
+        """Refreshes what is known of the cluster when it is out of date, or old."""
+        settings = self.settings
+        backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(settings.metadata_max_age_ms / 1000):
+                    await self._stale.wait()
+            self._stale.clear()
+            assigned = self.membership.assignment
+            if not assigned:
+                continue
+            try:
+                await self.cluster.refresh(topic_ids={key.topic_id for key in assigned})
+            except AuthenticationFailed as error:
+                self.fail(error, True)
+                return
+            except KafkaError as error:
+                logger.info("metadata: %s", error)
+                self._stale.set()
+            self._spread()
+            if any(self.cluster.leader(key) < 0 for key in self.membership.assignment):
+                self._stale.set()
+            if self._stale.is_set():
+                await asyncio.sleep(backoff.seconds())
+            else:
+                backoff.reset()
+
+    # the end
+
+    async def close(self, timeout: float) -> None:
+        """Sends what is marked, closes the share sessions, leaves the group; gives up after `timeout`
+        seconds.
+        """
+        self.closing = True
+        self.buffer.wake()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        try:
+            for leader in self.leaders.values():
+                leader.close()
+            if self.leaders:
+                await asyncio.wait([leader.closed for leader in self.leaders.values()], timeout=timeout)
+            await self._stop_tasks()
+            async with asyncio.timeout_at(until):
+                await self.membership.leave()
+        except TimeoutError:
+            logger.warning("the coordinator could not be told within %.1f s that this member leaves", timeout)
+        except KafkaError as error:
+            logger.info("while leaving: %s", error)
+        finally:
+            for leader in self.leaders.values():
+                leader.abandon()
+            for task in self._tasks:
+                task.cancel()
+            await self.cluster.close()
+
+    async def _stop_tasks(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,96 @@
+"""TLS and SASL as a client speaks them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import ssl
+from collections.abc import Awaitable, Callable
+
+from sharecore.client.errors import AuthenticationFailed
+from sharecore.client.settings import ConnectionSettings
+from sharecore.errors import ConfigError
+
+ITERATIONS_MAX = 1_000_000
+Exchange = Callable[[bytes], Awaitable[bytes]]
+
+
+def ssl_context(settings: ConnectionSettings) -> ssl.SSLContext | None:
+    """The TLS context that the settings ask for, None without TLS.
+
+    Raises:
+        ConfigError: a certificate or a key that cannot be loaded.
+    """
+    if not settings.tls:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=settings.ssl_ca_location, cadata=settings.ssl_ca_pem)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"ssl.ca.location={settings.ssl_ca_location!r} cannot be loaded: {error}"
+        ) from error
+    context.check_hostname = (
+        settings.ssl_endpoint_identification_algorithm == "https"
+        and settings.enable_ssl_certificate_verification
+    )
+    if not settings.enable_ssl_certificate_verification:
+        context.verify_mode = ssl.CERT_NONE
+    if settings.ssl_certificate_location is not None:
+        try:
+            context.load_cert_chain(
+                settings.ssl_certificate_location, settings.ssl_key_location, settings.ssl_key_password
+            )
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"ssl.certificate.location={settings.ssl_certificate_location!r} "
+                f"with ssl.key.location={settings.ssl_key_location!r} cannot be loaded: {error}"
+            ) from error
+    return context
+
+
+async def authenticate(mechanism: str, username: str, password: str, exchange: Exchange) -> None:
+    """Runs the mechanism's exchange: PLAIN (RFC 4616) or SCRAM (RFC 5802, 7677).
+
+    Raises:
+        AuthenticationFailed: the broker refused, or could not prove that it knows the password.
+    """
+    if mechanism == "PLAIN":
+        await exchange(b"\0".join((b"", username.encode(), password.encode())))
+        return
+    await _scram(mechanism.removeprefix("SCRAM-").replace("-", "").lower(), username, password, exchange)
+
+
+async def _scram(digest: str, username: str, password: str, exchange: Exchange) -> None:
+    name = username.replace("=", "=3D").replace(",", "=2C")
+    nonce = secrets.token_urlsafe(24)
+    first = f"n={name},r={nonce}"
+    server_first = (await exchange(f"n,,{first}".encode())).decode()
+    challenge = _attributes(server_first)
+    try:
+        server_nonce, salt = challenge["r"], base64.b64decode(challenge["s"])
+        iterations = int(challenge["i"])
+    except (KeyError, ValueError) as error:
+        raise AuthenticationFailed(
+            f"the broker's SCRAM challenge makes no sense: {server_first!r}"
+        ) from error
+    if not server_nonce.startswith(nonce) or not 0 < iterations <= ITERATIONS_MAX:
+        raise AuthenticationFailed("the broker's SCRAM challenge does not fit the request")
+    salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    stored_key = hashlib.new(digest, client_key).digest()
+    final = f"c=biws,r={server_nonce}"
+    message = ",".join((first, server_first, final)).encode()
+    signature = hmac.digest(stored_key, message, digest)
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    answer = await exchange(f"{final},p={base64.b64encode(proof).decode()}".encode())
+    expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), message, digest)
+    if not hmac.compare_digest(
+        _attributes(answer.decode()).get("v", ""), base64.b64encode(expected).decode()
+    ):
+        raise AuthenticationFailed("the broker could not prove that it knows the password")
+
+
+def _attributes(message: str) -> dict[str, str]:
+    return {part[0]: part[2:] for part in message.split(",") if part[1:2] == "="}

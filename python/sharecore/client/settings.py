@@ -1,0 +1,257 @@
+"""The settings of a client, under the names that confluent-kafka and Kafka's Java client give them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sharecore.errors import ConfigError
+
+Deserializer = Callable[[bytes], Any]
+Parser = Callable[[str, Any], Any]
+
+IMPLICIT, EXPLICIT = "implicit", "explicit"
+BATCH_OPTIMIZED, RECORD_LIMIT = "batch_optimized", "record_limit"
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"{name}={value!r}: a text that is not empty is needed")
+    return value
+
+
+def _optional_text(name: str, value: Any) -> str | None:
+    return None if value is None or value == "" else _text(name, value)
+
+
+def _number(low: int, high: int) -> Parser:
+    def parse(name: str, value: Any) -> int:
+        try:
+            number = int(value) if not isinstance(value, bool) else None
+        except (TypeError, ValueError):
+            number = None
+        if number is None or not low <= number <= high:
+            raise ConfigError(f"{name}={value!r}: a whole number from {low} to {high} is needed")
+        return number
+
+    return parse
+
+
+def _choice(*allowed: str, lower: bool = True) -> Parser:
+    def parse(name: str, value: Any) -> str:
+        chosen = str(value).lower() if lower else str(value).upper()
+        if chosen not in allowed:
+            raise ConfigError(f"{name}={value!r}: one of {', '.join(allowed)} is needed")
+        return chosen
+
+    return parse
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    raise ConfigError(f"{name}={value!r}: true or false is needed")
+
+
+def _callable(name: str, value: Any) -> Deserializer | None:
+    if value is None or callable(value):
+        return value  # type: ignore[no-any-return]
+    raise ConfigError(f"{name}={value!r}: a function from bytes to a value is needed")
+
+
+def _addresses(name: str, value: Any) -> tuple[tuple[str, int], ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    found = []
+    for part in parts if isinstance(parts, Iterable) else ():
+        text = str(part).strip().rpartition("://")[2]
+        host, colon, port = text.rpartition(":")
+        if not host or (host.count(":") > 0 and not host.startswith("[")) or not colon:
+            host, port = text, "9092"
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ConfigError(
+                f"{name}={value!r}: addresses as host:port are needed, with commas between them"
+            )
+        found.append((host.strip("[]"), int(port)))
+    if not found:
+        raise ConfigError(f"{name}={value!r}: at least one address as host:port is needed")
+    return tuple(found)
+
+
+_MS_MAX = 2**31 - 1
+_TIME = _number(0, _MS_MAX)
+_CONNECTION_KEYS: dict[str, tuple[Parser, Any]] = {
+    "bootstrap.servers": (_addresses, None),
+    "client.id": (_text, "sharecore"),
+    "receive.message.max.bytes": (_number(1_000, _MS_MAX), 100_000_000),
+    "request.timeout.ms": (_number(10, _MS_MAX), 30_000),
+    "default.api.timeout.ms": (_TIME, 60_000),
+    "socket.connection.setup.timeout.ms": (_number(10, _MS_MAX), 10_000),
+    "reconnect.backoff.ms": (_TIME, 50),
+    "reconnect.backoff.max.ms": (_TIME, 1_000),
+    "retry.backoff.ms": (_TIME, 100),
+    "retry.backoff.max.ms": (_TIME, 1_000),
+    "metadata.max.age.ms": (_number(10, _MS_MAX), 300_000),
+    "security.protocol": (
+        _choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", lower=False),
+        "PLAINTEXT",
+    ),
+    "ssl.ca.location": (_optional_text, None),
+    "ssl.ca.pem": (_optional_text, None),
+    "ssl.certificate.location": (_optional_text, None),
+    "ssl.key.location": (_optional_text, None),
+    "ssl.key.password": (_optional_text, None),
+    "ssl.endpoint.identification.algorithm": (_choice("https", "none"), "https"),
+    "enable.ssl.certificate.verification": (_flag, True),
+    "sasl.mechanism": (_choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", lower=False), None),
+    "sasl.username": (_optional_text, None),
+    "sasl.password": (_optional_text, None),
+}
+_CONSUMER_KEYS: dict[str, tuple[Parser, Any]] = {
+    "group.id": (_text, None),
+    "client.rack": (_optional_text, None),
+    "share.acknowledgement.mode": (_choice(IMPLICIT, EXPLICIT), IMPLICIT),
+    "share.acquire.mode": (_choice(BATCH_OPTIMIZED, RECORD_LIMIT), BATCH_OPTIMIZED),
+    "max.poll.records": (_number(1, 1_000_000), 500),
+    "max.poll.interval.ms": (_number(1, _MS_MAX), 300_000),
+    "prefetch.records": (_number(0, 1_000_000), None),
+    "lease.max.ms": (_number(1, _MS_MAX), 3_600_000),
+    "fetch.min.bytes": (_number(0, _MS_MAX), 1),
+    "fetch.max.bytes": (_number(1, _MS_MAX), 52_428_800),
+    "fetch.wait.max.ms": (_number(10, _MS_MAX), 500),
+    "key.deserializer": (_callable, None),
+    "value.deserializer": (_callable, None),
+}
+_ALIASES = {"sasl.mechanisms": "sasl.mechanism", "fetch.max.wait.ms": "fetch.wait.max.ms"}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """What every client runs with; names are the keys with `_` for a dot, times in milliseconds."""
+
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    client_id: str
+    receive_message_max_bytes: int
+    request_timeout_ms: int
+    default_api_timeout_ms: int
+    socket_connection_setup_timeout_ms: int
+    reconnect_backoff_ms: int
+    reconnect_backoff_max_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    metadata_max_age_ms: int
+    security_protocol: str
+    ssl_ca_location: str | None
+    ssl_ca_pem: str | None
+    ssl_certificate_location: str | None
+    ssl_key_location: str | None
+    ssl_key_password: str | None
+    ssl_endpoint_identification_algorithm: str
+    enable_ssl_certificate_verification: bool
+    sasl_mechanism: str | None
+    sasl_username: str | None
+    sasl_password: str | None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(bootstrap_servers={self.bootstrap_servers})"
+
+    @property
+    def tls(self) -> bool:
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def sasl(self) -> bool:
+        return self.security_protocol.startswith("SASL")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Settings(ConnectionSettings):
+    """What a share consumer runs with."""
+
+    group_id: str
+    client_rack: str | None
+    share_acknowledgement_mode: str
+    share_acquire_mode: str
+    max_poll_records: int
+    max_poll_interval_ms: int
+    prefetch_records: int
+    lease_max_ms: int
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    fetch_wait_max_ms: int
+    key_deserializer: Deserializer | None
+    value_deserializer: Deserializer | None
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the application acknowledges each record itself."""
+        return self.share_acknowledgement_mode == EXPLICIT
+
+
+def read_settings(config: Mapping[str, Any] | None = None, /, **keywords: Any) -> Settings:
+    """Reads a share consumer's settings: a mapping with Kafka's names, keywords with `_` for each dot, or
+    both.
+
+    Raises:
+        ConfigError: a name that is not known, a value that cannot stand, or one that is missing.
+    """
+    values = _read(_CONNECTION_KEYS | _CONSUMER_KEYS, "a share consumer", config, keywords)
+    if values["group_id"] is None:
+        raise ConfigError("group.id is missing")
+    if values["prefetch_records"] is None:
+        values["prefetch_records"] = 2 * values["max_poll_records"]
+    return Settings(**values)
+
+
+def read_connection_settings(
+    config: Mapping[str, Any] | None = None, /, **keywords: Any
+) -> ConnectionSettings:
+    """Reads the settings that every client has; raises ConfigError as `read_settings` does."""
+    return ConnectionSettings(**_read(_CONNECTION_KEYS, "an admin client", config, keywords))
+
+
+def _read(
+    keys: Mapping[str, tuple[Parser, Any]],
+    client: str,
+    config: Mapping[str, Any] | None,
+    keywords: Mapping[str, Any],
+) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in [
+        *(config or {}).items(),
+        *((key.replace("_", "."), keywords[key]) for key in keywords),
+    ]:
+        name = _ALIASES.get(name, name)
+        if name not in keys:
+            close = difflib.get_close_matches(name, keys, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ConfigError(f"{name} is no setting of {client}{hint}")
+        if name in given and given[name] != value:
+            raise ConfigError(f"{name} is given twice, as {given[name]!r} and as {value!r}")
+        given[name] = value
+    values = {
+        name.replace(".", "_"): parse(name, given[name]) if name in given else default
+        for name, (parse, default) in keys.items()
+    }
+    if values["bootstrap_servers"] is None:
+        raise ConfigError("bootstrap.servers is missing")
+    _check_security(values)
+    return values
+
+
+def _check_security(values: Mapping[str, Any]) -> None:
+    protocol, mechanism = values["security_protocol"], values["sasl_mechanism"]
+    if protocol.startswith("SASL"):
+        for name in ("sasl.mechanism", "sasl.username", "sasl.password"):
+            if values[name.replace(".", "_")] is None:
+                raise ConfigError(f"{name} is missing: security.protocol={protocol} needs it")
+    elif mechanism is not None:
+        raise ConfigError(
+            f"sasl.mechanism={mechanism} has no effect with "
+            f"security.protocol={protocol}: use SASL_PLAINTEXT or SASL_SSL"
+        )
+    if values["ssl_key_location"] is not None and values["ssl_certificate_location"] is None:
+        raise ConfigError("ssl.certificate.location is missing: ssl.key.location needs it")

@@ -1,0 +1,32 @@
+"""The typed configuration, under the names of Kafka's `server.properties`, with 4.4.0's defaults and
+limits.
+"""
+
+from __future__ import annotations
+
+from sharecore.config.broker import BrokerConfig, broker_keys
+from sharecore.config.group import GroupConfig, OffsetReset, check_group_config, group_keys
+from sharecore.config.keys import ConfigKey, Dynamic, Kind
+from sharecore.config.listeners import Listener, listeners_of
+from sharecore.config.properties import parse_properties, read_properties, unknown_names
+from sharecore.config.topic import TopicConfig, parse_topic_config, topic_keys
+
+__all__ = [
+    "BrokerConfig",
+    "ConfigKey",
+    "Dynamic",
+    "GroupConfig",
+    "Kind",
+    "Listener",
+    "OffsetReset",
+    "TopicConfig",
+    "broker_keys",
+    "check_group_config",
+    "group_keys",
+    "listeners_of",
+    "parse_properties",
+    "parse_topic_config",
+    "read_properties",
+    "topic_keys",
+    "unknown_names",
+]

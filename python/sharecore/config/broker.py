@@ -1,0 +1,122 @@
+"""The broker's configuration: every key that has an effect here, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from sharecore.config.consumer import ConsumerSettings, TransactionSettings
+from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
+from sharecore.config.network import NetworkSettings
+from sharecore.config.share import ShareCoordinatorSettings, ShareSettings
+from sharecore.config.topics import TopicSettings
+from sharecore.errors import ConfigError
+
+DURABILITIES = ("fsync", "os")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerConfig(
+    NetworkSettings,
+    TopicSettings,
+    ShareSettings,
+    ShareCoordinatorSettings,
+    ConsumerSettings,
+    TransactionSettings,
+):
+    """All settings of one broker; a field's name with dots instead of underscores is Kafka's name of the
+    key.
+    """
+
+    node_id: int = setting(Kind.INT, 1, "Number of this broker.", low=0)
+    broker_rack: str | None = setting(Kind.STRING, None, "Rack of this broker, as clients are told.")
+    log_dirs: tuple[str, ...] = setting(Kind.LIST, ("data",), "Directory of everything that is kept; one.")
+    sharecore_durability: str = setting(
+        Kind.STRING,
+        "fsync",
+        "fsync: what is answered survives the loss of power; os: it survives the end of the process.",
+        choices=DURABILITIES,
+    )
+    explicit: frozenset[str] = frozenset()
+    """Kafka's names of the keys that were set, not left at their defaults."""
+
+    @property
+    def data_dir(self) -> str:
+        """The directory of everything that is kept."""
+        return self.log_dirs[0]
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
+        """Reads keys by Kafka's names; names that are not known here are passed over (see `unknown_names`).
+
+        Raises:
+            ConfigError: a value is not allowed, by itself or beside another.
+        """
+        values: dict[str, Any] = {}
+        explicit = set()
+        for name, text in properties.items():
+            known = broker_keys().get(ALIASES.get(name, name))
+            if known is None or (name in ALIASES and ALIASES[name] in properties):
+                continue
+            attribute, key = known
+            values[attribute] = key.parse(text)
+            explicit.add(key.name)
+        config = cls(**values, explicit=frozenset(explicit))
+        config.check()
+        return config
+
+    def with_properties(self, properties: Mapping[str, str]) -> BrokerConfig:
+        """This configuration with keys set over it; raises ConfigError as `from_properties` does."""
+        keys = broker_keys()
+        values = {
+            keys[name][0]: keys[name][1].parse(text) for name, text in properties.items() if name in keys
+        }
+        config = replace(self, **values)
+        config.check()
+        return config
+
+    def value(self, name: str) -> Any:
+        """The value of a key by Kafka's name; raises KeyError for a name that is not known here."""
+        return getattr(self, broker_keys()[name][0])
+
+    def check(self) -> None:
+        """Raises ConfigError where two values cannot stand beside each other."""
+        if len(self.log_dirs) != 1:
+            raise ConfigError(
+                f"log.dirs={','.join(self.log_dirs)}: this broker keeps one directory; allowed: one path"
+            )
+        for key in _BOUNDED:
+            self._within(f"group.share.min.{key}", f"group.share.{key}", f"group.share.max.{key}")
+        if self.group_share_heartbeat_interval_ms >= self.group_share_session_timeout_ms:
+            raise ConfigError(
+                f"group.share.heartbeat.interval.ms={self.group_share_heartbeat_interval_ms}: too high; "
+                f"allowed: less than group.share.session.timeout.ms={self.group_share_session_timeout_ms}"
+            )
+
+    def _within(self, low: str, name: str, high: str) -> None:
+        if not self.value(low) <= self.value(name) <= self.value(high):
+            raise ConfigError(
+                f"{name}={self.value(name)}: outside of its bounds; "
+                f"allowed: from {low}={self.value(low)} to {high}={self.value(high)}"
+            )
+
+
+ALIASES = {"log.dir": "log.dirs", "broker.id": "node.id"}
+"""Names that stand for another where that one is not set."""
+
+_BOUNDED = (
+    "assignment.interval.ms",
+    "heartbeat.interval.ms",
+    "session.timeout.ms",
+    "delivery.count.limit",
+    "record.lock.duration.ms",
+    "partition.max.record.locks",
+)
+
+
+@cache
+def broker_keys() -> dict[str, tuple[str, ConfigKey]]:
+    """Every key of the broker: Kafka's name to the attribute of `BrokerConfig` and the key."""
+    return keys_of(BrokerConfig)

@@ -1,0 +1,81 @@
+"""Settings of groups that commit offsets and of transactions, with the defaults and limits of Kafka 4.4.0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharecore.config.keys import INT_MAX, Kind, setting
+
+ASSIGNORS = ("uniform", "range")
+_NO_BOUND = INT_MAX
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerSettings:
+    """Classic groups, consumer groups (KIP-848) and their offsets."""
+
+    group_min_session_timeout_ms: int = setting(
+        Kind.INT, 6000, "The shortest session that a member of a classic group may have."
+    )
+    group_max_session_timeout_ms: int = setting(
+        Kind.INT, 1800000, "The longest session that a member of a classic group may have."
+    )
+    group_initial_rebalance_delay_ms: int = setting(
+        Kind.INT, 3000, "Time that a new classic group waits for more members.", low=0
+    )
+    group_max_size: int = setting(Kind.INT, _NO_BOUND, "Members of one classic group.", low=1)
+    group_consumer_session_timeout_ms: int = setting(
+        Kind.INT, 45000, "A member of a consumer group that is silent for so long is removed.", low=1
+    )
+    group_consumer_heartbeat_interval_ms: int = setting(
+        Kind.INT, 5000, "Time between the heartbeats of a member of a consumer group.", low=1
+    )
+    group_consumer_assignment_interval_ms: int = setting(
+        Kind.INT, 1000, "Least time between two assignments of a consumer group.", low=0
+    )
+    group_consumer_max_size: int = setting(Kind.INT, _NO_BOUND, "Members of one consumer group.", low=1)
+    group_consumer_assignors: tuple[str, ...] = setting(
+        Kind.LIST,
+        ASSIGNORS,
+        "Assignors of consumer groups; the first is for groups that ask for none.",
+        choices=ASSIGNORS,
+    )
+    offsets_retention_minutes: int = setting(
+        Kind.INT, 10080, "Time that offsets are kept which nobody uses.", low=1
+    )
+    offsets_retention_check_interval_ms: int = setting(
+        Kind.LONG, 600000, "Time between two looks for offsets that nobody uses.", low=1
+    )
+    offset_metadata_max_bytes: int = setting(
+        Kind.INT, 4096, "Bytes of text that may go with a committed offset."
+    )
+    offsets_topic_num_partitions: int = setting(
+        Kind.INT, 50, "Partitions of __consumer_offsets when it is made.", low=1
+    )
+    offsets_topic_replication_factor: int = setting(
+        Kind.SHORT, 3, "Replicas of __consumer_offsets: one broker, one.", low=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransactionSettings:
+    """Transactions of producers."""
+
+    transaction_max_timeout_ms: int = setting(
+        Kind.INT, 900000, "The longest that a transaction may stay open.", low=1
+    )
+    transactional_id_expiration_ms: int = setting(
+        Kind.INT, 604800000, "Time after which a transactional id is forgotten that nobody uses.", low=1
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
+        Kind.INT, 3600000, "Time between two looks for transactional ids that nobody uses.", low=1
+    )
+    transaction_state_log_num_partitions: int = setting(
+        Kind.INT, 50, "Partitions of __transaction_state when it is made.", low=1
+    )
+    transaction_state_log_replication_factor: int = setting(
+        Kind.SHORT, 3, "Replicas of __transaction_state: one broker, one.", low=1
+    )
+    transaction_state_log_min_isr: int = setting(
+        Kind.INT, 2, "Replicas that a write of a transaction's state waits for: one broker, one.", low=1
+    )

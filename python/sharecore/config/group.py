@@ -1,0 +1,203 @@
+"""A share group's configuration: its own settings within the broker's bounds, else the broker's defaults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+from sharecore.config.broker import BrokerConfig
+from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
+from sharecore.errors import ConfigError
+
+_DURATION = re.compile(
+    r"(?i)P(?:(?P<days>[+-]?\d+)D)?(?:T(?:(?P<hours>[+-]?\d+)H)?(?:(?P<minutes>[+-]?\d+)M)?"
+    r"(?:(?P<seconds>[+-]?\d+)(?:[.,](?P<fraction>\d{0,9}))?S)?)?"
+)
+_MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
+
+
+def parse_duration_ms(text: str) -> int:
+    """Milliseconds of an ISO-8601 duration of days and less, such as PT1H30M or P2DT0.5S.
+
+    Raises:
+        ValueError: it is none, or it is negative.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None or not any(match[unit] for unit in _MS) or text[-1] in "Tt":
+        raise ValueError(f"{text!r} is not an ISO-8601 duration")
+    duration_ms = sum(int(match[unit] or 0) * ms for unit, ms in _MS.items())
+    fraction_ms = int((match["fraction"] or "").ljust(3, "0")[:3])
+    duration_ms += -fraction_ms if (match["seconds"] or "").startswith("-") else fraction_ms
+    if duration_ms < 0:
+        raise ValueError(f"{text!r} is negative")
+    return duration_ms
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReset:
+    """Where a share partition starts that has no state: `latest`, `earliest`, or records younger than a
+    duration.
+
+    Args:
+        strategy: latest, earliest or by_duration.
+        duration_ms: with by_duration, how far back from now.
+    """
+
+    strategy: str
+    duration_ms: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> OffsetReset:
+        """Reads `share.auto.offset.reset`; raises ValueError."""
+        if text in ("latest", "earliest"):
+            return cls(text)
+        strategy, colon, duration = text.partition(":")
+        if strategy != "by_duration" or not colon:
+            raise ValueError("unknown")
+        return cls(strategy, parse_duration_ms(duration))
+
+
+def _check_reset(text: str) -> None:
+    """latest, earliest, or by_duration: with an ISO-8601 duration behind it, as in by_duration:PT1H"""
+    OffsetReset.parse(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupConfig:
+    """The settings of one share group; a field's name with dots is Kafka's name of the key."""
+
+    share_assignment_interval_ms: int = setting(
+        Kind.INT,
+        1000,
+        "Least time between two assignments.",
+        low=0,
+        synonym="group.share.assignment.interval.ms",
+    )
+    share_auto_offset_reset: str = setting(
+        Kind.STRING, "latest", "Where a share partition starts that has no state.", check=_check_reset
+    )
+    share_delivery_count_limit: int = setting(
+        Kind.INT,
+        5,
+        "Deliveries of a record before it is archived.",
+        low=2,
+        synonym="group.share.delivery.count.limit",
+    )
+    share_heartbeat_interval_ms: int = setting(
+        Kind.INT,
+        5000,
+        "Time between a member's heartbeats.",
+        low=1,
+        synonym="group.share.heartbeat.interval.ms",
+    )
+    share_isolation_level: str = setting(
+        Kind.STRING,
+        "read_uncommitted",
+        "Whether records of open and aborted transactions are delivered.",
+        choices=("read_committed", "read_uncommitted"),
+    )
+    share_partition_max_record_locks: int = setting(
+        Kind.INT,
+        2000,
+        "Records in flight in one share partition.",
+        low=100,
+        synonym="group.share.partition.max.record.locks",
+    )
+    share_record_lock_duration_ms: int = setting(
+        Kind.INT,
+        30000,
+        "Time for which a record is leased.",
+        low=1000,
+        synonym="group.share.record.lock.duration.ms",
+    )
+    share_renew_acknowledge_enable: bool = setting(
+        Kind.BOOLEAN, True, "Whether members may renew their leases."
+    )
+    share_session_timeout_ms: int = setting(
+        Kind.INT,
+        45000,
+        "A member that is silent for so long is removed.",
+        low=1,
+        synonym="group.share.session.timeout.ms",
+    )
+
+    @property
+    def offset_reset(self) -> OffsetReset:
+        """`share.auto.offset.reset`, read."""
+        return OffsetReset.parse(self.share_auto_offset_reset)
+
+    @property
+    def read_committed(self) -> bool:
+        """Whether records of open and aborted transactions are kept back."""
+        return self.share_isolation_level == "read_committed"
+
+    @classmethod
+    def resolve(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> GroupConfig:
+        """A group's settings over the broker's defaults.
+
+        A setting that was made under other bounds of the broker is brought within today's.
+
+        Raises:
+            ConfigError: a name that no group has, or a value that is not allowed.
+        """
+        values = _parse(overrides)
+        for attribute, value in values.items():
+            bounds = _bounds(attribute, broker)
+            if bounds is not None:
+                values[attribute] = min(max(value, bounds[1]), bounds[3])
+        return replace(_broker_defaults(broker), **values)
+
+
+def check_group_config(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
+    """Raises ConfigError where a group's settings are not allowed, by themselves or by the broker's
+    bounds.
+    """
+    values = _parse(overrides)
+    for attribute, value in values.items():
+        bounds = _bounds(attribute, broker)
+        if bounds is None:
+            continue
+        low_name, low, high_name, high = bounds
+        name = attribute.replace("_", ".")
+        if value < low:
+            raise ConfigError(f"{name} must be greater than or equal to {low_name}")
+        if value > high:
+            raise ConfigError(f"{name} must be less than or equal to {high_name}")
+    config = replace(_broker_defaults(broker), **values)
+    if config.share_heartbeat_interval_ms >= config.share_session_timeout_ms:
+        raise ConfigError("share.session.timeout.ms must be greater than share.heartbeat.interval.ms")
+
+
+@cache
+def group_keys() -> dict[str, tuple[str, ConfigKey]]:
+    """Every key of a group: Kafka's name to the attribute of `GroupConfig` and the key."""
+    return keys_of(GroupConfig)
+
+
+def _parse(overrides: Mapping[str, str]) -> dict[str, Any]:
+    values = {}
+    for name, text in overrides.items():
+        known = group_keys().get(name)
+        if known is None:
+            raise ConfigError(f"Unknown group config name: {name}")
+        values[known[0]] = known[1].parse(text)
+    return values
+
+
+def _bounds(attribute: str, broker: BrokerConfig) -> tuple[str, int, str, int] | None:
+    """The broker's keys that bound a group's setting, with their values: low name, low, high name, high."""
+    setting_name = attribute.removeprefix("share_")
+    low, high = f"group_share_min_{setting_name}", f"group_share_max_{setting_name}"
+    if not hasattr(broker, low):
+        return None
+    return low.replace("_", "."), getattr(broker, low), high.replace("_", "."), getattr(broker, high)
+
+
+@lru_cache(maxsize=8)
+def _broker_defaults(broker: BrokerConfig) -> GroupConfig:
+    return GroupConfig(
+        **{attribute: broker.value(key.synonym) for attribute, key in group_keys().values() if key.synonym}
+    )

@@ -1,0 +1,171 @@
+"""What a configuration key is: its type, default and limits, and how its text is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from enum import Enum, IntEnum
+from typing import Any
+
+from sharecore.errors import ConfigError
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class Kind(IntEnum):
+    """Type of a value; the numbers are those of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+class Dynamic(Enum):
+    """How a broker's key may change while the broker runs."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+_RANGES = {
+    Kind.INT: (-(2**31), INT_MAX),
+    Kind.SHORT: (-(2**15), 2**15 - 1),
+    Kind.LONG: (-(2**63), LONG_MAX),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One key of a configuration.
+
+    Args:
+        name: Kafka's name.
+        kind: type of its value.
+        default: value where nothing is set; None means that another key decides.
+        doc: one sentence for a person.
+        low, high: limits of a number, both inclusive; None means the type's own.
+        choices: the words that a string, or each element of a list, may be.
+        check: raises ValueError with what is allowed where the limits above don't say it all.
+        dynamic: whether a broker's key may be altered while it runs.
+        synonym: the broker's key that gives a topic's or group's default.
+    """
+
+    name: str
+    kind: Kind
+    default: Any
+    doc: str
+    low: int | float | None = None
+    high: int | float | None = None
+    choices: tuple[str, ...] = ()
+    check: Callable[[Any], None] | None = None
+    dynamic: Dynamic = Dynamic.READ_ONLY
+    synonym: str | None = None
+
+    def parse(self, text: str) -> Any:
+        """The value of a text.
+
+        Raises:
+            ConfigError: it is not of the key's type, or outside of its limits; the text names key, value and
+            limits.
+        """
+        text = text.strip()
+        try:
+            value = self._convert(text)
+            self._within_limits(value)
+        except ValueError as error:
+            reason = f"{self.name}={text}: {error or 'not allowed'}; allowed: {self.allowed}"
+            raise ConfigError(reason) from None
+        return value
+
+    def _convert(self, text: str) -> Any:
+        if self.kind is Kind.BOOLEAN:
+            if text.lower() not in ("true", "false"):
+                raise ValueError("not a boolean")
+            return text.lower() == "true"
+        if self.kind is Kind.LIST:
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        if self.kind is Kind.STRING:
+            return text
+        if self.kind is Kind.DOUBLE:
+            try:
+                return float(text)
+            except ValueError:
+                raise ValueError("not a number") from None
+        if not re.fullmatch(r"[+-]?[0-9]+", text):
+            raise ValueError("not an integer")
+        low, high = _RANGES[self.kind]
+        if not low <= int(text) <= high:
+            raise ValueError(f"not a {self.kind.name.lower()}")
+        return int(text)
+
+    def _within_limits(self, value: Any) -> None:
+        if self.low is not None and value < self.low:
+            raise ValueError("too low")
+        if self.high is not None and value > self.high:
+            raise ValueError("too high")
+        if self.choices:
+            for word in value if self.kind is Kind.LIST else (value,):
+                if word not in self.choices:
+                    raise ValueError(
+                        f"{word!r} is not one of the words" if self.kind is Kind.LIST else "unknown"
+                    )
+        if self.check is not None:
+            self.check(value)
+
+    @property
+    def allowed(self) -> str:
+        """What a value may be, for a person."""
+        if self.check is not None and self.check.__doc__:
+            return self.check.__doc__
+        if self.choices:
+            joined = ", ".join(self.choices)
+            return f"a list of {joined}" if self.kind is Kind.LIST else f"one of {joined}"
+        if self.kind is Kind.BOOLEAN:
+            return "true or false"
+        if self.kind in (Kind.STRING, Kind.LIST):
+            return "a text" if self.kind is Kind.STRING else "a list, with commas between"
+        what = "a number" if self.kind is Kind.DOUBLE else "an integer"
+        if self.low is not None and self.high is not None:
+            return f"{what} from {self.low} to {self.high}"
+        if self.low is not None:
+            return f"{what}, at least {self.low}"
+        return f"{what}, at most {self.high}" if self.high is not None else what
+
+    def format(self, value: Any) -> str | None:
+        """The text of a value, as Kafka's tools print it; None for a value that is not set."""
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, (tuple, list)):
+            return ",".join(map(str, value))
+        return str(value)
+
+
+def setting(kind: Kind, default: Any, doc: str, *, name: str = "", **limits: Any) -> Any:
+    """A dataclass field that is a configuration key; its name with dots is Kafka's, unless `name` says
+    otherwise.
+    """
+    metadata = {"kind": kind, "doc": doc, "name": name, **limits}
+    return field(default=default, metadata={"setting": metadata})
+
+
+def keys_of(settings: type[Any]) -> dict[str, tuple[str, ConfigKey]]:
+    """The keys that a dataclass of `setting` fields declares: Kafka's name to the field's name and the
+    key.
+    """
+    found = {}
+    for declared in fields(settings):
+        arguments = dict(declared.metadata.get("setting", {}))
+        if arguments:
+            assert declared.default is not MISSING
+            name = arguments.pop("name") or declared.name.replace("_", ".")
+            found[name] = (declared.name, ConfigKey(name=name, default=declared.default, **arguments))
+    return found

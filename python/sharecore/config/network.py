@@ -1,0 +1,51 @@
+"""Settings of listeners, connections and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharecore.config.keys import Dynamic, Kind, setting
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class NetworkSettings:
+    """Where the broker listens and what one client may take of it."""
+
+    listeners: tuple[str, ...] = setting(
+        Kind.LIST, ("PLAINTEXT://localhost:9092",), "Addresses to listen on, as NAME://host:port."
+    )
+    advertised_listeners: tuple[str, ...] | None = setting(
+        Kind.LIST, None, "Addresses that clients are told to use; the listeners when not set."
+    )
+    listener_security_protocol_map: tuple[str, ...] = setting(
+        Kind.LIST,
+        ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
+        "Security protocol of each listener name.",
+    )
+    controller_listener_names: tuple[str, ...] = setting(
+        Kind.LIST, (), "Listeners that are for Kafka's controllers; they are left out."
+    )
+    socket_request_max_bytes: int = setting(Kind.INT, 104857600, "Largest request that is read.", low=1)
+    socket_listen_backlog_size: int = setting(
+        Kind.INT, 50, "Connections that may wait to be accepted.", low=1
+    )
+    max_connections: int = setting(
+        Kind.INT, 2147483647, "Connections in all.", low=0, dynamic=Dynamic.CLUSTER_WIDE
+    )
+    max_connections_per_ip: int = setting(
+        Kind.INT, 2147483647, "Connections from one address.", low=0, dynamic=Dynamic.CLUSTER_WIDE
+    )
+    connections_max_idle_ms: int = setting(
+        Kind.LONG, 600000, "A connection that is silent for so long is closed; negative: never."
+    )
+    queued_max_request_bytes: int = setting(
+        Kind.LONG,
+        134217728,
+        "Bytes of requests that may be in memory at a time; negative: no bound. Kafka's default is none.",
+    )
+    sharecore_connection_max_pipelined_requests: int = setting(
+        Kind.INT, 64, "Requests of one connection that may wait for their answers at a time.", low=1
+    )
+    sharecore_connection_max_unread_bytes: int = setting(
+        Kind.INT, 1048576, "Bytes of answers that may wait for one client to read them.", low=1
+    )

@@ -1,0 +1,65 @@
+"""Java property files, and the names in them that this broker does not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from sharecore.config.broker import ALIASES, broker_keys
+from sharecore.config.kafka_names import KAFKA_NAMES, KAFKA_PREFIXES
+from sharecore.errors import ConfigError
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_properties(path: str | Path) -> dict[str, str]:
+    """Reads a property file as Java does: comments, continued lines, escapes; a later line wins.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    return parse_properties(text)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The keys and values of a property file's text."""
+    found = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        line = line.lstrip()
+        if not line or line[0] in "#!":
+            continue
+        while _continued(line):
+            line = line[:-1] + next(lines, "").lstrip()
+        match = re.match(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", line, re.DOTALL)
+        assert match is not None
+        found[_unescape(match[1])] = _unescape(match[2])
+    return found
+
+
+def unknown_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Splits names that have no effect here into Kafka's and those that nobody knows."""
+    kafkas: list[str] = []
+    nobodys: list[str] = []
+    for name in sorted(names):
+        if name in broker_keys() or name in ALIASES:
+            continue
+        (kafkas if name in KAFKA_NAMES or name.startswith(KAFKA_PREFIXES) else nobodys).append(name)
+    return kafkas, nobodys
+
+
+def _continued(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _unescape(text: str) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        escape = match[1]
+        return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPES.get(escape, escape)
+
+    return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", replaced, text)

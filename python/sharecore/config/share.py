@@ -1,0 +1,117 @@
+"""Settings of share groups and of the share coordinator (KIP-932), with the defaults and limits of Kafka
+4.4.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharecore.config.keys import Kind, setting
+
+RECORD_LOCKS_MAX = 10_000_000
+"""Kafka stops at 10,000 records a share partition; the engine holds runs of records, so that millions cost
+little.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ShareSettings:
+    """What share groups get by default, and the bounds within which a group may choose."""
+
+    group_share_assignment_interval_ms: int = setting(
+        Kind.INT, 1000, "Least time between two assignments of a group.", low=0
+    )
+    group_share_min_assignment_interval_ms: int = setting(
+        Kind.INT, 0, "The least that a group may choose.", low=0
+    )
+    group_share_max_assignment_interval_ms: int = setting(
+        Kind.INT, 15000, "The most that a group may choose.", low=0
+    )
+    group_share_assignors: tuple[str, ...] = setting(
+        Kind.LIST, ("simple",), "The assignor of share groups; the first of the list is used."
+    )
+    group_share_heartbeat_interval_ms: int = setting(
+        Kind.INT, 5000, "Time between a member's heartbeats.", low=1
+    )
+    group_share_min_heartbeat_interval_ms: int = setting(
+        Kind.INT, 5000, "The least that a group may choose.", low=1
+    )
+    group_share_max_heartbeat_interval_ms: int = setting(
+        Kind.INT, 15000, "The most that a group may choose.", low=1
+    )
+    group_share_session_timeout_ms: int = setting(
+        Kind.INT, 45000, "A member that is silent for so long is removed.", low=1
+    )
+    group_share_min_session_timeout_ms: int = setting(
+        Kind.INT, 45000, "The least that a group may choose.", low=1
+    )
+    group_share_max_session_timeout_ms: int = setting(
+        Kind.INT, 60000, "The most that a group may choose.", low=1
+    )
+    group_share_max_size: int = setting(Kind.INT, 200, "Members of one share group.", low=1, high=1000)
+    group_share_initialize_retry_interval_ms: int = setting(
+        Kind.INT, 30000, "Time before share state that could not be initialized is tried again.", low=1
+    )
+    group_share_max_share_sessions: int = setting(
+        Kind.INT, 2000, "Share sessions that are open at a time.", low=1
+    )
+    group_share_delivery_count_limit: int = setting(
+        Kind.INT, 5, "Deliveries of a record before it is archived.", low=2, high=10
+    )
+    group_share_min_delivery_count_limit: int = setting(
+        Kind.INT, 2, "The least that a group may choose.", low=2, high=5
+    )
+    group_share_max_delivery_count_limit: int = setting(
+        Kind.INT, 10, "The most that a group may choose.", low=5, high=25
+    )
+    group_share_record_lock_duration_ms: int = setting(
+        Kind.INT, 30000, "Time for which a record is leased.", low=1000, high=3600000
+    )
+    group_share_min_record_lock_duration_ms: int = setting(
+        Kind.INT, 15000, "The least that a group may choose.", low=1000, high=30000
+    )
+    group_share_max_record_lock_duration_ms: int = setting(
+        Kind.INT, 60000, "The most that a group may choose.", low=30000, high=3600000
+    )
+    group_share_partition_max_record_locks: int = setting(
+        Kind.INT, 2000, "Records in flight in one share partition.", low=100, high=RECORD_LOCKS_MAX
+    )
+    group_share_min_partition_max_record_locks: int = setting(
+        Kind.INT, 100, "The least that a group may choose.", low=100, high=2000
+    )
+    group_share_max_partition_max_record_locks: int = setting(
+        Kind.INT, 4000, "The most that a group may choose.", low=2000, high=RECORD_LOCKS_MAX
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ShareCoordinatorSettings:
+    """How share state is kept."""
+
+    share_coordinator_append_linger_ms: int = setting(
+        Kind.INT, -1, "Time that a write of state waits for others; -1: only while one is under way.", low=-1
+    )
+    share_coordinator_cold_partition_snapshot_interval_ms: int = setting(
+        Kind.INT, 300000, "A share partition without a snapshot for so long gets one.", low=1
+    )
+    share_coordinator_snapshot_update_records_per_snapshot: int = setting(
+        Kind.INT, 500, "Updates before a new snapshot is written.", low=0, high=500
+    )
+    share_coordinator_state_topic_num_partitions: int = setting(
+        Kind.INT, 50, "Partitions of __share_group_state when it is made.", low=1
+    )
+    share_coordinator_state_topic_replication_factor: int = setting(
+        Kind.SHORT, 3, "Replicas of __share_group_state: one broker, one.", low=1
+    )
+    share_coordinator_state_topic_min_isr: int = setting(
+        Kind.SHORT, 2, "Replicas that a write of state waits for: one broker, one.", low=1
+    )
+    share_coordinator_state_topic_prune_interval_ms: int = setting(
+        Kind.INT, 300000, "Time between two looks for state that snapshots made redundant.", low=1
+    )
+    share_coordinator_state_topic_segment_bytes: int = setting(
+        Kind.INT, 104857600, "Segment size of __share_group_state.", low=1
+    )
+    share_coordinator_write_timeout_ms: int = setting(
+        Kind.INT, 5000, "A write of state that takes longer has failed.", low=1
+    )

@@ -1,0 +1,113 @@
+"""Settings of topics and their logs: the broker's defaults for what a topic may set itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharecore.config.keys import LONG_MAX, Dynamic, Kind, setting
+
+COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+CLEANUP_POLICIES = ("compact", "delete")
+TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TopicSettings:
+    """How topics are made, how long they keep their records, and how much a client may fetch of them."""
+
+    auto_create_topics_enable: bool = setting(
+        Kind.BOOLEAN, True, "Make a topic when a client first asks for it."
+    )
+    num_partitions: int = setting(Kind.INT, 1, "Partitions of a topic made without a number.", low=1)
+    default_replication_factor: int = setting(
+        Kind.INT, 1, "Replicas of a topic made without a number: one broker, one."
+    )
+    delete_topic_enable: bool = setting(Kind.BOOLEAN, True, "Whether topics may be deleted.")
+    min_insync_replicas: int = setting(
+        Kind.INT,
+        1,
+        "Replicas that acks=all waits for; one broker is one replica.",
+        low=1,
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    compression_type: str = setting(
+        Kind.STRING,
+        "producer",
+        "Compression of what is kept; batches stay as producers compressed them.",
+        choices=COMPRESSION_TYPES,
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    message_max_bytes: int = setting(
+        Kind.INT, 1048588, "Largest record batch that is taken.", low=0, dynamic=Dynamic.CLUSTER_WIDE
+    )
+    log_cleanup_policy: tuple[str, ...] = setting(
+        Kind.LIST,
+        ("delete",),
+        "What happens to old records: delete, compact, or both.",
+        choices=CLEANUP_POLICIES,
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    log_retention_ms: int | None = setting(
+        Kind.LONG,
+        None,
+        "Time that records are kept; -1: for ever; not set: log.retention.minutes decides.",
+        low=-1,
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    log_retention_minutes: int | None = setting(
+        Kind.INT, None, "Time that records are kept; not set: log.retention.hours decides.", low=-1
+    )
+    log_retention_hours: int = setting(Kind.INT, 168, "Time that records are kept; -1: for ever.", low=-1)
+    log_retention_bytes: int = setting(
+        Kind.LONG, -1, "Bytes that a partition keeps; -1: no bound.", low=-1, dynamic=Dynamic.CLUSTER_WIDE
+    )
+    log_retention_check_interval_ms: int = setting(
+        Kind.LONG, 300000, "Time between two looks for records that are too old.", low=1
+    )
+    log_segment_bytes: int = setting(
+        Kind.INT,
+        1073741824,
+        "Bytes that retention lets go of at a time, at most.",
+        low=1048576,
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    log_message_timestamp_type: str = setting(
+        Kind.STRING,
+        "CreateTime",
+        "Whether a record keeps its producer's time or gets the broker's.",
+        choices=TIMESTAMP_TYPES,
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    log_message_timestamp_before_max_ms: int = setting(
+        Kind.LONG,
+        LONG_MAX,
+        "How far a record's time may lie in the past.",
+        low=0,
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    log_message_timestamp_after_max_ms: int = setting(
+        Kind.LONG,
+        3600000,
+        "How far a record's time may lie in the future.",
+        low=0,
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    fetch_max_bytes: int = setting(Kind.INT, 57671680, "Bytes of records in one answer to a fetch.", low=1024)
+    max_incremental_fetch_session_cache_slots: int = setting(
+        Kind.INT, 1000, "Fetch sessions that are remembered at a time.", low=0
+    )
+    max_request_partition_size_limit: int = setting(
+        Kind.INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", low=1
+    )
+    producer_id_expiration_ms: int = setting(
+        Kind.INT, 86400000, "Time after which an idle producer's sequence numbers are forgotten.", low=1
+    )
+
+    @property
+    def retention_ms(self) -> int:
+        """The time that records are kept, of the three keys that can say it; -1 is for ever."""
+        if self.log_retention_ms is not None:
+            return self.log_retention_ms
+        if self.log_retention_minutes is not None:
+            return self.log_retention_minutes * 60_000 if self.log_retention_minutes >= 0 else -1
+        return self.log_retention_hours * 3_600_000 if self.log_retention_hours >= 0 else -1

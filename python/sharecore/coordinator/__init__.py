@@ -1,0 +1,1 @@
+"""Coordinators: who is in which group, who consumes what, and the records that keep it."""

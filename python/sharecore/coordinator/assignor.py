@@ -1,0 +1,200 @@
+"""The simple assignor of share groups: which member fetches which partitions (KIP-932, "Share group
+assignor").
+
+Each partition gets as many members as every other, give or take one, and each member as many partitions;
+what a member has it keeps where that allows it.
+
+Where the result depends on the order in which things are looked at, the order is Apache's, down to the
+iteration of its hash tables, so that for the same group and the same assignment before, both coordinators
+decide alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+T = TypeVar("T")
+TopicPartition = tuple[UUID, int]
+
+_MASK32 = 0xFFFFFFFF
+
+
+class AssignorMember(NamedTuple):
+    """A member for the assignor: the topics that it wants, and what it has."""
+
+    member_id: str
+    topics: Sequence[UUID]
+    current: Sequence[TopicPartition]
+
+
+def assign(
+    members: Sequence[AssignorMember], assignable: Mapping[UUID, Sequence[int]]
+) -> dict[str, list[TopicPartition]]:
+    """The target assignment.
+
+    Args:
+        members: in the order in which they are numbered.
+        assignable: partitions that may be assigned, by topic; others are assigned to nobody.
+
+    Returns:
+        partitions by member id; every member has an entry.
+    """
+    result: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
+    if len({frozenset(member.topics) for member in members}) == 1:
+        topics = members[0].topics
+        _merge(result, members, _Balance(members, _partitions(topics, assignable), _partition_hash).solve())
+        return result
+    # members that want different topics share each topic among those who want it
+    wanted: dict[UUID, list[int]] = {}
+    for number, member in enumerate(members):
+        for topic in member.topics:
+            wanted.setdefault(topic, []).append(number)
+    for topic, numbers in wanted.items():
+        group = [members[number] for number in numbers]
+        _merge(result, group, _Balance(group, _partitions([topic], assignable), _index_hash, numbers).solve())
+    return result
+
+
+def _partitions(topics: Iterable[UUID], assignable: Mapping[UUID, Sequence[int]]) -> list[TopicPartition]:
+    return [(topic, partition) for topic in topics for partition in assignable.get(topic, ())]
+
+
+def _merge(
+    result: dict[str, list[TopicPartition]],
+    members: Sequence[AssignorMember],
+    solved: Iterable[Iterable[TopicPartition]],
+) -> None:
+    for member, partitions in zip(members, solved, strict=True):
+        result[member.member_id] += partitions
+
+
+class _Balance:
+    """Partitions to be shared evenly among members who all want them."""
+
+    def __init__(
+        self,
+        members: Sequence[AssignorMember],
+        partitions: list[TopicPartition],
+        partition_hash: Callable[[TopicPartition], int],
+        numbers: Sequence[int] | None = None,
+    ) -> None:
+        self.members = members
+        self.partitions = partitions
+        self.hash = partition_hash
+        self.numbers = range(len(members)) if numbers is None else numbers
+        targets = set(partitions)
+        self.assigned: list[dict[TopicPartition, None]] = [
+            {each: None for each in member.current if each in targets} for member in members
+        ]
+        self.owners: dict[TopicPartition, list[int]] = {}
+        for number, owned in enumerate(self.assigned):
+            for each in owned:
+                self.owners.setdefault(each, []).append(number)
+        self.sharing = dict.fromkeys(partitions, 0)
+        for each, numbers in self.owners.items():
+            self.sharing[each] = len(numbers)
+
+    def solve(self) -> list[dict[TopicPartition, None]]:
+        """Partitions of each member, by its number."""
+        if not self.partitions:
+            return [{} for _ in self.members]
+        if len(self.members) == 1:
+            return [dict.fromkeys(self.partitions)]
+        self.sharing_wanted = -(-len(self.members) // len(self.partitions))
+        share = self.sharing_wanted * len(self.partitions) / len(self.members)
+        self.count_wanted = [
+            ceil(share * (number + 1)) - ceil(share * number) for number in range(len(self.members))
+        ]
+        inserted = dict.fromkeys(self.owners) | dict.fromkeys(self.partitions)
+        order = _in_hash_order(
+            reversed(inserted), self.hash, _capacity(int((len(self.partitions) + 1) / 0.75 + 1))
+        )
+        self._revoke_from_members()
+        self._revoke_from_partitions(order)
+        self._fill([each for each in order if self.sharing[each] < self.sharing_wanted])
+        return self.assigned
+
+    def _revoke_from_members(self) -> None:
+        for number, owned in enumerate(self.assigned):
+            excess = len(owned) - self.count_wanted[number]
+            if excess > 0:
+                for each in _in_hash_order(owned, self.hash, _grown(len(owned)))[:excess]:
+                    self._revoke(number, each)
+
+    def _revoke_from_partitions(self, order: list[TopicPartition]) -> None:
+        for each in order:
+            excess = self.sharing[each] - self.sharing_wanted
+            if excess > 0:
+                owners = self.owners[each]
+                for number in _in_hash_order(
+                    owners, lambda number: _spread(self.numbers[number]), _grown(len(owners))
+                ):
+                    if excess and each in self.assigned[number]:
+                        self._revoke(number, each)
+                        excess -= 1
+
+    def _revoke(self, number: int, each: TopicPartition) -> None:
+        del self.assigned[number][each]
+        self.sharing[each] -= 1
+
+    def _fill(self, lacking: list[TopicPartition]) -> None:
+        """Gives partitions to members who have room, these taking turns."""
+        room = [
+            number for number, owned in enumerate(self.assigned) if len(owned) < self.count_wanted[number]
+        ]
+        turn = 0
+        for each in lacking:
+            while self.sharing[each] < self.sharing_wanted and room:
+                steps = (step % len(room) for step in range(turn, turn + len(room)))
+                found = next((step for step in steps if each not in self.assigned[room[step]]), None)
+                if found is None:
+                    break
+                number = room[found]
+                self.assigned[number][each] = None
+                self.sharing[each] += 1
+                turn = found + 1
+                if len(self.assigned[number]) >= self.count_wanted[number]:
+                    del room[found]
+                    turn = found
+                if room:
+                    turn %= len(room)
+
+
+def _in_hash_order(items: Iterable[T], spread_hash: Callable[[T], int], capacity: int) -> list[T]:
+    """The order in which a Java hash table of this capacity gives the items back; bucket mates stay as they
+    came.
+    """
+    mask = capacity - 1
+    return sorted(items, key=lambda item: spread_hash(item) & mask)
+
+
+def _partition_hash(partition: TopicPartition) -> int:
+    topic_id, index = partition
+    number = topic_id.int
+    folded = (number >> 64) ^ number
+    return _spread(31 * ((folded >> 32) ^ folded) + index)
+
+
+def _index_hash(partition: TopicPartition) -> int:
+    return _spread(partition[1])
+
+
+def _spread(value: int) -> int:
+    value &= _MASK32
+    return value ^ value >> 16
+
+
+def _capacity(wanted: int) -> int:
+    """The power of two that a Java hash table takes for a wanted capacity."""
+    return 1 << (wanted - 1).bit_length()
+
+
+def _grown(size: int) -> int:
+    """The capacity of a Java hash table that has grown to so many items."""
+    capacity = 16
+    while size > capacity * 3 // 4:
+        capacity *= 2
+    return capacity

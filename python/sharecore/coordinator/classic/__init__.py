@@ -1,0 +1,24 @@
+"""Groups of the classic protocol, in which a member assigns."""
+
+from __future__ import annotations
+
+from sharecore.coordinator.classic.coordinator import (
+    ClassicCoordinator,
+    ClassicLimits,
+    JoinRequest,
+    SyncRequest,
+)
+from sharecore.coordinator.classic.group import ClassicGroup, ClassicState
+from sharecore.coordinator.classic.member import ClassicMember, JoinResult, SyncResult
+
+__all__ = [
+    "ClassicCoordinator",
+    "ClassicGroup",
+    "ClassicLimits",
+    "ClassicMember",
+    "ClassicState",
+    "JoinRequest",
+    "JoinResult",
+    "SyncRequest",
+    "SyncResult",
+]

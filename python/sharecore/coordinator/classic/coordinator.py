@@ -1,0 +1,382 @@
+"""The classic group protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+
+Members agree among themselves who consumes what; the coordinator brings them together and keeps time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from sharecore.clock import Clock
+from sharecore.coordinator.classic.group import ClassicGroup, ClassicState
+from sharecore.coordinator.classic.member import (
+    ClassicMember,
+    JoinDone,
+    JoinResult,
+    Protocols,
+    SyncDone,
+    SyncResult,
+)
+from sharecore.coordinator.classic.rebalance import Rebalancer
+from sharecore.coordinator.classic.store import ClassicStore
+from sharecore.coordinator.record_log import Done, RecordLog
+from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
+from sharecore.coordinator.timers import Deadline, Timers
+from sharecore.errors import ErrorCode, KafkaError
+
+
+class ClassicLimits(NamedTuple):
+    """Settings of the broker for classic groups; times in milliseconds."""
+
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    max_size: int = 2**31 - 1
+    initial_delay_ms: int = 3_000
+
+
+class JoinRequest(NamedTuple):
+    """A member wants to be in the next generation.
+
+    Args:
+        member_id: empty for a member that has none yet.
+        must_return: a member without an id gets one to come back with (JoinGroup 4, KIP-394).
+        can_skip_assignment: a leader that comes back may be told to leave the assignment as it is (JoinGroup
+            9, KIP-814).
+    """
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    must_return: bool = False
+    can_skip_assignment: bool = False
+
+
+class SyncRequest(NamedTuple):
+    """A member asks for its assignment; the leader brings everybody's."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    assignments: dict[str, bytes]
+
+
+class ClassicCoordinator:
+    """Groups of the classic protocol.
+
+    Args:
+        registry: all groups of the broker.
+        records: `__consumer_offsets`.
+        limits: what the broker allows.
+        replaced: told when an empty group of the consumer protocol has given its name to a classic one.
+    """
+
+    def __init__(
+        self,
+        registry: GroupRegistry,
+        records: RecordLog,
+        clock: Clock,
+        timers: Timers,
+        limits: ClassicLimits,
+        *,
+        replaced: Callable[[Group], None] = lambda group: None,
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._timers = timers
+        self._limits = limits
+        self._replaced = replaced
+        self._store = ClassicStore(records)
+        self._rebalancer = Rebalancer(self._store, clock, timers, limits.initial_delay_ms)
+
+    def start(self) -> None:
+        """Makes the groups that were read back; their members have a session's time to be heard again."""
+        loaded, self._store.loaded = self._store.loaded, {}
+        for group_id, value in loaded.items():
+            self._registry.add(self._restore(group_id, value))
+
+    def create(self, group_id: str) -> ClassicGroup:
+        """Makes a group without members."""
+        group = ClassicGroup(group_id, self._clock.now_ms())
+        self._registry.add(group)
+        return group
+
+    def delete(self, group: ClassicGroup, done: Done) -> None:
+        """Deletes a group that is empty, but for its offsets."""
+        group.move_to(ClassicState.DEAD, self._clock.now_ms())
+        group.cancel_timers(group.pending_joins.values())
+        self._registry.remove(group)
+        self._store.delete(group.group_id, done)
+
+    def join(self, request: JoinRequest, done: JoinDone) -> None:
+        """A member joins, or joins again; `done` is called when the next generation begins."""
+        try:
+            self._join(request, done)
+        except KafkaError as error:
+            done(JoinResult(error.code, member_id=request.member_id))
+
+    def sync(self, request: SyncRequest, done: SyncDone) -> None:
+        """A member asks for its assignment; `done` is called when the leader's assignment is durable."""
+        try:
+            self._sync(request, done)
+        except KafkaError as error:
+            done(SyncResult(error.code))
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
+        """A member is alive.
+
+        Raises:
+            KafkaError: REBALANCE_IN_PROGRESS when it has to join again; UNKNOWN_MEMBER_ID,
+                FENCED_INSTANCE_ID, ILLEGAL_GENERATION when it is out.
+        """
+        group, member = self._member(group_id, member_id, instance_id)
+        if generation != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        self._rebalancer.keep_alive(member)
+        if group.state is ClassicState.PREPARING:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def leave(self, group_id: str, member_id: str, instance_id: str | None, reason: str = "it left") -> str:
+        """A member leaves, named by its id or by its instance id; gives the id that it had.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+        """
+        group = self._find(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if not member_id and instance_id is not None:
+            member_id = group.static.get(instance_id, "")
+        pending = group.pending_joins.pop(member_id, None)
+        if pending is not None:
+            pending.cancel()
+            self._rebalancer.complete_if_all_joined(group)
+            return member_id
+        self._rebalancer.remove(group, group.check_member(member_id, instance_id), reason)
+        return member_id
+
+    def _find(self, group_id: str) -> ClassicGroup | None:
+        group = self._registry.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def _member(
+        self, group_id: str, member_id: str, instance_id: str | None
+    ) -> tuple[ClassicGroup, ClassicMember]:
+        group = self._find(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        member = group.check_member(member_id, instance_id)
+        return group, member
+
+    def _group_to_join(self, request: JoinRequest) -> ClassicGroup:
+        found = self._registry.get(request.group_id)
+        if isinstance(found, ClassicGroup):
+            return found
+        if found is not None and (found.type is GroupType.SHARE or not found.is_empty):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if request.member_id:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        group = self.create(request.group_id)
+        if found is not None:
+            self._replaced(found)
+        return group
+
+    def _join(self, request: JoinRequest, done: JoinDone) -> None:
+        limits = self._limits
+        if not limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms:
+            raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+        group = self._group_to_join(request)
+        known = request.member_id in group.members or request.member_id in group.pending_joins
+        if len(group.members) + len(group.pending_joins) >= limits.max_size and not known:
+            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if not group.speaks_any(request.protocol_type, request.protocols):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if request.member_id in group.pending_joins and request.instance_id is None:
+            self._add(group, request, request.member_id, done)
+        elif request.member_id:
+            self._rejoin(group, request, done)
+        elif request.instance_id is not None:
+            member_id = f"{request.instance_id}-{uuid4()}"
+            if request.instance_id in group.static:
+                self._replace_static(group, request, member_id, done)
+            else:
+                self._add(group, request, member_id, done)
+        elif request.must_return:
+            self._expect(group, request, done)
+        else:
+            self._add(group, request, f"{request.client_id}-{uuid4()}", done)
+
+    def _expect(self, group: ClassicGroup, request: JoinRequest, done: JoinDone) -> None:
+        """Gives a member an id to come back with, so that clients that never come back leave no members."""
+        member_id = f"{request.client_id}-{uuid4()}"
+
+        def expired() -> None:
+            if group.pending_joins.pop(member_id, None) is not None:
+                self._rebalancer.complete_if_all_joined(group)
+
+        group.pending_joins[member_id] = self._timers.call_later(request.session_timeout_ms / 1000, expired)
+        done(JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
+
+    def _add(self, group: ClassicGroup, request: JoinRequest, member_id: str, done: JoinDone) -> None:
+        member = ClassicMember(
+            member_id=member_id,
+            instance_id=request.instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocols=request.protocols,
+            is_new=True,
+            join_done=done,
+        )
+        if group.is_empty:
+            group.protocol_type = request.protocol_type
+        self._enter(group, member)
+        group.newcomers = True
+        self._rebalancer.request(group, f"member {member_id} joined")
+
+    def _rejoin(self, group: ClassicGroup, request: JoinRequest, done: JoinDone) -> None:
+        member = group.check_member(request.member_id, request.instance_id)
+        unchanged = member.speaks_as(request.protocols)
+        if group.state is ClassicState.COMPLETING and unchanged:
+            # its answer to the last join was lost
+            done(group.join_result(member))
+            return
+        if group.state is ClassicState.STABLE and unchanged and member.member_id != group.leader:
+            done(group.join_result(member))
+            return
+        if group.state in (ClassicState.EMPTY, ClassicState.DEAD):
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._wait_to_join(group, member, request, done)
+        self._rebalancer.request(group, f"member {member.member_id} joined again")
+
+    def _wait_to_join(
+        self, group: ClassicGroup, member: ClassicMember, request: JoinRequest, done: JoinDone
+    ) -> None:
+        group.update(member, request.protocols)
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        member.session_timeout_ms = request.session_timeout_ms
+        member.finish_join(JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id))
+        member.join_done = done
+
+    def _replace_static(
+        self, group: ClassicGroup, request: JoinRequest, member_id: str, done: JoinDone
+    ) -> None:
+        """A process comes in the place of a static member; where nothing changes the others need not
+        notice.
+        """
+        assert request.instance_id is not None
+        leader_before = group.leader
+        old_id, member = group.replace_static(request.instance_id, member_id)
+        member.finish_join(JoinResult(ErrorCode.FENCED_INSTANCE_ID, member_id=old_id))
+        member.finish_sync(SyncResult(ErrorCode.FENCED_INSTANCE_ID))
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        self._wait_to_join(group, member, request, done)
+        self._rebalancer.keep_alive(member)
+        if group.state is not ClassicState.STABLE or group.choose_protocol() != group.protocol:
+            self._rebalancer.request(group, f"static member {request.instance_id} came back")
+            return
+        generation = group.generation
+
+        def durable(error: KafkaError | None) -> None:
+            if error is not None:
+                if group.static.get(request.instance_id or "") == member_id:
+                    group.replace_static(request.instance_id or "", old_id)
+                    group.update(member, before[0])
+                    member.rebalance_timeout_ms, member.session_timeout_ms = before[1:]
+                member.finish_join(JoinResult(error.code, member_id=member_id))
+            elif group.state is ClassicState.STABLE and group.generation == generation:
+                result = group.join_result(member, skip_assignment=True)
+                if not request.can_skip_assignment:
+                    # an older client that thinks itself the leader would assign anew
+                    result = result._replace(leader=leader_before or "", skip_assignment=False, members=())
+                member.finish_join(result)
+
+        assignments = {each.member_id: each.assignment for each in group.members.values()}
+        self._store.write(group, assignments, durable)
+
+    def _session_ended(self, group: ClassicGroup, member: ClassicMember) -> None:
+        if group.members.get(member.member_id) is not member:
+            return
+        if not member.is_new and (member.join_done is not None or member.sync_done is not None):
+            self._rebalancer.keep_alive(member)
+            return
+        self._rebalancer.remove(group, member, f"member {member.member_id} was silent for too long")
+
+    def _sync(self, request: SyncRequest, done: SyncDone) -> None:
+        group, member = self._member(request.group_id, request.member_id, request.instance_id)
+        if request.generation != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if request.protocol_type not in (None, group.protocol_type) or request.protocol not in (
+            None,
+            group.protocol,
+        ):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if group.state is ClassicState.PREPARING:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        member.finish_sync(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
+        member.sync_done = done
+        if group.state is ClassicState.STABLE:
+            self._rebalancer.synced(group, member)
+            return
+        group.pending_syncs.discard(member.member_id)
+        if member.member_id == group.leader:
+            self._write_assignment(group, request)
+
+    def _write_assignment(self, group: ClassicGroup, request: SyncRequest) -> None:
+        generation = group.generation
+        assignments = {member_id: request.assignments.get(member_id, b"") for member_id in group.members}
+
+        def durable(error: KafkaError | None) -> None:
+            if group.state is not ClassicState.COMPLETING or group.generation != generation:
+                return
+            if error is None:
+                self._rebalancer.assign(group, assignments)
+                return
+            self._rebalancer.fail_syncs(group, error.code)
+            self._rebalancer.request(group, "the assignment could not be written")
+
+        self._store.write(group, assignments, durable)
+
+    def _restore(self, group_id: str, value: Any) -> ClassicGroup:
+        group = ClassicGroup(group_id, getattr(value, "state_ms", self._clock.now_ms()))
+        group.generation = value.generation
+        group.protocol_type = value.protocol_type
+        group.protocol = value.protocol
+        group.leader = value.leader
+        for saved in value.members:
+            member = ClassicMember(
+                member_id=saved.member_id,
+                instance_id=getattr(saved, "instance_id", None),
+                client_id=saved.client_id,
+                client_host=saved.client_host,
+                rebalance_timeout_ms=_or_session(saved),
+                session_timeout_ms=saved.session_timeout_ms,
+                protocols=[(value.protocol or "", saved.subscription)],
+                assignment=saved.assignment,
+            )
+            self._enter(group, member)
+        if group.members:
+            group.state = ClassicState.STABLE
+        return group
+
+    def _enter(self, group: ClassicGroup, member: ClassicMember) -> None:
+        member.session = Deadline(self._clock, self._timers, lambda: self._session_ended(group, member))
+        group.add(member)
+        self._rebalancer.keep_alive(member)
+
+
+def _or_session(saved: Any) -> int:
+    """Rebalance time-out of a saved member; the oldest records have none."""
+    timeout_ms: int = getattr(saved, "rebalance_timeout_ms", -1)
+    return timeout_ms if timeout_ms >= 0 else saved.session_timeout_ms

@@ -1,0 +1,285 @@
+"""A group of the classic protocol: its members, its generation and the protocol they agreed on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import Enum
+
+from sharecore.coordinator.classic.member import ClassicMember, JoinResult, Protocols, SyncResult
+from sharecore.coordinator.registry import GroupType
+from sharecore.coordinator.timers import TimerHandle
+from sharecore.errors import ErrorCode, KafkaError
+
+CONSUMER_PROTOCOL = "consumer"
+
+
+class ClassicState(Enum):
+    """Where a group is in its rebalance; the values are Kafka's names."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class ClassicGroup:
+    """State of one group. It changes through the coordinator, which knows time and storage."""
+
+    type = GroupType.CLASSIC
+
+    def __init__(self, group_id: str, now_ms: int) -> None:
+        self.group_id = group_id
+        self.state = ClassicState.EMPTY
+        self.state_ms = now_ms
+        self.generation = 0
+        self.protocol_type = ""
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, ClassicMember] = {}
+        self.static: dict[str, str] = {}
+        self.pending_joins: dict[str, TimerHandle] = {}
+        self.pending_syncs: set[str] = set()
+        self.rebalance_timer: TimerHandle | None = None
+        self.sync_timer: TimerHandle | None = None
+        self.newcomers = False
+        self.newcomers_wait = False
+        self._supporters: Counter[str] = Counter()
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it only keeps offsets, of consumers that choose their partitions themselves."""
+        return self.state is ClassicState.EMPTY and not self.protocol_type and not self.pending_joins
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long members may take to rejoin: as long as the slowest may."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def move_to(self, state: ClassicState, now_ms: int) -> None:
+        """Enters a state."""
+        self.state = state
+        self.state_ms = now_ms
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        """The member of that id, when it is still the one that its instance id stands for.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID when another process has taken the instance id.
+        """
+        if instance_id is not None:
+            owner = self.static.get(instance_id)
+            if owner is None:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if owner != member_id:
+                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return member
+
+    def check_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        transactional: bool,
+        api_version: int,
+    ) -> None:
+        """Whether an offset commit comes from a member of this generation, or from outside of an empty group.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS,
+                COORDINATOR_NOT_AVAILABLE.
+        """
+        if self.state is ClassicState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if generation < 0 and self.state is ClassicState.EMPTY:
+            return
+        if generation >= 0 or member_id or instance_id is not None:
+            self.check_member(member_id, instance_id)
+            if generation != self.generation:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        elif not transactional:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if self.state is ClassicState.COMPLETING and not transactional:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Whoever asks may read a classic group's offsets."""
+
+    def check_offset_delete(self) -> None:
+        """Raises KafkaError (NON_EMPTY_GROUP) unless it is known which offsets of the group are in use."""
+        if self.members and self.protocol_type != CONSUMER_PROTOCOL:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def check_delete(self) -> None:
+        """Raises KafkaError (NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND) unless the group may be deleted."""
+        if self.state is ClassicState.DEAD:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} not found.")
+        if self.state is not ClassicState.EMPTY:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def speaks_any(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether a member with these protocols could be in the group."""
+        if self.state is ClassicState.EMPTY or not self.members:
+            return bool(protocol_type and protocols)
+        everybody = len(self.members)
+        return protocol_type == self.protocol_type and any(
+            self._supporters[name] == everybody for name, _ in protocols
+        )
+
+    def add(self, member: ClassicMember) -> None:
+        """Takes a member in; the first one of those is the leader."""
+        self.members[member.member_id] = member
+        self._supporters.update(member.protocol_names)
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.member_id
+        if self.leader is None:
+            self.leader = member.member_id
+        pending = self.pending_joins.pop(member.member_id, None)
+        if pending is not None:
+            pending.cancel()
+
+    def update(self, member: ClassicMember, protocols: Protocols) -> None:
+        """Notes what protocols a member speaks now."""
+        self._supporters.subtract(member.protocol_names)
+        member.protocols = protocols
+        self._supporters.update(member.protocol_names)
+
+    def remove(self, member: ClassicMember) -> None:
+        """Lets a member go; another one becomes the leader when it was that."""
+        del self.members[member.member_id]
+        self._supporters.subtract(member.protocol_names)
+        self.pending_syncs.discard(member.member_id)
+        if member.instance_id is not None and self.static.get(member.instance_id) == member.member_id:
+            del self.static[member.instance_id]
+        if self.leader == member.member_id:
+            self.leader = next(iter(self.members), None)
+        member.session.cancel()
+
+    def replace_static(self, instance_id: str, new_id: str) -> tuple[str, ClassicMember]:
+        """Gives a static member a new id, for the process that came in the place of the old one.
+
+        Gives the old id and the member.
+        """
+        old_id = self.static[instance_id]
+        member = self.members.pop(old_id)
+        self.members[new_id] = member
+        self.static[instance_id] = new_id
+        member.member_id = new_id
+        if old_id in self.pending_syncs:
+            self.pending_syncs.discard(old_id)
+            self.pending_syncs.add(new_id)
+        if self.leader == old_id:
+            self.leader = new_id
+        return old_id, member
+
+    def elect_leader(self) -> bool:
+        """Makes sure that the leader is one of those who wait for the join to end; False when nobody
+        waits.
+        """
+        leader = self.members.get(self.leader or "")
+        if leader is not None and leader.join_done is not None:
+            return True
+        candidate = next((member for member in self.members.values() if member.join_done is not None), None)
+        if candidate is None:
+            return False
+        self.leader = candidate.member_id
+        return True
+
+    @property
+    def all_joined(self) -> bool:
+        """Whether every member waits for the join to end, and nobody who was given an id is missing."""
+        return not self.pending_joins and all(
+            member.join_done is not None for member in self.members.values()
+        )
+
+    def choose_protocol(self) -> str:
+        """The protocol that all speak and most like best."""
+        everybody = len(self.members)
+        candidates = {name for name, count in self._supporters.items() if count == everybody}
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return max(votes, key=votes.__getitem__)
+
+    def unused_since_ms(self) -> int | None:
+        """Since when nobody has consumed as a member; None for a group where commits alone tell."""
+        return self.state_ms if self.state is ClassicState.EMPTY and self.protocol_type else None
+
+    def subscribed_topics(self) -> set[str] | None:
+        """Topics that members consume; None when that is not known."""
+        if not self.members:
+            return set()
+        if self.protocol_type != CONSUMER_PROTOCOL or self.state is not ClassicState.STABLE:
+            return None
+        try:
+            return set().union(*(_topics(member.metadata(self.protocol)) for member in self.members.values()))
+        except (IndexError, UnicodeDecodeError):
+            return None
+
+    def next_generation(self, now_ms: int) -> None:
+        """Starts a generation with those who are members now."""
+        self.generation += 1
+        self.pending_syncs.clear()
+        if self.members:
+            self.protocol = self.choose_protocol()
+            self.move_to(ClassicState.COMPLETING, now_ms)
+        else:
+            self.protocol = None
+            self.leader = None
+            self.move_to(ClassicState.EMPTY, now_ms)
+
+    def join_result(self, member: ClassicMember, *, skip_assignment: bool = False) -> JoinResult:
+        """What a member is told about the generation."""
+        is_leader = self.leader == member.member_id
+        return JoinResult(
+            member_id=member.member_id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=self.leader or "",
+            skip_assignment=skip_assignment and is_leader,
+            members=self.leaders_view() if is_leader else (),
+        )
+
+    def leaders_view(self) -> list[tuple[str, str | None, bytes]]:
+        """Id, instance id and metadata of all members, for the one that assigns."""
+        return [
+            (member.member_id, member.instance_id, member.metadata(self.protocol))
+            for member in self.members.values()
+        ]
+
+    def sync_result(self, member: ClassicMember) -> SyncResult:
+        """A member's assignment."""
+        return SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
+
+    def cancel_timers(self, timers: Iterable[TimerHandle | None] = ()) -> None:
+        """Stops the timers of the rebalance."""
+        for timer in (self.rebalance_timer, self.sync_timer, *timers):
+            if timer is not None:
+                timer.cancel()
+        self.rebalance_timer = self.sync_timer = None
+
+
+def _topics(metadata: bytes) -> set[str]:
+    """Topics in a consumer's subscription: version (2 bytes), then an array of strings."""
+    count = int.from_bytes(metadata[2:6], "big", signed=True)
+    topics, offset = set(), 6
+    for _ in range(count):
+        size = int.from_bytes(metadata[offset : offset + 2], "big")
+        offset += 2
+        if offset + size > len(metadata):
+            raise IndexError("subscription ends too early")
+        topics.add(metadata[offset : offset + size].decode())
+        offset += size
+    return topics

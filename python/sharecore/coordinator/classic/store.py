@@ -1,0 +1,69 @@
+"""Classic groups in `__consumer_offsets`: written at the end of each rebalance, read back when the broker
+starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sharecore.coordinator.classic.group import ClassicGroup
+from sharecore.coordinator.classic.records import (
+    GROUP_METADATA,
+    decode_group,
+    decode_group_key,
+    encode_group,
+    encode_group_key,
+)
+from sharecore.coordinator.record_log import Done, RecordLog
+
+
+class ClassicStore:
+    """Writes groups, and keeps what was read of them until they are made.
+
+    Args:
+        records: `__consumer_offsets`.
+    """
+
+    kinds: Collection[int] = (GROUP_METADATA,)
+
+    def __init__(self, records: RecordLog) -> None:
+        self._records = records
+        self.loaded: dict[str, Any] = {}
+        records.register(self)
+
+    def write(self, group: ClassicGroup, assignments: Mapping[str, bytes], done: Done) -> None:
+        """Writes a group with these assignments of its members."""
+        members = [
+            {
+                "member_id": member.member_id,
+                "instance_id": member.instance_id,
+                "client_id": member.client_id,
+                "client_host": member.client_host,
+                "rebalance_timeout_ms": member.rebalance_timeout_ms,
+                "session_timeout_ms": member.session_timeout_ms,
+                "subscription": member.metadata(group.protocol),
+                "assignment": assignments.get(member.member_id, b""),
+            }
+            for member in group.members.values()
+        ]
+        value = encode_group(
+            protocol_type=group.protocol_type,
+            generation=group.generation,
+            protocol=group.protocol,
+            leader=group.leader,
+            state_ms=group.state_ms,
+            members=members,
+        )
+        self._records.append(group.group_id, [(encode_group_key(group.group_id), value)], done)
+
+    def delete(self, group_id: str, done: Done) -> None:
+        """Writes that there is no such group any more."""
+        self._records.append(group_id, [(encode_group_key(group_id), None)], done)
+
+    def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
+        group_id = decode_group_key(key)
+        if value is None:
+            self.loaded.pop(group_id, None)
+        else:
+            self.loaded[group_id] = decode_group(value)

@@ -1,0 +1,194 @@
+"""Who may commit, read and delete a group's offsets, and when the broker forgets them by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from sharecore.clock import Clock
+from sharecore.coordinator.classic import ClassicCoordinator
+from sharecore.coordinator.offset_records import TopicPartition
+from sharecore.coordinator.offsets import Commits, Offsets
+from sharecore.coordinator.record_log import Done, Producer
+from sharecore.coordinator.registry import Group, GroupRegistry
+from sharecore.errors import ErrorCode, KafkaError
+
+
+@runtime_checkable
+class CommittingGroup(Group, Protocol):
+    """A group whose members commit offsets: every type but share groups."""
+
+    def check_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        transactional: bool,
+        api_version: int,
+    ) -> None:
+        """Raises KafkaError unless the commit comes from a present member, or from outside of an empty
+        group.
+        """
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raises KafkaError when who asks calls itself a member and is none."""
+
+    def check_offset_delete(self) -> None:
+        """Raises KafkaError when offsets of the group may not be deleted."""
+
+    def unused_since_ms(self) -> int | None:
+        """Since when nobody has consumed as a member; None for a group where commits alone tell."""
+
+    def subscribed_topics(self) -> set[str] | None:
+        """Topics that members consume; None when that is not known."""
+
+
+class CommitRequest(NamedTuple):
+    """Offsets from a member, from a consumer that chooses its partitions itself, or in a transaction.
+
+    Args:
+        generation: generation or member epoch; negative from outside of the group.
+        producer: whose transaction it is part of.
+    """
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    api_version: int
+    commits: Commits
+    producer: Producer | None = None
+
+
+class OffsetCommits:
+    """Commits, reads and deletes offsets on behalf of clients.
+
+    Args:
+        classic: makes the group that keeps the offsets of consumers that are members of none.
+        retention_ms: `offsets.retention.minutes`.
+    """
+
+    def __init__(
+        self,
+        registry: GroupRegistry,
+        offsets: Offsets,
+        classic: ClassicCoordinator,
+        clock: Clock,
+        *,
+        retention_ms: int,
+    ) -> None:
+        self._registry = registry
+        self._offsets = offsets
+        self._classic = classic
+        self._clock = clock
+        self._retention_ms = retention_ms
+
+    def start(self) -> None:
+        """Makes the groups that have nothing but offsets."""
+        for group_id in self._offsets.groups():
+            if self._registry.get(group_id) is None:
+                self._classic.create(group_id)
+
+    def commit(self, request: CommitRequest, done: Done) -> None:
+        """Writes offsets; `done` is called when they are durable.
+
+        Raises:
+            KafkaError: the commit is none of this generation; see `CommittingGroup.check_commit`.
+        """
+        group = self._registry.get(request.group_id)
+        if group is None:
+            if request.generation >= 0:
+                code = (
+                    ErrorCode.GROUP_ID_NOT_FOUND if request.api_version >= 9 else ErrorCode.ILLEGAL_GENERATION
+                )
+                raise KafkaError(code, f"Group {request.group_id} not found.")
+            group = self._classic.create(request.group_id)
+        self._committing(group).check_commit(
+            request.member_id,
+            request.instance_id,
+            request.generation,
+            transactional=request.producer is not None,
+            api_version=request.api_version,
+        )
+        if request.commits:
+            self._offsets.commit(request.group_id, request.commits, done, producer=request.producer)
+        else:
+            done(None)
+
+    def fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> Commits:
+        """Every offset of a group; none for a group that is not there.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+        """
+        group = self._registry.get(group_id)
+        if not isinstance(group, CommittingGroup):
+            return {}
+        group.check_fetch(member_id, member_epoch)
+        return self._offsets.get(group_id)
+
+    def is_unstable(self, group_id: str, partition: TopicPartition) -> bool:
+        """Whether an open transaction may change the offset (UNSTABLE_OFFSET_COMMIT)."""
+        return self._offsets.is_pending(group_id, partition)
+
+    def in_use(self, group_id: str, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Partitions whose offsets may not be deleted, since members consume them
+        (GROUP_SUBSCRIBED_TO_TOPIC).
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        group = self._registry.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        committing = self._committing(group)
+        committing.check_offset_delete()
+        subscribed = committing.subscribed_topics()
+        return {each for each in partitions if subscribed is None or each.topic in subscribed}
+
+    def delete(self, group_id: str, partitions: Iterable[TopicPartition], done: Done) -> None:
+        """Deletes offsets that are not `in_use`; where there is none, there is nothing to do."""
+        known = self._offsets.get(group_id)
+        found = [each for each in partitions if each in known or self._offsets.is_pending(group_id, each)]
+        self._offsets.delete(group_id, sorted(found), done)
+
+    def expire(self) -> list[CommittingGroup]:
+        """Forgets offsets that nobody has used for long enough; gives the groups that have nothing left."""
+        now_ms = self._clock.now_ms()
+        left = []
+        for group in self._registry:
+            if not isinstance(group, CommittingGroup):
+                continue
+            subscribed = group.subscribed_topics()
+            if subscribed is None:
+                continue
+            self._forget(group.group_id, self._expired(group, now_ms, subscribed))
+            if group.is_empty and not self._offsets.has_any(group.group_id):
+                left.append(group)
+        return left
+
+    def topic_deleted(self, topic: str) -> None:
+        """Forgets every group's offsets for a topic that is gone."""
+        for group_id, partitions in self._offsets.of_topic(topic).items():
+            self._forget(group_id, partitions)
+
+    def _expired(
+        self, group: CommittingGroup, now_ms: int, subscribed: Collection[str]
+    ) -> list[TopicPartition]:
+        return self._offsets.expired(
+            group.group_id,
+            now_ms=now_ms,
+            retention_ms=self._retention_ms,
+            since_ms=group.unused_since_ms(),
+            subscribed=subscribed,
+        )
+
+    def _forget(self, group_id: str, partitions: list[TopicPartition]) -> None:
+        # what could not be written now is found again the next time
+        self._offsets.delete(group_id, partitions, lambda error: None)
+
+    def _committing(self, group: Group) -> CommittingGroup:
+        if not isinstance(group, CommittingGroup):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a consumer group.")
+        return group

@@ -1,0 +1,66 @@
+"""What still counts of a partition: the last value of each key, transactions decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sharecore.coordinator.topic_log import Record, TopicLog
+from sharecore.storage import ScannedBatch
+
+_STEP_RECORDS = 2000
+
+
+class Compaction:
+    """Reads a partition from its start to its high watermark, in steps.
+
+    Attributes:
+        end: the offset up to which has been read.
+    """
+
+    def __init__(self, log: TopicLog) -> None:
+        self._log = log
+        self._batches: Iterator[ScannedBatch] = iter(())
+        self._values: dict[bytes, bytes] = {}
+        self._open: dict[int, list[tuple[int, bytes, bytes | None]]] = {}
+        self._offsets: dict[bytes, int] = {}
+        self.end = log.start_offset
+
+    def read_some(self) -> bool:
+        """Reads on; False when there is nothing durable left to read."""
+        count = 0
+        while count < _STEP_RECORDS:
+            batch = next(self._batches, None)
+            if batch is None:
+                if self.end >= self._log.high_watermark:
+                    return False
+                self._batches = self._log.scan_batches(self.end)
+                continue
+            self._take(batch)
+            count += len(batch.records)
+            self.end = batch.records[-1][0] + 1
+        return True
+
+    def live(self) -> Iterator[Record]:
+        """Keys that stand for something, with their values, in the order in which they were written last."""
+        yield from self._values.items()
+
+    def _take(self, batch: ScannedBatch) -> None:
+        if batch.is_control:
+            pending = self._open.pop(batch.producer_id, [])
+            for offset, key, value in pending if batch.is_commit else ():
+                # what was written outside of the transaction since then is newer
+                if self._offsets.get(key, -1) < offset:
+                    self._put(offset, key, value)
+            return
+        for offset, _, record_key, value in batch.records:
+            key = record_key or b""
+            if batch.producer_id < 0:
+                self._put(offset, key, value)
+            else:
+                self._open.setdefault(batch.producer_id, []).append((offset, key, value))
+
+    def _put(self, offset: int, key: bytes, value: bytes | None) -> None:
+        self._values.pop(key, None)
+        self._offsets[key] = offset
+        if value is not None:
+            self._values[key] = value

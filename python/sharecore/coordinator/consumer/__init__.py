@@ -1,0 +1,24 @@
+"""Groups of the consumer protocol, in which the broker assigns (KIP-848)."""
+
+from __future__ import annotations
+
+from sharecore.coordinator.consumer.coordinator import (
+    ConsumerCoordinator,
+    ConsumerLimits,
+    SubscribableTopics,
+)
+from sharecore.coordinator.consumer.group import ConsumerGroup, by_topic
+from sharecore.coordinator.consumer.heartbeat import Heartbeat, HeartbeatAnswer
+from sharecore.coordinator.consumer.member import ConsumerMember, MemberState
+
+__all__ = [
+    "ConsumerCoordinator",
+    "ConsumerGroup",
+    "ConsumerLimits",
+    "ConsumerMember",
+    "Heartbeat",
+    "HeartbeatAnswer",
+    "MemberState",
+    "SubscribableTopics",
+    "by_topic",
+]

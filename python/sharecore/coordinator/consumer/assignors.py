@@ -1,0 +1,160 @@
+"""Who gets which partitions: Kafka's server-side assignors.
+
+`uniform` evens out the number of partitions and moves as few as it can; `range` gives neighbouring
+partitions of each topic, the same ones of topics with the same number of partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from sharecore.coordinator.consumer.member import Assignment, Partition
+
+
+class AssignorMember(NamedTuple):
+    """A member as assignors see it.
+
+    Args:
+        topics: what it subscribes to, as far as it exists.
+        assigned: what it had in the last assignment.
+    """
+
+    member_id: str
+    instance_id: str | None
+    topics: frozenset[UUID]
+    assigned: Collection[Partition]
+
+
+Assignor = Callable[[Collection[AssignorMember], Mapping[UUID, int]], dict[str, Assignment]]
+"""From members and numbers of partitions to partitions by member id."""
+
+
+def assign_range(
+    members: Collection[AssignorMember], partitions: Mapping[UUID, int]
+) -> dict[str, Assignment]:
+    """Each topic's partitions in one row, cut in as many pieces as there are subscribers; the first ones are
+    longer.
+    """
+    target: dict[str, dict[UUID, frozenset[int]]] = {member.member_id: {} for member in members}
+    # static members keep their places whatever ids they come back with
+    ordered = sorted(
+        members, key=lambda each: (each.instance_id is None, each.instance_id or "", each.member_id)
+    )
+    for topic, count in partitions.items():
+        subscribers = [member for member in ordered if topic in member.topics]
+        if not subscribers:
+            continue
+        size, longer = divmod(count, len(subscribers))
+        start = 0
+        for index, member in enumerate(subscribers):
+            end = start + size + (index < longer)
+            if end > start:
+                target[member.member_id][topic] = frozenset(range(start, end))
+            start = end
+    return dict(target)
+
+
+def assign_uniform(
+    members: Collection[AssignorMember], partitions: Mapping[UUID, int]
+) -> dict[str, Assignment]:
+    """As many partitions for one as for another, as far as their subscriptions allow; who had one keeps
+    it.
+    """
+    owned = _kept(members, partitions)
+    taken = set().union(*owned.values()) if owned else set()
+    wanted = {topic for member in members for topic in member.topics}
+    free = [
+        (topic, partition)
+        for topic, count in partitions.items()
+        if topic in wanted
+        for partition in range(count)
+        if (topic, partition) not in taken
+    ]
+    if len({member.topics for member in members}) == 1:
+        _even_out_alike(owned, free)
+    else:
+        _even_out_unlike(members, owned, free)
+    return {member_id: _by_topic(some) for member_id, some in owned.items()}
+
+
+ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
+
+
+def _kept(members: Collection[AssignorMember], partitions: Mapping[UUID, int]) -> dict[str, list[Partition]]:
+    """What each member had and may keep; of two that had the same the first keeps it."""
+    taken: set[Partition] = set()
+    kept: dict[str, list[Partition]] = {}
+    for member in members:
+        own = kept[member.member_id] = []
+        for each in sorted(member.assigned):
+            topic, partition = each
+            if topic in member.topics and partition < partitions.get(topic, 0) and each not in taken:
+                taken.add(each)
+                own.append(each)
+    return kept
+
+
+def _even_out_alike(owned: dict[str, list[Partition]], free: list[Partition]) -> None:
+    """All subscribe to the same: everybody gets the same number, some one more."""
+    total = sum(map(len, owned.values())) + len(free)
+    quota, longer = divmod(total, len(owned))
+    for some in owned.values():
+        keep = quota
+        if len(some) > quota and longer:
+            keep, longer = quota + 1, longer - 1
+        free += some[keep:]
+        del some[keep:]
+    rest = iter(free)
+    for some in owned.values():
+        while len(some) < quota:
+            some.append(next(rest))
+    short = [some for some in owned.values() if len(some) == quota]
+    for some, each in zip(short, rest, strict=False):
+        some.append(each)
+
+
+def _even_out_unlike(
+    members: Collection[AssignorMember], owned: dict[str, list[Partition]], free: list[Partition]
+) -> None:
+    """Subscriptions differ: what is free goes to who has least, then partitions move from many to few."""
+    subscribers: dict[UUID, list[str]] = {}
+    for member in members:
+        for topic in member.topics:
+            subscribers.setdefault(topic, []).append(member.member_id)
+    free.sort(key=lambda each: (len(subscribers[each[0]]), each))
+    for each in free:
+        lightest = min(subscribers[each[0]], key=lambda member_id: (len(owned[member_id]), member_id))
+        owned[lightest].append(each)
+    # each move evens the loads out, so that there is an end to them
+    moved = True
+    while moved:
+        moved = False
+        for member_id in sorted(owned, key=lambda each: (-len(owned[each]), each)):
+            while (move := _best_move(member_id, owned, subscribers)) is not None:
+                each, lighter = move
+                owned[member_id].remove(each)
+                owned[lighter].append(each)
+                moved = True
+
+
+def _best_move(
+    member_id: str, owned: dict[str, list[Partition]], subscribers: dict[UUID, list[str]]
+) -> tuple[Partition, str] | None:
+    """A partition that a member should give to one who has at least two less."""
+    best: tuple[int, Partition, str] | None = None
+    for topic in {each[0] for each in owned[member_id]}:
+        lighter = min(subscribers[topic], key=lambda each: (len(owned[each]), each))
+        gain = len(owned[member_id]) - len(owned[lighter])
+        if gain >= 2 and (best is None or gain > best[0]):
+            last = max(each for each in owned[member_id] if each[0] == topic)
+            best = (gain, last, lighter)
+    return None if best is None else (best[1], best[2])
+
+
+def _by_topic(partitions: Collection[Partition]) -> Assignment:
+    topics: dict[UUID, set[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, set()).add(partition)
+    return {topic: frozenset(some) for topic, some in topics.items()}

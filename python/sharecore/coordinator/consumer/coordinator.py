@@ -1,0 +1,416 @@
+"""Consumer groups whose members are assigned by the broker (KIP-848).
+
+A heartbeat is everything: it joins, says what a member has and wants, learns what it shall have, and leaves.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
+from uuid import UUID, uuid4
+
+from sharecore._core import matching
+from sharecore.clock import Clock
+from sharecore.coordinator.consumer.assignors import ASSIGNORS, AssignorMember
+from sharecore.coordinator.consumer.group import LEFT_STATIC_EPOCH, ConsumerGroup
+from sharecore.coordinator.consumer.heartbeat import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    Answered,
+    Heartbeat,
+    HeartbeatAnswer,
+)
+from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState
+from sharecore.coordinator.consumer.records import (
+    IGNORED,
+    ConsumerRecord,
+    decode_consumer_key,
+    decode_consumer_value,
+)
+from sharecore.coordinator.record_log import Done, Record, RecordLog
+from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
+from sharecore.coordinator.share_topics import TopicView
+from sharecore.coordinator.timers import Deadline, Timers
+from sharecore.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class ConsumerLimits(NamedTuple):
+    """Settings of consumer groups; times in milliseconds."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_ms: int = 5_000
+    assignment_interval_ms: int = 0
+    max_size: int = 2**31 - 1
+
+
+class SubscribableTopics(TopicView, Protocol):
+    """The topics of the broker, for those who choose among their names."""
+
+    def names(self) -> Sequence[str]:
+        """Names of all topics."""
+
+
+class ConsumerCoordinator:
+    """All consumer groups of the broker.
+
+    Args:
+        limits: of a group, by its name.
+        assignors: names of those offered; the first is the default.
+        replaced: told when an empty classic group has given its name to a consumer group.
+    """
+
+    kinds: Collection[int] = tuple(ConsumerRecord)
+
+    def __init__(
+        self,
+        registry: GroupRegistry,
+        records: RecordLog,
+        topics: SubscribableTopics,
+        limits: Callable[[str], ConsumerLimits],
+        clock: Clock,
+        timers: Timers,
+        *,
+        assignors: Collection[str] = tuple(ASSIGNORS),
+        replaced: Callable[[Group], None],
+    ) -> None:
+        self._registry = registry
+        self._records = records
+        self._topics = topics
+        self._limits = limits
+        self._clock = clock
+        self._timers = timers
+        self._assignors = tuple(assignors)
+        self._replaced = replaced
+        self._loaded: dict[str, ConsumerGroup] = {}
+        records.register(self)
+
+    def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
+        if kind in IGNORED:
+            return
+        decoded = decode_consumer_key(kind, key)
+        group = self._loaded.get(decoded.group_id)
+        if decoded.kind is ConsumerRecord.METADATA and value is None:
+            self._loaded.pop(decoded.group_id, None)
+            return
+        if group is None:
+            if value is None:
+                return
+            group = self._loaded[decoded.group_id] = ConsumerGroup(decoded.group_id)
+        group.replay(decoded, None if value is None else decode_consumer_value(decoded.kind, value))
+
+    def start(self) -> None:
+        """Goes on with the groups that were read; their members have a session's time to be heard again."""
+        loaded, self._loaded = self._loaded, {}
+        for group in loaded.values():
+            self._registry.add(group)
+            for member in group.members.values():
+                self._count_session(group, member)
+                self._count_revocation(group, member)
+
+    def heartbeat(self, request: Heartbeat, answered: Answered) -> None:
+        """A member joins, says what it has, or leaves.
+
+        Raises:
+            KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID,
+                FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED,
+                INVALID_REGULAR_EXPRESSION.
+        """
+        if not request.member_id and request.epoch == JOIN_EPOCH:
+            request = request._replace(member_id=_new_member_id())
+        request.check(self._assignors)
+        if request.subscribed_regex:
+            self._matching(request.subscribed_regex)
+        if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
+            self._leave(request, answered)
+            return
+        group = self._group(request)
+        member, records = self._admit(group, request)
+        told = set(member.assigned)
+        subscription = member.subscription
+        if self._update(member, request) or records:
+            records.append(group.member_record(member))
+        resubscribed = member.subscription != subscription
+        if resubscribed:
+            group.topics_version = -1
+        if self._observe_topics(group) or resubscribed:
+            self._raise_epoch(group, records)
+        self._assign(group, records)
+        if member.reconcile(
+            group.target.get(member.member_id, {}),
+            group.target_epoch,
+            request.owned,
+            lambda each: group.is_free(member, each),
+        ):
+            group.hold(member)
+            records.append(group.current_record(member))
+        self._count_session(group, member)
+        self._count_revocation(group, member)
+        tell = request.epoch == JOIN_EPOCH or request.is_full or told != member.assigned.keys()
+        answer = HeartbeatAnswer(
+            member.member_id,
+            member.epoch,
+            self._limits(group.group_id).heartbeat_ms,
+            set(member.assigned) if tell else None,
+        )
+        self._write(group, records, lambda error: answered(error or answer))
+
+    def delete(self, group: ConsumerGroup, done: Done) -> None:
+        """Deletes a group that is empty, but for its offsets."""
+        self._registry.remove(group)
+        self._records.append(group.group_id, group.deleted_records(), done)
+
+    def _group(self, request: Heartbeat) -> ConsumerGroup:
+        found = self._registry.get(request.group_id)
+        if isinstance(found, ConsumerGroup):
+            return found
+        if found is None and request.epoch != JOIN_EPOCH:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+        if found is not None and (found.type is not GroupType.CLASSIC or not found.is_empty):
+            raise KafkaError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group."
+            )
+        if found is not None:
+            self._replaced(found)
+        group = ConsumerGroup(request.group_id)
+        self._registry.add(group)
+        return group
+
+    def _admit(self, group: ConsumerGroup, request: Heartbeat) -> tuple[ConsumerMember, list[Record]]:
+        """The member that speaks, and records that are due because it is new."""
+        if request.instance_id is not None and request.instance_id in group.static:
+            return self._admit_static(group, request, group.members[group.static[request.instance_id]])
+        member = group.members.get(request.member_id)
+        if member is not None:
+            if request.epoch != JOIN_EPOCH:
+                member.check_epoch(request.epoch, request.owned)
+            return member, []
+        if request.epoch != JOIN_EPOCH and request.instance_id is not None:
+            raise _unknown_instance(request)
+        if request.epoch != JOIN_EPOCH:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"Member {request.member_id} is not a member of group {request.group_id}.",
+            )
+        max_size = self._limits(group.group_id).max_size
+        if len(group.members) >= max_size:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {max_size} members.",
+            )
+        member = ConsumerMember(request.member_id, request.instance_id)
+        group.add(member)
+        return member, []
+
+    def _admit_static(
+        self, group: ConsumerGroup, request: Heartbeat, member: ConsumerMember
+    ) -> tuple[ConsumerMember, list[Record]]:
+        if request.epoch != JOIN_EPOCH:
+            if member.member_id != request.member_id:
+                raise _fenced_instance(request, member.member_id)
+            member.check_epoch(request.epoch, request.owned)
+            return member, []
+        if member.member_id == request.member_id:
+            return member, []
+        if member.epoch != LEFT_STATIC_EPOCH:
+            raise KafkaError(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {request.member_id} with instance id {request.instance_id} cannot join the "
+                f"group because the instance id is owned by {member.member_id} member.",
+            )
+        target = group.target.get(member.member_id, {})
+        records = group.gone_records(member.member_id)
+        group.remove(member)
+        successor = ConsumerMember(
+            request.member_id,
+            request.instance_id,
+            assigned=member.assigned,
+            rack_id=member.rack_id,
+            subscribed_names=member.subscribed_names,
+            subscribed_regex=member.subscribed_regex,
+            server_assignor=member.server_assignor,
+        )
+        group.add(successor)
+        group.hold(successor)
+        group.target[successor.member_id] = target
+        return successor, [*records, *group.target_records([successor.member_id])]
+
+    def _update(self, member: ConsumerMember, request: Heartbeat) -> bool:
+        """Takes what the member says of itself; says whether anything is new."""
+        before = member.said
+        if request.subscribed_names is not None:
+            member.subscribed_names = frozenset(request.subscribed_names)
+        if request.subscribed_regex is not None:
+            member.subscribed_regex = request.subscribed_regex
+        if request.server_assignor is not None:
+            member.server_assignor = request.server_assignor
+        if request.rack_id is not None:
+            member.rack_id = request.rack_id
+        if request.rebalance_timeout_ms >= 0:
+            member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        if request.client_id or not member.client_id:
+            member.client_id, member.client_host = request.client_id, request.client_host
+        return before != member.said
+
+    def _raise_epoch(self, group: ConsumerGroup, records: list[Record]) -> None:
+        group.epoch += 1
+        records.append(group.epoch_record())
+
+    def _subscribed(self, member: ConsumerMember) -> frozenset[str]:
+        if not member.subscribed_regex:
+            return member.subscribed_names
+        return member.subscribed_names.union(self._matching(member.subscribed_regex))
+
+    def _matching(self, expression: str) -> Collection[str]:
+        try:
+            return matching(expression, self._topics.names())
+        except ValueError as error:
+            raise KafkaError(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {error}.",
+            ) from error
+
+    def _observe_topics(self, group: ConsumerGroup) -> bool:
+        """Looks at the topics that the group subscribes to; says whether they are others than before."""
+        if group.topics_version == self._topics.version:
+            return False
+        group.topics_version = self._topics.version
+        names = frozenset().union(*map(self._subscribed, group.members.values()))
+        found = [topic for name in sorted(names) if (topic := self._topics.find(name)) is not None]
+        group.topics = {topic.name: (topic.topic_id, topic.partitions) for topic in found}
+        seen = _hash(group.topics)
+        if seen == group.metadata_hash:
+            return False
+        group.metadata_hash = seen
+        return True
+
+    def _assign(self, group: ConsumerGroup, records: list[Record]) -> None:
+        """Makes a new target assignment when one is due and the last is old enough."""
+        now_ms = self._clock.monotonic_ms()
+        interval_ms = self._limits(group.group_id).assignment_interval_ms
+        recent = group.assigned_at_ms is not None and now_ms - group.assigned_at_ms < interval_ms
+        if group.epoch <= group.target_epoch or recent:
+            return
+        group.assigned_at_ms = now_ms
+        before, group.target = group.target, self._target(group)
+        group.target_epoch, group.target_ms = group.epoch, self._clock.now_ms()
+        changed = [each for each, target in group.target.items() if before.get(each) != target]
+        records += group.target_records(changed)
+
+    def _target(self, group: ConsumerGroup) -> dict[str, Assignment]:
+        ids = {name: topic_id for name, (topic_id, _) in group.topics.items()}
+        members = [
+            AssignorMember(
+                member.member_id,
+                member.instance_id,
+                frozenset(ids[name] for name in self._subscribed(member) if name in ids),
+                [
+                    (topic_id, partition)
+                    for topic_id, partitions in group.target.get(member.member_id, {}).items()
+                    for partition in partitions
+                ],
+            )
+            for member in group.members.values()
+        ]
+        assign = ASSIGNORS[group.assignor(self._assignors[0])]
+        return assign(members, dict(group.topics.values()))
+
+    def _leave(self, request: Heartbeat, answered: Answered) -> None:
+        group = self._registry.find(request.group_id, ConsumerGroup)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+        member = group.members.get(request.member_id)
+        if request.instance_id is not None:
+            owner = group.static.get(request.instance_id)
+            if owner is None:
+                raise _unknown_instance(request)
+            if owner != request.member_id:
+                raise _fenced_instance(request, owner)
+        if member is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"Member {request.member_id} is not a member of group {request.group_id}.",
+            )
+        if request.epoch == LEAVE_STATIC_EPOCH:
+            # it keeps its place until its session ends
+            member.epoch, member.state, member.revoking = LEFT_STATIC_EPOCH, MemberState.STABLE, {}
+            group.hold(member)
+            records = [group.current_record(member)]
+        else:
+            records = self._remove(group, member)
+        answer = HeartbeatAnswer(request.member_id, request.epoch)
+        self._write(group, records, lambda error: answered(error or answer))
+
+    def _remove(self, group: ConsumerGroup, member: ConsumerMember) -> list[Record]:
+        group.remove(member)
+        group.topics_version = -1
+        records = group.gone_records(member.member_id)
+        if group.is_empty:
+            group.topics, group.metadata_hash = {}, 0
+        self._raise_epoch(group, records)
+        return records
+
+    def _fence(self, group: ConsumerGroup, member: ConsumerMember, why: str) -> None:
+        if group.members.get(member.member_id) is not member:
+            return
+        logger.info("member %s of group %s is removed: %s", member.member_id, group.group_id, why)
+        self._write(group, self._remove(group, member), lambda error: None)
+
+    def _count_session(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        if member.session is None:
+            why = "it was silent for too long"
+            member.session = Deadline(self._clock, self._timers, lambda: self._fence(group, member, why))
+        member.session.set(self._limits(group.group_id).session_timeout_ms)
+
+    def _count_revocation(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        if member.state is not MemberState.UNREVOKED_PARTITIONS:
+            if member.revocation is not None:
+                member.revocation.cancel()
+                member.revocation = None
+        elif member.revocation is None:
+            why = "it did not let its partitions go in time"
+            member.revocation = Deadline(self._clock, self._timers, lambda: self._fence(group, member, why))
+            member.revocation.set(member.rebalance_timeout_ms)
+
+    def _write(self, group: ConsumerGroup, records: list[Record], done: Done) -> None:
+        if group.unwritten:
+            # a failed write left the records behind: they are brought level as a whole
+            records = [*records, *group.all_records()]
+        if not records:
+            done(None)
+            return
+
+        def durable(error: KafkaError | None) -> None:
+            group.unwritten = error is not None
+            done(error)
+
+        self._records.append(group.group_id, records, durable)
+
+
+def _new_member_id() -> str:
+    return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+
+
+def _fenced_instance(request: Heartbeat, owner: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.FENCED_INSTANCE_ID,
+        f"Static member {request.member_id} with instance id {request.instance_id} was fenced by "
+        f"member {owner}.",
+    )
+
+
+def _unknown_instance(request: Heartbeat) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
+
+
+def _hash(topics: dict[str, tuple[UUID, int]]) -> int:
+    """A number that tells sets of topics apart; 0 for none."""
+    if not topics:
+        return 0
+    text = repr(sorted((name, topic_id.hex, count) for name, (topic_id, count) in topics.items()))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)

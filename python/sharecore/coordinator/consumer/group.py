@@ -1,0 +1,329 @@
+"""One consumer group: its members, its epochs and the assignment that it is on the way to (KIP-848)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState, Partition
+from sharecore.coordinator.consumer.records import (
+    NO_CLASSIC_MEMBER,
+    ConsumerKey,
+    ConsumerRecord,
+    consumer_record,
+)
+from sharecore.coordinator.record_log import Record
+from sharecore.coordinator.registry import GroupType
+from sharecore.errors import ErrorCode, KafkaError
+
+LEFT_STATIC_EPOCH = -2
+"""Epoch of a static member that has left and is expected back."""
+
+
+class ConsumerGroup:
+    """A consumer group as its records tell of it.
+
+    Attributes:
+        epoch: grows with each change that asks for a new assignment.
+        target: partitions by member id, made for `target_epoch`.
+        holders: who has a partition, or has yet to let it go.
+        unwritten: a write failed: the records are behind what is known here, and all of them are due again.
+    """
+
+    type = GroupType.CONSUMER
+    protocol_type = "consumer"
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 1
+        self.metadata_hash = 0
+        self.target_epoch = 1
+        self.target_ms = 0
+        self.target: dict[str, Assignment] = {}
+        self.members: dict[str, ConsumerMember] = {}
+        self.static: dict[str, str] = {}
+        self.holders: dict[Partition, str] = {}
+        self.assigned_at_ms: int | None = None
+        self.topics_version = -1
+        self.topics: dict[str, tuple[UUID, int]] = {}
+        self.unwritten = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def state_name(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.target_epoch:
+            return "Assigning"
+        settled = all(
+            member.state is MemberState.STABLE and member.epoch == self.target_epoch
+            for member in self.members.values()
+        )
+        return "Stable" if settled else "Reconciling"
+
+    def check_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        transactional: bool,
+        api_version: int,
+    ) -> None:
+        """Whether an offset commit comes from a member as it is now, or from outside of an empty group.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH; UNSUPPORTED_VERSION for a client that knows no
+                epochs.
+        """
+        if generation < 0 and (not self.members or (transactional and not member_id)):
+            return
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of the group.")
+        if api_version < 9:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        if generation != member.epoch:
+            raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH)
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raises KafkaError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) when who asks calls itself a member and
+        is none.
+        """
+        if member_id is None and member_epoch < 0:
+            return
+        member = self.members.get(member_id or "")
+        if member is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if member_epoch != member.epoch:
+            raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH)
+
+    def check_offset_delete(self) -> None:
+        """Offsets of topics that nobody subscribes to may always be deleted."""
+
+    def check_delete(self) -> None:
+        """Raises KafkaError (NON_EMPTY_GROUP) unless the group may be deleted."""
+        if self.members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def unused_since_ms(self) -> int | None:
+        """Commits alone tell."""
+        return None
+
+    def subscribed_topics(self) -> set[str] | None:
+        """Topics that members consume."""
+        return set(self.topics)
+
+    def add(self, member: ConsumerMember) -> None:
+        """Takes a member in."""
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.member_id
+
+    def remove(self, member: ConsumerMember) -> None:
+        """Lets a member go; what it had is free."""
+        del self.members[member.member_id]
+        self.target.pop(member.member_id, None)
+        self.release(member)
+        if member.instance_id is not None and self.static.get(member.instance_id) == member.member_id:
+            del self.static[member.instance_id]
+        member.cancel_timers()
+
+    def release(self, member: ConsumerMember) -> None:
+        """Forgets what a member holds."""
+        for each in member.noted:
+            if self.holders.get(each) == member.member_id:
+                del self.holders[each]
+        member.noted = frozenset()
+
+    def hold(self, member: ConsumerMember) -> None:
+        """Notes what a member holds now."""
+        self.release(member)
+        member.noted = frozenset(member.held)
+        self.holders.update(dict.fromkeys(member.noted, member.member_id))
+
+    def is_free(self, member: ConsumerMember, partition: Partition) -> bool:
+        """Whether nobody but the member has a partition."""
+        return self.holders.get(partition, member.member_id) == member.member_id
+
+    def assignor(self, default: str) -> str:
+        """The assignor that most of those members want that want one."""
+        votes = Counter(
+            each.server_assignor for each in self.members.values() if each.server_assignor is not None
+        )
+        return max(votes, key=lambda name: (votes[name], name)) if votes else default
+
+    # records
+
+    def epoch_record(self) -> Record:
+        """The group epoch."""
+        value = {"epoch": self.epoch, "metadata_hash": self.metadata_hash}
+        return consumer_record(ConsumerRecord.METADATA, self.group_id, value)
+
+    def member_record(self, member: ConsumerMember) -> Record:
+        """What a member told of itself."""
+        return consumer_record(
+            ConsumerRecord.MEMBER_METADATA,
+            self.group_id,
+            {
+                "instance_id": member.instance_id,
+                "rack_id": member.rack_id,
+                "client_id": member.client_id,
+                "client_host": member.client_host,
+                "subscribed_topic_names": sorted(member.subscribed_names),
+                "subscribed_topic_regex": member.subscribed_regex,
+                "rebalance_timeout_ms": member.rebalance_timeout_ms,
+                "server_assignor": member.server_assignor,
+                "classic_member": NO_CLASSIC_MEMBER,
+            },
+            member_id=member.member_id,
+        )
+
+    def target_records(self, changed: Iterable[str]) -> list[Record]:
+        """The target assignment of the members that it changed for, and its epoch."""
+        records = [
+            consumer_record(
+                ConsumerRecord.TARGET_MEMBER,
+                self.group_id,
+                {"topic_partitions": _as_fields(self.target.get(member_id, {}))},
+                member_id=member_id,
+            )
+            for member_id in changed
+        ]
+        value = {"assignment_epoch": self.target_epoch, "assignment_timestamp": self.target_ms}
+        return [*records, consumer_record(ConsumerRecord.TARGET_METADATA, self.group_id, value)]
+
+    def current_record(self, member: ConsumerMember) -> Record:
+        """What a member has been told."""
+        return consumer_record(
+            ConsumerRecord.CURRENT_MEMBER,
+            self.group_id,
+            {
+                "member_epoch": member.epoch,
+                "previous_member_epoch": member.previous_epoch,
+                "state": member.state,
+                "assigned_partitions": _with_epochs(member.assigned),
+                "partitions_pending_revocation": _with_epochs(member.revoking),
+            },
+            member_id=member.member_id,
+        )
+
+    def gone_records(self, member_id: str) -> list[Record]:
+        """Tombstones of a member."""
+        kinds = (ConsumerRecord.CURRENT_MEMBER, ConsumerRecord.TARGET_MEMBER, ConsumerRecord.MEMBER_METADATA)
+        return [consumer_record(kind, self.group_id, None, member_id=member_id) for kind in kinds]
+
+    def deleted_records(self) -> list[Record]:
+        """Tombstones of the group; it has no members."""
+        kinds = (ConsumerRecord.TARGET_METADATA, ConsumerRecord.METADATA)
+        return [consumer_record(kind, self.group_id, None) for kind in kinds]
+
+    def all_records(self) -> list[Record]:
+        """Everything that is known."""
+        members = list(self.members.values())
+        return [
+            *map(self.member_record, members),
+            self.epoch_record(),
+            *self.target_records(self.target),
+            *map(self.current_record, members),
+        ]
+
+    def replay(self, key: ConsumerKey, value: Any) -> None:
+        """Takes the content of a record; `value` is None for a tombstone."""
+        _REPLAYS[key.kind](self, key.member_id, value)
+
+    def _replay_epoch(self, _: str, value: Any) -> None:
+        if value is not None:
+            self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+
+    def _replay_member(self, member_id: str, value: Any) -> None:
+        if value is None:
+            member = self.members.get(member_id)
+            if member is not None:
+                self.remove(member)
+            return
+        member = self.members.get(member_id) or ConsumerMember(member_id)
+        member.instance_id = value.instance_id
+        member.rack_id = value.rack_id
+        member.client_id = value.client_id
+        member.client_host = value.client_host
+        member.subscribed_names = frozenset(value.subscribed_topic_names)
+        member.subscribed_regex = value.subscribed_topic_regex
+        member.rebalance_timeout_ms = value.rebalance_timeout_ms
+        member.server_assignor = value.server_assignor
+        self.add(member)
+
+    def _replay_target_epoch(self, _: str, value: Any) -> None:
+        if value is not None:
+            self.target_epoch, self.target_ms = value.assignment_epoch, value.assignment_timestamp
+
+    def _replay_target(self, member_id: str, value: Any) -> None:
+        if value is None:
+            self.target.pop(member_id, None)
+        else:
+            self.target[member_id] = {
+                each.topic_id: frozenset(each.partitions) for each in value.topic_partitions
+            }
+
+    def _replay_current(self, member_id: str, value: Any) -> None:
+        member = self.members.get(member_id)
+        if member is None:
+            if value is None:
+                return
+            member = ConsumerMember(member_id)
+            self.add(member)
+        if value is None:
+            member.assigned, member.revoking = {}, {}
+        else:
+            member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
+            member.state = MemberState(value.state)
+            member.assigned = _from_fields(value.assigned_partitions, value.member_epoch)
+            member.revoking = _from_fields(value.partitions_pending_revocation, value.member_epoch)
+        self.hold(member)
+
+
+_REPLAYS = {
+    ConsumerRecord.METADATA: ConsumerGroup._replay_epoch,
+    ConsumerRecord.MEMBER_METADATA: ConsumerGroup._replay_member,
+    ConsumerRecord.TARGET_METADATA: ConsumerGroup._replay_target_epoch,
+    ConsumerRecord.TARGET_MEMBER: ConsumerGroup._replay_target,
+    ConsumerRecord.CURRENT_MEMBER: ConsumerGroup._replay_current,
+}
+
+
+def by_topic(partitions: Collection[Partition]) -> dict[UUID, list[int]]:
+    """Partitions by topic, ascending."""
+    topics: dict[UUID, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+def _as_fields(assignment: Assignment) -> list[dict[str, Any]]:
+    return [{"topic_id": topic, "partitions": sorted(some)} for topic, some in assignment.items()]
+
+
+def _with_epochs(partitions: Mapping[Partition, int]) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic_id": topic,
+            "partitions": some,
+            "assignment_epochs": [partitions[topic, partition] for partition in some],
+        }
+        for topic, some in by_topic(partitions.keys()).items()
+    ]
+
+
+def _from_fields(topics: Iterable[Any], epoch: int) -> dict[Partition, int]:
+    return {
+        (each.topic_id, partition): assigned
+        for each in topics
+        for partition, assigned in zip(
+            each.partitions, each.assignment_epochs or [epoch] * len(each.partitions), strict=True
+        )
+    }

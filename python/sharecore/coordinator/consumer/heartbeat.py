@@ -1,0 +1,88 @@
+"""ConsumerGroupHeartbeat, as the coordinator takes it: what a member says, what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from sharecore.coordinator.consumer.member import Partition
+from sharecore.errors import ErrorCode, KafkaError
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+LEAVE_STATIC_EPOCH = -2
+
+
+class Heartbeat(NamedTuple):
+    """What a member says; None where nothing has changed since it last said it.
+
+    Args:
+        rebalance_timeout_ms: how long it may take to let partitions go; -1 when it does not say.
+        owned: partitions that it has.
+    """
+
+    group_id: str
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_names: Collection[str] | None = None
+    subscribed_regex: str | None = None
+    server_assignor: str | None = None
+    owned: frozenset[Partition] | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the member says everything, as it does when it has lost track."""
+        subscribed = self.subscribed_names is not None or self.subscribed_regex is not None
+        return subscribed and self.owned is not None and self.rebalance_timeout_ms >= 0
+
+    def check(self, assignors: Collection[str]) -> None:
+        """Raises KafkaError (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR) for what no member may say."""
+        if not self.group_id.strip():
+            raise _invalid("GroupId can't be empty.")
+        if not self.member_id:
+            raise _invalid("MemberId can't be empty.")
+        if self.instance_id == "":
+            raise _invalid("InstanceId can't be empty.")
+        if self.rack_id == "":
+            raise _invalid("RackId can't be empty.")
+        if self.epoch == JOIN_EPOCH:
+            if self.rebalance_timeout_ms == -1:
+                raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+            if self.owned is None or self.owned:
+                raise _invalid("TopicPartitions must be empty when (re-)joining.")
+            if self.subscribed_names is None and self.subscribed_regex is None:
+                raise _invalid(
+                    "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+                )
+        elif self.epoch == LEAVE_STATIC_EPOCH and self.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+        elif self.epoch < LEAVE_STATIC_EPOCH:
+            raise _invalid("MemberEpoch is invalid.")
+        if self.server_assignor is not None and self.server_assignor not in assignors:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_ASSIGNOR,
+                f"ServerAssignor {self.server_assignor} is not supported. "
+                f"Supported assignors: {', '.join(assignors)}.",
+            )
+
+
+class HeartbeatAnswer(NamedTuple):
+    """What a member is told; partitions of None are those that it has."""
+
+    member_id: str
+    epoch: int
+    heartbeat_ms: int = 0
+    assigned: Collection[Partition] | None = None
+
+
+Answered = Callable[[HeartbeatAnswer | KafkaError], None]
+"""Called once what changed is durable, or with why it is not."""
+
+
+def _invalid(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, text)

@@ -1,0 +1,145 @@
+"""A coordinator's topic: what is appended to it, and what is read back from it when the broker starts.
+
+Several coordinators keep their records in one topic (`__consumer_offsets`); each is told of the kinds of
+records that it owns. Records that come in one turn of the event loop go out as one batch a partition, so
+that they share an append.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol, runtime_checkable
+
+from sharecore.clock import Clock
+from sharecore.coordinator.keys import partition_for
+from sharecore.coordinator.partition_log import PartitionLog
+from sharecore.coordinator.record_schema import number_of
+from sharecore.coordinator.timers import Timers
+from sharecore.coordinator.topic_log import Done, Producer, Record, TopicLog, settle
+from sharecore.errors import ErrorCode, KafkaError
+
+__all__ = ["Done", "Producer", "Record", "RecordLog", "Replayer", "TransactionalReplayer", "settle"]
+
+logger = logging.getLogger(__name__)
+
+
+class Replayer(Protocol):
+    """A coordinator whose state lies in a topic."""
+
+    kinds: Collection[int]
+    """Numbers of the record types that it owns."""
+
+    def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
+        """Takes one record, in the order in which they were written; raises ValueError for one that is
+        damaged.
+        """
+
+
+@runtime_checkable
+class TransactionalReplayer(Replayer, Protocol):
+    """The one whose records may be part of transactions."""
+
+    def replay_in_transaction(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        """Takes one record that counts once the transaction is committed."""
+
+    def complete(self, producer_id: int, partition: int, *, commit: bool) -> None:
+        """A transaction has ended in a partition of the topic."""
+
+
+class RecordLog:
+    """The partitions of one coordinator topic.
+
+    Args:
+        logs: the partitions; makes the topic when it is not there yet.
+        clock: for the times in the records.
+        timers: flushes at the end of a turn.
+    """
+
+    def __init__(self, logs: Callable[[], Sequence[TopicLog]], clock: Clock, timers: Timers) -> None:
+        self._open = logs
+        self._clock = clock
+        self._timers = timers
+        self._opened: Sequence[PartitionLog] = ()
+        self._replayers: dict[int, Replayer] = {}
+        self._transactional: TransactionalReplayer | None = None
+        self._staged: dict[int, tuple[list[Record], list[Done]]] = {}
+
+    def register(self, replayer: Replayer | TransactionalReplayer) -> None:
+        """Hands records of these kinds to a coordinator when they are read."""
+        if isinstance(replayer, TransactionalReplayer):
+            self._transactional = replayer
+        for kind in replayer.kinds:
+            self._replayers[kind] = replayer
+
+    @property
+    def _partitions(self) -> Sequence[PartitionLog]:
+        if not self._opened:
+            self._opened = [PartitionLog(log, self._clock, self._timers) for log in self._open()]
+        return self._opened
+
+    def partition_of(self, key: str) -> int:
+        """The partition that holds the records of a group or a transactional id."""
+        return partition_for(key, len(self._partitions))
+
+    def load(self) -> int:
+        """Reads everything back; gives the number of records.
+
+        Raises:
+            KafkaError: UNKNOWN_SERVER_ERROR when a record is damaged: what it stood for would be lost
+                silently.
+        """
+        return sum(self._load(partition.log) for partition in self._partitions)
+
+    def append(self, key: str, records: Sequence[Record], done: Done) -> None:
+        """Writes records of a group or a transactional id; `done` is called when all of them are durable."""
+        partition = self.partition_of(key)
+        staged = self._staged.get(partition)
+        if staged is None:
+            if not self._staged:
+                self._timers.call_soon(self.flush)
+            staged = self._staged[partition] = ([], [])
+        staged[0].extend(records)
+        staged[1].append(done)
+
+    def append_in_transaction(
+        self, key: str, records: Sequence[Record], producer: Producer, done: Done
+    ) -> None:
+        """Writes records that count once the producer's transaction is committed."""
+        self.flush()
+        self._partitions[self.partition_of(key)].append(records, [done], producer)
+
+    def flush(self) -> None:
+        """Appends what is staged."""
+        staged, self._staged = self._staged, {}
+        for partition, (records, waiting) in staged.items():
+            self._partitions[partition].append(records, waiting)
+
+    def _load(self, log: TopicLog) -> int:
+        count = 0
+        for batch in log.scan_batches(log.start_offset):
+            if batch.is_control:
+                if self._transactional is not None:
+                    self._transactional.complete(batch.producer_id, log.index, commit=batch.is_commit)
+                continue
+            for offset, _timestamp, key, value in batch.records:
+                self._replay(log, offset, key or b"", value, batch.producer_id)
+            count += len(batch.records)
+        return count
+
+    def _replay(self, log: TopicLog, offset: int, key: bytes, value: bytes | None, producer_id: int) -> None:
+        try:
+            kind = number_of(key)
+            replayer = self._replayers.get(kind)
+            if replayer is None:
+                raise ValueError(f"record type {kind} is not known")
+            if producer_id < 0:
+                replayer.replay(log.index, kind, key, value)
+            elif self._transactional is replayer:
+                self._transactional.replay_in_transaction(producer_id, key, value)
+            else:
+                raise ValueError(f"record type {kind} is part of a transaction")
+        except ValueError as error:
+            text = f"{log.topic}-{log.index} at offset {offset}: {error}"
+            logger.error("a coordinator's state cannot be read: %s", text)
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error

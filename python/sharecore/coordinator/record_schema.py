@@ -1,0 +1,131 @@
+"""Records of the coordinators' topics, declared as Kafka's schemas declare them and compiled like its
+messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct as Packer
+from struct import error as PackError
+from typing import Any
+
+from sharecore.protocol.malformed import MalformedMessage
+from sharecore.protocol.reader import compile_reader, read_message
+from sharecore.protocol.schema import FieldSpec, Struct
+from sharecore.protocol.writer import compile_writer
+
+_VERSION = Packer(">h")
+_ZEROS: dict[str, Any] = {"string": "", "bytes": b"", "uuid": None, "bool": False}
+_UNSET: Any = object()
+
+
+def field(
+    name: str,
+    kind: str | tuple[FieldSpec, ...],
+    *,
+    array: bool = False,
+    nullable: bool = False,
+    tag: int | None = None,
+    default: Any = _UNSET,
+) -> FieldSpec:
+    """One field of a record.
+
+    Args:
+        kind: a kind of `FieldSpec`, or the fields of a struct.
+        tag: number of a field that is written only when it differs from its default.
+    """
+    if default is _UNSET:
+        default = () if array else None if nullable else _ZEROS.get(str(kind), 0)
+    if isinstance(kind, tuple):
+        # versions and flexibility come from the record that the struct is part of
+        return FieldSpec(name, "struct", Struct(name, 0, False, kind), array, nullable, tag, default)
+    return FieldSpec(name, kind, None, array, nullable, tag, default)
+
+
+def _with_version(name: str, version: int, *, flexible: bool, fields: tuple[FieldSpec, ...]) -> Struct:
+    def inner(spec: FieldSpec) -> FieldSpec:
+        if spec.struct is None:
+            return spec
+        struct = _with_version(spec.name, version, flexible=flexible, fields=spec.struct.fields)
+        return FieldSpec(spec.name, spec.kind, struct, spec.array, spec.nullable, spec.tag, spec.default)
+
+    return Struct(name, version, flexible, tuple(map(inner, fields)))
+
+
+class RecordSchema:
+    """Reads and writes one kind of key or value, with the two bytes before it: a key's type, or a value's
+    version.
+
+    Args:
+        name: name of the message in Kafka.
+        number: the type of a key, the version of a value.
+        fields: in the order of the bytes.
+        flexible: whether lengths are compact and fields may be tagged.
+        defaults: values of fields that this version does not have but newer ones do.
+    """
+
+    def __init__(
+        self, name: str, number: int, *fields: FieldSpec, flexible: bool = False, **defaults: Any
+    ) -> None:
+        self.name = name
+        self.number = number
+        struct = _with_version(name, number, flexible=flexible, fields=fields)
+        extra = tuple(field(key, "int64", default=value) for key, value in defaults.items())
+        newest = Struct(name, number + 1, flexible, struct.fields + extra) if extra else None
+        self._head = _VERSION.pack(number)
+        self._reader = compile_reader(struct, newest)
+        self._writer = compile_writer(struct)
+
+    def write(self, **values: Any) -> bytes:
+        """The bytes of a message with these fields."""
+        return self.pack(values)
+
+    def pack(self, values: Mapping[str, Any]) -> bytes:
+        """The bytes of a message with these fields."""
+        parts = [self._head]
+        self._writer(values, parts.append)
+        return b"".join(parts)
+
+    def read(self, data: bytes) -> Any:
+        """A named tuple of the fields.
+
+        Raises:
+            ValueError: the bytes are damaged or of another type or version.
+        """
+        if number_of(data) != self.number:
+            raise ValueError(f"{self.name} has number {number_of(data)}, not {self.number}")
+        try:
+            return read_message(self._reader, data, _VERSION.size)
+        except MalformedMessage as error:
+            raise ValueError(f"damaged {self.name}: {error}") from error
+
+
+class VersionedSchema:
+    """Reads a value in any of its versions; writes the newest unless told otherwise."""
+
+    def __init__(self, *versions: RecordSchema) -> None:
+        self.newest = versions[-1]
+        self._versions = {schema.number: schema for schema in versions}
+
+    def read(self, data: bytes) -> Any:
+        """A named tuple of the fields.
+
+        Raises:
+            ValueError: the bytes are damaged or of a version that is not known.
+        """
+        schema = self._versions.get(number_of(data))
+        if schema is None:
+            raise ValueError(f"{self.newest.name} has unknown version {number_of(data)}")
+        return schema.read(data)
+
+
+def number_of(data: bytes) -> int:
+    """The type of a key or the version of a value.
+
+    Raises:
+        ValueError: there are no two bytes.
+    """
+    try:
+        return int(_VERSION.unpack_from(data)[0])
+    except PackError as error:
+        raise ValueError("too short for a record of a coordinator") from error

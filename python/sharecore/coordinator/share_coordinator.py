@@ -1,0 +1,263 @@
+"""The share coordinator: durable state of share partitions in `__share_group_state` (KIP-932, "Share
+coordinator").
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from sharecore._core import Write, combine_state_batches, pack_write
+from sharecore.clock import Clock
+from sharecore.coordinator.keys import SharePartitionKey, partition_for
+from sharecore.coordinator.record_log import Done
+from sharecore.coordinator.share_state import ShareState
+from sharecore.coordinator.staged_log import CallSoon
+from sharecore.coordinator.state_records import UNINITIALIZED
+from sharecore.coordinator.state_shard import StateShard
+from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.storage import Log
+
+STATE_TOPIC = "__share_group_state"
+
+
+class StateLogs(Protocol):
+    """Gives the partitions of the state topic, and makes the topic when it is not there yet."""
+
+    def __call__(self) -> list[Log]: ...
+
+
+class ReadState(NamedTuple):
+    """State of a share partition as a leader needs it; `batches` are packed."""
+
+    state_epoch: int
+    start_offset: int
+    batches: bytes
+
+
+class StateSummary(NamedTuple):
+    """State of a share partition without its batches; -1 is not known."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+
+
+class ShareCoordinator:
+    """Initializes, reads, writes and deletes share-partition state.
+
+    Each write is answered through a callback once its record is durable; reads answer at once, out of
+    memory, with what has been written so far.
+
+    Args:
+        state_logs: the partitions of the state topic.
+        clock: for the times in the records.
+        call_soon: runs a callback once the present turn of the event loop is over.
+        updates_per_snapshot: `share.coordinator.snapshot.update.records.per.snapshot`.
+        cold_ms: `share.coordinator.cold.partition.snapshot.interval.ms`.
+    """
+
+    def __init__(
+        self,
+        state_logs: StateLogs,
+        clock: Clock,
+        call_soon: CallSoon,
+        *,
+        updates_per_snapshot: int = 500,
+        cold_ms: int = 300_000,
+    ) -> None:
+        self._state_logs = state_logs
+        self._clock = clock
+        self._call_soon = call_soon
+        self._updates_per_snapshot = updates_per_snapshot
+        self._cold_ms = cold_ms
+        self._shards: list[StateShard] = []
+        self._routes: dict[SharePartitionKey, StateShard] = {}
+
+    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
+        """Makes state for a share partition, or begins it anew under a higher state epoch.
+
+        Raises:
+            KafkaError: INVALID_REQUEST, FENCED_STATE_EPOCH, or why the state cannot be loaded.
+        """
+        shard = self._shard(key)
+        state = shard.states.get(key)
+        now_ms = self._clock.now_ms()
+        if state is None:
+            state = shard.states[key] = ShareState(key)
+        shard.append(state.initialize(state_epoch, start_offset, now_ms), now_ms, done, snapshot_of=state)
+
+    def write(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: bytes,
+        done: Done,
+    ) -> None:
+        """Writes a change of a share partition's state.
+
+        Args:
+            start_offset: -1 leaves it as it is.
+            batches: packed, in any order.
+
+        Raises:
+            KafkaError: INVALID_REQUEST when there is no state or a batch is impossible; FENCED_STATE_EPOCH;
+                FENCED_LEADER_EPOCH; or why the state cannot be loaded.
+        """
+        shard = self._shard(key)
+        state = self._writable(shard, key, state_epoch, leader_epoch)
+        if batches:
+            floor = state.start_offset if start_offset == UNINITIALIZED else start_offset
+            try:
+                batches = combine_state_batches([batches], floor)
+            except ValueError as error:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        self._append(shard, state, leader_epoch, start_offset, delivery_complete_count, batches, done)
+
+    def write_begun(
+        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
+    ) -> None:
+        """Writes what has begun to change in an engine of this process.
+
+        No state is written for records that need none: the start offset passes what is settled and touches
+            it. So a
+        consumer that accepts in order costs one small record a request.
+
+        Raises:
+            KafkaError: as `write`.
+        """
+        shard = self._shard(key)
+        state = self._writable(shard, key, state_epoch, leader_epoch)
+        start_offset, count, batches = pack_write(write, state.start_offset)
+        self._append(shard, state, leader_epoch, start_offset, count, batches, done)
+
+    def _writable(
+        self, shard: StateShard, key: SharePartitionKey, state_epoch: int, leader_epoch: int
+    ) -> ShareState:
+        state = shard.states.get(key)
+        if state is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed."
+            )
+        state.check(state_epoch, leader_epoch)
+        return state
+
+    def _append(
+        self,
+        shard: StateShard,
+        state: ShareState,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: bytes,
+        done: Done,
+    ) -> None:
+        now_ms = self._clock.now_ms()
+        before = state.snapshot_epoch
+        record = state.write(
+            leader_epoch,
+            start_offset,
+            delivery_complete_count,
+            batches,
+            now_ms=now_ms,
+            updates_per_snapshot=self._updates_per_snapshot,
+        )
+        shard.append(record, now_ms, done, snapshot_of=state if state.snapshot_epoch != before else None)
+
+    def read(self, key: SharePartitionKey, leader_epoch: int) -> ReadState:
+        """The state, for the leader of this epoch; leaders with a lower one are fenced from now on.
+
+        Raises:
+            KafkaError: INVALID_REQUEST when there is no state; FENCED_LEADER_EPOCH; or why it cannot be
+                loaded.
+        """
+        shard = self._shard(key)
+        state = shard.states.get(key)
+        if state is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "Read operation on uninitialized share partition not allowed."
+            )
+        now_ms = self._clock.now_ms()
+        before = state.snapshot_epoch
+        record = state.raise_leader_epoch(
+            leader_epoch, now_ms=now_ms, updates_per_snapshot=self._updates_per_snapshot
+        )
+        if record is not None:
+            snapshot_of = state if state.snapshot_epoch != before else None
+            shard.append(record, now_ms, None, snapshot_of=snapshot_of)
+        return ReadState(state.state_epoch, state.start_offset, state.batches())
+
+    def summary(self, key: SharePartitionKey) -> StateSummary:
+        """The state without its batches; of an unknown share partition, one that says that nothing is known.
+
+        Raises:
+            KafkaError: why the state cannot be loaded.
+        """
+        state = self._shard(key).states.get(key)
+        if state is None:
+            return StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED)
+        return StateSummary(
+            state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
+        )
+
+    def delete(self, key: SharePartitionKey, done: Done) -> None:
+        """Deletes the state of a share partition; there need not be any.
+
+        Raises:
+            KafkaError: why the state cannot be loaded.
+        """
+        shard = self._shard(key)
+        self._routes.pop(key, None)
+        state = shard.states.pop(key, None)
+        if state is None:
+            done(None)
+            return
+        shard.append((state.snapshot_key, None), self._clock.now_ms(), done)
+
+    def partition_of(self, key: SharePartitionKey) -> int:
+        """The partition of the state topic that holds the state of a share partition."""
+        return partition_for(key.coordinator_key(), len(self._all_shards()))
+
+    def flush(self) -> None:
+        """Appends what is staged, without waiting for the end of the turn."""
+        for shard in self._shards:
+            shard.flush()
+
+    def prune(self) -> None:
+        """Renews snapshots that pin old records and lets go of records that are redundant; cheap, run now
+        and then.
+        """
+        now_ms = self._clock.now_ms()
+        for shard in self._shards:
+            if shard.states:
+                shard.snapshot_cold(now_ms, self._cold_ms)
+                shard.prune()
+
+    def _all_shards(self) -> list[StateShard]:
+        if not self._shards:
+            self._shards = [StateShard(log, self._call_soon) for log in self._state_logs()]
+        return self._shards
+
+    def _shard(self, key: SharePartitionKey) -> StateShard:
+        shard = self._routes.get(key)
+        if shard is None:
+            shard = self._find_shard(key)
+            if key in shard.states:
+                self._routes[key] = shard
+        shard.ensure_loaded()
+        return shard
+
+    def _find_shard(self, key: SharePartitionKey) -> StateShard:
+        if not key.group_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The group id cannot be empty.")
+        if key.partition < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+        shards = self._all_shards()
+        shard = shards[partition_for(key.coordinator_key(), len(shards))]
+        shard.ensure_loaded()
+        return shard

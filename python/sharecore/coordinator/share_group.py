@@ -1,0 +1,267 @@
+"""One share group: its members, its assignment and the share partitions whose state it has had made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sharecore.coordinator.record_log import Record
+from sharecore.coordinator.registry import GroupType
+from sharecore.coordinator.share_records import ShareKey, ShareRecord, share_record
+from sharecore.coordinator.share_topics import TopicInfo
+
+Assignment = dict[UUID, tuple[int, ...]]
+"""Partitions by topic id, ascending."""
+
+EMPTY = "Empty"
+STABLE = "Stable"
+_MEMBER_STABLE = 0
+
+
+@dataclass(slots=True)
+class Member:
+    """A member as it last told of itself, and what it has been told."""
+
+    member_id: str
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed: tuple[str, ...] = ()
+    epoch: int = 0
+    previous_epoch: int = 0
+    assigned: Assignment = field(default_factory=dict)
+    deadline_ms: int = 0
+
+
+@dataclass(slots=True)
+class TopicState:
+    """A topic of a group and its partitions, in one stage of their state's life."""
+
+    name: str
+    partitions: set[int]
+
+
+class ShareGroup:
+    """A share group as its records tell of it.
+
+    Attributes:
+        type, protocol_type: as for all groups of the registry.
+        epoch: grows with each change that asks for a new assignment.
+        assignment_epoch: the epoch that the target assignment was made for.
+        target: the target assignment by member id.
+        initializing, initialized, deleting: topics whose share-partition state is being made, exists, is
+            being deleted.
+    """
+
+    type = GroupType.SHARE
+    protocol_type = "share"
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 1
+        self.metadata_hash = 0
+        self.assignment_epoch = 1
+        self.assigned_at_ms: int | None = None
+        self.members: dict[str, Member] = {}
+        self.target: dict[str, Assignment] = {}
+        self.initializing: dict[UUID, TopicState] = {}
+        self.initialized: dict[UUID, TopicState] = {}
+        self.deleting: dict[UUID, str] = {}
+        self.topics_seen = -1
+        self.seen_partitions: dict[UUID, int] | None = None
+        self.recorded_epoch = 0
+        self.complete_at = -1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members."""
+        return not self.members
+
+    @property
+    def state_name(self) -> str:
+        """EMPTY without members, STABLE otherwise; a share group has no other state while it exists."""
+        return STABLE if self.members else EMPTY
+
+    @property
+    def subscribed(self) -> set[str]:
+        """Names of all topics that some member wants."""
+        return {name for member in self.members.values() for name in member.subscribed}
+
+    def add_initialized(self, topic: TopicInfo, partitions: Collection[int]) -> None:
+        """State of these partitions has been made."""
+        self.initializing.pop(topic.topic_id, None)
+        if partitions:
+            state = self.initialized.setdefault(topic.topic_id, TopicState(topic.name, set()))
+            state.partitions.update(partitions)
+
+    # records
+
+    def member_record(self, member: Member) -> Record:
+        """What the member told of itself."""
+        return share_record(
+            ShareRecord.MEMBER_METADATA,
+            self.group_id,
+            {
+                "rack_id": member.rack_id,
+                "client_id": member.client_id,
+                "client_host": member.client_host,
+                "subscribed_topic_names": member.subscribed,
+            },
+            member_id=member.member_id,
+        )
+
+    def epoch_record(self) -> Record:
+        """The group epoch."""
+        return share_record(
+            ShareRecord.METADATA, self.group_id, {"epoch": self.epoch, "metadata_hash": self.metadata_hash}
+        )
+
+    def target_records(self, changed: Iterable[str], now_ms: int) -> list[Record]:
+        """The target assignment of the members that it changed for, and its epoch."""
+        records = [
+            share_record(
+                ShareRecord.TARGET_ASSIGNMENT_MEMBER,
+                self.group_id,
+                {"topic_partitions": _as_fields(self.target.get(member_id, {}))},
+                member_id=member_id,
+            )
+            for member_id in changed
+        ]
+        value = {"assignment_epoch": self.assignment_epoch, "assignment_timestamp": now_ms}
+        records.append(share_record(ShareRecord.TARGET_ASSIGNMENT_METADATA, self.group_id, value))
+        return records
+
+    def current_record(self, member: Member) -> Record:
+        """What the member has been told."""
+        return share_record(
+            ShareRecord.CURRENT_MEMBER_ASSIGNMENT,
+            self.group_id,
+            {
+                "member_epoch": member.epoch,
+                "previous_member_epoch": member.previous_epoch,
+                "state": _MEMBER_STABLE,
+                "assigned_partitions": _as_fields(member.assigned),
+            },
+            member_id=member.member_id,
+        )
+
+    def topics_record(self) -> Record:
+        """Which share partitions have state, are to get it or to lose it."""
+        return share_record(
+            ShareRecord.STATE_PARTITION_METADATA,
+            self.group_id,
+            {
+                "initializing_topics": _as_named_fields(self.initializing),
+                "initialized_topics": _as_named_fields(self.initialized),
+                "deleting_topics": [
+                    {"topic_id": topic_id, "topic_name": name} for topic_id, name in self.deleting.items()
+                ],
+            },
+        )
+
+    def gone_records(self, member_id: str) -> list[Record]:
+        """Tombstones of a member."""
+        kinds = (
+            ShareRecord.CURRENT_MEMBER_ASSIGNMENT,
+            ShareRecord.TARGET_ASSIGNMENT_MEMBER,
+            ShareRecord.MEMBER_METADATA,
+        )
+        return [share_record(kind, self.group_id, None, member_id=member_id) for kind in kinds]
+
+    def deleted_records(self) -> list[Record]:
+        """Tombstones of the group; it has no members."""
+        kinds = (
+            ShareRecord.STATE_PARTITION_METADATA,
+            ShareRecord.TARGET_ASSIGNMENT_METADATA,
+            ShareRecord.METADATA,
+        )
+        return [share_record(kind, self.group_id, None) for kind in kinds]
+
+    def all_records(self, now_ms: int) -> list[Record]:
+        """Everything that is known, for a rewrite of the log."""
+        records = [self.epoch_record()]
+        records += [self.member_record(member) for member in self.members.values()]
+        records += self.target_records(self.target, now_ms)
+        records += [self.current_record(member) for member in self.members.values()]
+        if self.initializing or self.initialized or self.deleting:
+            records.append(self.topics_record())
+        return records
+
+    def replay(self, key: ShareKey, value: Any) -> None:
+        """Takes the content of a record; `value` is None for a tombstone."""
+        _REPLAYS[key.kind](self, key.member_id, value)
+
+    def _replay_metadata(self, _: str, value: Any) -> None:
+        if value is not None:
+            self.epoch = self.recorded_epoch = value.epoch
+            self.metadata_hash = value.metadata_hash
+
+    def _replay_member(self, member_id: str, value: Any) -> None:
+        if value is None:
+            self.members.pop(member_id, None)
+            self.target.pop(member_id, None)
+            return
+        member = self.members.setdefault(member_id, Member(member_id))
+        member.rack_id, member.client_id, member.client_host = (
+            value.rack_id,
+            value.client_id,
+            value.client_host,
+        )
+        member.subscribed = tuple(value.subscribed_topic_names)
+
+    def _replay_target_metadata(self, _: str, value: Any) -> None:
+        if value is not None:
+            self.assignment_epoch = value.assignment_epoch
+
+    def _replay_target_member(self, member_id: str, value: Any) -> None:
+        if value is None:
+            self.target.pop(member_id, None)
+        else:
+            self.target[member_id] = _from_fields(value.topic_partitions)
+
+    def _replay_current(self, member_id: str, value: Any) -> None:
+        if value is None:
+            if member_id in self.members:
+                self.members[member_id].assigned = {}
+            return
+        member = self.members.setdefault(member_id, Member(member_id))
+        member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
+        member.assigned = _from_fields(value.assigned_partitions)
+
+    def _replay_topics(self, _: str, value: Any) -> None:
+        self.initializing = {} if value is None else _from_named_fields(value.initializing_topics)
+        self.initialized = {} if value is None else _from_named_fields(value.initialized_topics)
+        self.deleting = (
+            {} if value is None else {topic.topic_id: topic.topic_name for topic in value.deleting_topics}
+        )
+
+
+_REPLAYS = {
+    ShareRecord.METADATA: ShareGroup._replay_metadata,
+    ShareRecord.MEMBER_METADATA: ShareGroup._replay_member,
+    ShareRecord.TARGET_ASSIGNMENT_METADATA: ShareGroup._replay_target_metadata,
+    ShareRecord.TARGET_ASSIGNMENT_MEMBER: ShareGroup._replay_target_member,
+    ShareRecord.CURRENT_MEMBER_ASSIGNMENT: ShareGroup._replay_current,
+    ShareRecord.STATE_PARTITION_METADATA: ShareGroup._replay_topics,
+}
+
+
+def _as_fields(assignment: Assignment) -> list[dict[str, Any]]:
+    return [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in assignment.items()]
+
+
+def _from_fields(items: Iterable[Any]) -> Assignment:
+    return {item.topic_id: tuple(item.partitions) for item in items}
+
+
+def _as_named_fields(topics: Mapping[UUID, TopicState]) -> list[dict[str, Any]]:
+    return [
+        {"topic_id": topic_id, "topic_name": topic.name, "partitions": sorted(topic.partitions)}
+        for topic_id, topic in topics.items()
+    ]
+
+
+def _from_named_fields(items: Iterable[Any]) -> dict[UUID, TopicState]:
+    return {item.topic_id: TopicState(item.topic_name, set(item.partitions)) for item in items}

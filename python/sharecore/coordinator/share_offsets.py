@@ -1,0 +1,148 @@
+"""Start offsets of share groups, as administrators see and change them (KIP-932 "Administration",
+KIP-1226).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.record_log import Done
+from sharecore.coordinator.registry import GroupRegistry
+from sharecore.coordinator.share_coordinator import StateSummary
+from sharecore.coordinator.share_group import ShareGroup
+from sharecore.coordinator.share_groups import ShareGroups
+from sharecore.coordinator.share_topic_state import ShareTopicStates
+from sharecore.coordinator.share_topics import TopicInfo, TopicView
+from sharecore.errors import ErrorCode, KafkaError
+
+_NOT_KNOWN = -1
+
+
+class SummaryReader(Protocol):
+    """What of a persister is asked for offsets."""
+
+    def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None: ...
+
+
+class SharePartitionOffset(NamedTuple):
+    """Where a share partition stands; -1 is not known.
+
+    Attributes:
+        lag: records that have not been settled yet.
+    """
+
+    start_offset: int = _NOT_KNOWN
+    leader_epoch: int = 0
+    lag: int = _NOT_KNOWN
+    error: KafkaError | None = None
+
+
+class ShareOffsets:
+    """Reads, sets and deletes start offsets.
+
+    Args:
+        end_offset: the offset behind the last readable record of a topic's partition, or None without one.
+        restarted: called with a group and its topics whose state was begun anew or deleted: leaders load it
+            again.
+    """
+
+    def __init__(
+        self,
+        registry: GroupRegistry,
+        groups: ShareGroups,
+        states: ShareTopicStates,
+        summaries: SummaryReader,
+        topics: TopicView,
+        end_offset: Callable[[TopicInfo, int], int | None],
+        restarted: Callable[[str, Sequence[TopicInfo]], None],
+    ) -> None:
+        self._registry = registry
+        self._groups = groups
+        self._states = states
+        self._summaries = summaries
+        self._topics = topics
+        self._end_offset = end_offset
+        self._restarted = restarted
+
+    def initialized(self, group_id: str) -> list[tuple[TopicInfo, list[int]]]:
+        """Topics and partitions of a group that have state; none for a group that is not there."""
+        group = self._groups.find(group_id)
+        found = []
+        for topic_id, state in group.initialized.items() if group is not None else ():
+            topic = self._topics.find_id(topic_id)
+            if topic is not None:
+                found.append((topic, sorted(state.partitions)))
+        return found
+
+    def describe(
+        self, group_id: str, topic: TopicInfo, partition: int, done: Callable[[SharePartitionOffset], None]
+    ) -> None:
+        """Start offset and lag of one share partition."""
+
+        def read(summary: StateSummary | KafkaError) -> None:
+            if isinstance(summary, KafkaError):
+                done(SharePartitionOffset(error=summary))
+                return
+            lag = _NOT_KNOWN
+            end = self._end_offset(topic, partition)
+            if end is not None and summary.start_offset >= 0 and summary.delivery_complete_count >= 0:
+                lag = max(0, end - summary.start_offset - summary.delivery_complete_count)
+            done(SharePartitionOffset(summary.start_offset, summary.leader_epoch, lag))
+
+        try:
+            self._summaries.summary(SharePartitionKey(group_id, topic.topic_id, partition), read)
+        except KafkaError as error:
+            done(SharePartitionOffset(error=error))
+
+    def alter(
+        self,
+        group_id: str,
+        offsets: Mapping[tuple[TopicInfo, int], int],
+        done: Mapping[tuple[TopicInfo, int], Done],
+    ) -> None:
+        """Sets start offsets of a group without members; a group that is not there comes to be.
+
+        Args:
+            done: called for each share partition.
+
+        Raises:
+            KafkaError: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of another type.
+        """
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is invalid.")
+        group = self._groups.find(group_id)
+        if group is not None and not group.is_empty:
+            raise _not_empty()
+        if not offsets:
+            return
+        self._states.begin_anew(group or self._groups.create(group_id), offsets, done)
+        self._restarted(group_id, list({topic.topic_id: topic for topic, _ in offsets}.values()))
+
+    def delete(self, group_id: str, topics: Sequence[TopicInfo], done: Done) -> None:
+        """Deletes the state of topics of a group without members.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
+        """
+        group = self.deletable(group_id)
+        self._states.delete_topics(group, [topic.topic_id for topic in topics], done)
+        self._restarted(group_id, topics)
+
+    def deletable(self, group_id: str) -> ShareGroup:
+        """The group, where its offsets may be deleted.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
+        """
+        group = self._groups.find(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        if not group.is_empty:
+            raise _not_empty()
+        return group
+
+
+def _not_empty() -> KafkaError:
+    return KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")

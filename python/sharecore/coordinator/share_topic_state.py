@@ -1,0 +1,217 @@
+"""The life of share-partition state, as a share group asks for it: made when first wanted, deleted when done
+with.
+
+What a group has asked for stands in its StatePartitionMetadata record before it is done, so that a broker
+that stops in the middle goes on where it was (KIP-932, "Managing durable share-partition state").
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.record_log import Done, RecordLog
+from sharecore.coordinator.share_group import ShareGroup, TopicState
+from sharecore.coordinator.share_topics import TopicInfo, TopicView, existing
+from sharecore.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+_NOT_KNOWN = -1
+_FROM_THE_START = 0
+
+
+class StateKeeper(Protocol):
+    """What of a persister a group coordinator uses."""
+
+    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None: ...
+
+    def delete(self, key: SharePartitionKey, done: Done) -> None: ...
+
+
+class ShareTopicStates:
+    """Makes and deletes the state of a group's share partitions.
+
+    Args:
+        keeper: the persister.
+        records: `__consumer_offsets`.
+        topics: the topics that there are.
+    """
+
+    def __init__(self, keeper: StateKeeper, records: RecordLog, topics: TopicView) -> None:
+        self._keeper = keeper
+        self._records = records
+        self._topics = topics
+        self._waiting: dict[str, list[Done]] = {}
+
+    def initialize_missing(self, group: ShareGroup, done: Done) -> None:
+        """Has state made for subscribed partitions that have none; `done` when nothing more can be had for
+        now.
+        """
+        if group.complete_at == self._topics.version:
+            done(None)
+            return
+        if group.group_id in self._waiting:
+            self._waiting[group.group_id].append(done)
+            return
+        missing = list(self._missing(group))
+        if not missing:
+            group.complete_at = self._topics.version
+            done(None)
+            return
+        self._waiting[group.group_id] = [done]
+        for topic, partitions in missing:
+            group.initializing[topic.topic_id] = TopicState(topic.name, set(partitions))
+        self._write(group, _ignore)
+        all_done = _Gather(self._count(missing), lambda failed: self._initialized(group, missing, failed))
+        for topic, partitions in missing:
+            # partitions that a known topic has grown by are new: nothing in them may be missed
+            grown = topic.topic_id in group.initialized
+            for partition in partitions:
+                key = SharePartitionKey(group.group_id, topic.topic_id, partition)
+                start_offset = _FROM_THE_START if grown else _NOT_KNOWN
+                self._initialize(key, group.epoch, start_offset, all_done.part((topic.topic_id, partition)))
+
+    def _missing(self, group: ShareGroup) -> Iterable[tuple[TopicInfo, list[int]]]:
+        for topic in existing(self._topics, group.subscribed):
+            state = group.initialized.get(topic.topic_id)
+            known = state.partitions if state is not None else set()
+            if topic.topic_id not in group.deleting and len(known) < topic.partitions:
+                yield topic, [index for index in range(topic.partitions) if index not in known]
+
+    @staticmethod
+    def _count(missing: Iterable[tuple[TopicInfo, list[int]]]) -> int:
+        return sum(len(partitions) for _, partitions in missing)
+
+    def _initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
+        try:
+            self._keeper.initialize(key, state_epoch, start_offset, done)
+        except KafkaError as error:
+            done(error)
+
+    def _initialized(
+        self,
+        group: ShareGroup,
+        missing: Iterable[tuple[TopicInfo, list[int]]],
+        failed: Mapping[tuple[UUID, int], KafkaError],
+    ) -> None:
+        waiting = self._waiting.pop(group.group_id)
+        for topic, partitions in missing:
+            made = {index for index in partitions if (topic.topic_id, index) not in failed}
+            group.add_initialized(topic, made)
+        for (topic_id, partition), error in failed.items():
+            logger.error(
+                "state of %s partition %d of %s was not made: %s", topic_id, partition, group.group_id, error
+            )
+        if group.epoch == group.assignment_epoch:
+            group.epoch += 1
+        self._write(group, _ignore)
+        for done in waiting:
+            done(None)
+
+    def begin_anew(
+        self,
+        group: ShareGroup,
+        offsets: Mapping[tuple[TopicInfo, int], int],
+        done: Mapping[tuple[TopicInfo, int], Done],
+    ) -> None:
+        """Sets start offsets: state begins anew under a higher state epoch, so that leaders notice."""
+        group.epoch += 1
+        for (topic, partition), start_offset in offsets.items():
+            group.add_initialized(topic, {partition})
+            key = SharePartitionKey(group.group_id, topic.topic_id, partition)
+            self._initialize(key, group.epoch, start_offset, done[topic, partition])
+        self._records.append(group.group_id, [group.epoch_record(), group.topics_record()], _ignore)
+        group.recorded_epoch = group.epoch
+
+    def delete_topics(self, group: ShareGroup, topic_ids: Collection[UUID], done: Done) -> None:
+        """Deletes the state of all partitions of some topics of a group."""
+        group.complete_at = -1
+        keys: list[SharePartitionKey] = []
+        for topic_id in topic_ids:
+            partitions: set[int] = set()
+            for stage in (group.initializing, group.initialized):
+                state = stage.pop(topic_id, None)
+                if state is not None:
+                    partitions |= state.partitions
+                    group.deleting[topic_id] = state.name
+            topic = self._topics.find_id(topic_id)
+            if topic is not None:
+                partitions |= set(range(topic.partitions))
+            keys += [SharePartitionKey(group.group_id, topic_id, index) for index in sorted(partitions)]
+        self._write(group, _ignore)
+
+        def deleted(failed: Mapping[SharePartitionKey, KafkaError]) -> None:
+            gone = set(topic_ids) - {key.topic_id for key in failed}
+            for topic_id in gone:
+                group.deleting.pop(topic_id, None)
+            for error in failed.values():
+                done(error)
+                return
+            self._write(group, done)
+
+        all_done = _Gather(len(keys), deleted)
+        for key in keys:
+            part = all_done.part(key)
+            try:
+                self._keeper.delete(key, part)
+            except KafkaError as error:
+                part(error)
+
+    def delete_all(self, group: ShareGroup, done: Done) -> None:
+        """Deletes all state of a group."""
+        topics = {**group.initializing, **group.initialized}
+        self.delete_topics(group, [*topics, *(set(group.deleting) - set(topics))], done)
+
+    def forget_topics(self, group: ShareGroup, topic_ids: Collection[UUID]) -> None:
+        """Topics have been deleted: so is their state."""
+        known = [each for each in topic_ids if each in group.initialized or each in group.initializing]
+        if known:
+            self.delete_topics(group, known, _ignore)
+
+    def resume(self, group: ShareGroup) -> None:
+        """Goes on after a restart: what was being deleted is deleted; what was being made is made when it is
+        wanted.
+        """
+        gone = [
+            topic_id
+            for topic_id in (*group.initialized, *group.initializing)
+            if self._topics.find_id(topic_id) is None
+        ]
+        unfinished = [*group.deleting, *gone]
+        if unfinished:
+            self.delete_topics(group, unfinished, _ignore)
+
+    def _write(self, group: ShareGroup, done: Done) -> None:
+        self._records.append(group.group_id, [group.topics_record()], done)
+
+
+class _Gather:
+    """Waits for several operations, and tells which of them failed."""
+
+    def __init__(self, count: int, ended: Callable[[dict[Any, KafkaError]], None]) -> None:
+        self._left = count
+        self._ended = ended
+        self._failed: dict[Any, KafkaError] = {}
+        if not count:
+            ended(self._failed)
+
+    def part(self, name: Any) -> Done:
+        """What the operation of this name calls when it ends."""
+
+        def done(error: KafkaError | None) -> None:
+            if error is not None:
+                self._failed[name] = error
+            self._left -= 1
+            if not self._left:
+                self._ended(self._failed)
+
+        return done
+
+
+def _ignore(error: KafkaError | None) -> None:
+    if error is not None:
+        logger.error("the state of a share group's topics was not written: %s", error)

@@ -1,0 +1,35 @@
+"""What share groups see of the topics: names, ids and numbers of partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+
+class TopicInfo(NamedTuple):
+    """A topic that exists."""
+
+    name: str
+    topic_id: UUID
+    partitions: int
+
+
+class TopicView(Protocol):
+    """The topics of the broker."""
+
+    @property
+    def version(self) -> int:
+        """Grows with each topic that appears, goes, or gets more partitions."""
+
+    def find(self, name: str) -> TopicInfo | None:
+        """The topic of this name; internal topics are none for share groups."""
+
+    def find_id(self, topic_id: UUID) -> TopicInfo | None:
+        """The topic with this id."""
+
+
+def existing(topics: TopicView, names: Iterable[str]) -> list[TopicInfo]:
+    """Those of the names that are topics, in the order of the names."""
+    found = (topics.find(name) for name in sorted(names))
+    return [topic for topic in found if topic is not None]

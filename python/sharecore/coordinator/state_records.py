@@ -1,0 +1,187 @@
+"""The records of `__share_group_state`: ShareSnapshot and ShareUpdate, their keys and values.
+
+State batches stay the bytes that the values hold (`_core.combine_state_batches` works on them): 20 bytes a
+batch, namely first offset, last offset, delivery state, delivery count and an empty section of tagged fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from struct import error as PackError
+from typing import NamedTuple
+from uuid import UUID
+
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.errors import ErrorCode, KafkaError
+
+SNAPSHOT = 0
+UPDATE = 1
+UNINITIALIZED = -1
+"""Start offset, leader epoch or delivery-complete count that is not known yet."""
+
+STATE_BATCH = Struct(">qqbhx")
+
+_KEY_HEAD = Struct(">hh")
+_KEY_TAIL = Struct(">16si")
+_SNAPSHOT_HEAD = Struct(">hiiiqqq")
+_UPDATE_HEAD = Struct(">hiiq")
+_VERSION = 0
+_TAGGED_COUNT = Struct(">bbbi")
+
+StateBatch = tuple[int, int, int, int]
+"""First offset, last offset, delivery state, delivery count."""
+
+
+class Snapshot(NamedTuple):
+    """Value of a ShareSnapshot record: the whole state of a share partition."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    create_ms: int
+    write_ms: int
+    batches: bytes
+    delivery_complete_count: int = UNINITIALIZED
+
+
+class Update(NamedTuple):
+    """Value of a ShareUpdate record: what changed; start offset -1 leaves it as it was."""
+
+    snapshot_epoch: int
+    leader_epoch: int
+    start_offset: int
+    batches: bytes
+    delivery_complete_count: int = UNINITIALIZED
+
+
+def encode_key(kind: int, key: SharePartitionKey) -> bytes:
+    """Key of a record of either kind."""
+    group = key.group_id.encode()
+    return _KEY_HEAD.pack(kind, len(group)) + group + _KEY_TAIL.pack(key.topic_id.bytes, key.partition)
+
+
+def decode_key(data: bytes) -> tuple[int, SharePartitionKey]:
+    """Kind and share partition of a record's key.
+
+    Raises:
+        ValueError: the bytes are no key of a kind that is known.
+    """
+    try:
+        kind, size = _KEY_HEAD.unpack_from(data)
+        if kind not in (SNAPSHOT, UPDATE):
+            raise ValueError(f"record type {kind} is not known")
+        group = data[4 : 4 + size].decode()
+        topic_id, partition = _KEY_TAIL.unpack_from(data, 4 + size)
+    except (PackError, UnicodeDecodeError) as error:
+        raise ValueError(f"damaged key: {error}") from error
+    return kind, SharePartitionKey(group, UUID(bytes=topic_id), partition)
+
+
+def encode_snapshot(value: Snapshot) -> bytes:
+    """Value of a ShareSnapshot record, with its version before it."""
+    head = _SNAPSHOT_HEAD.pack(_VERSION, *value[:6])
+    return head + _tail(value.batches, value.delivery_complete_count)
+
+
+def encode_update(value: Update) -> bytes:
+    """Value of a ShareUpdate record, with its version before it."""
+    head = _UPDATE_HEAD.pack(_VERSION, *value[:3])
+    return head + _tail(value.batches, value.delivery_complete_count)
+
+
+def decode_snapshot(data: bytes) -> Snapshot:
+    """Reads the value of a ShareSnapshot record.
+
+    Raises:
+        ValueError: the bytes are damaged or of a version that is not known.
+    """
+    try:
+        version, snapshot, state, leader, start, create, write = _SNAPSHOT_HEAD.unpack_from(data)
+        batches, count = _read_tail(version, data, _SNAPSHOT_HEAD.size)
+    except (PackError, IndexError) as error:
+        raise ValueError(f"damaged snapshot: {error}") from error
+    return Snapshot(snapshot, state, leader, start, create, write, batches, count)
+
+
+def decode_update(data: bytes) -> Update:
+    """Reads the value of a ShareUpdate record.
+
+    Raises:
+        ValueError: the bytes are damaged or of a version that is not known.
+    """
+    try:
+        version, snapshot, leader, start = _UPDATE_HEAD.unpack_from(data)
+        batches, count = _read_tail(version, data, _UPDATE_HEAD.size)
+    except (PackError, IndexError) as error:
+        raise ValueError(f"damaged update: {error}") from error
+    return Update(snapshot, leader, start, batches, count)
+
+
+def pack_batches(batches: Iterable[StateBatch]) -> bytes:
+    """State batches as bytes.
+
+    Raises:
+        KafkaError: INVALID_REQUEST for a batch that ends before it begins or a field out of range.
+    """
+    try:
+        packed = []
+        for first, last, state, count in batches:
+            if last < first or first < 0 or count < 0:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"impossible state batch {first}-{last}")
+            packed.append(STATE_BATCH.pack(first, last, state, count))
+    except PackError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"impossible state batch: {error}") from error
+    return b"".join(packed)
+
+
+def unpack_batches(data: bytes) -> Iterator[StateBatch]:
+    """State batches out of their bytes."""
+    return STATE_BATCH.iter_unpack(data)
+
+
+def _tail(batches: bytes, delivery_complete_count: int) -> bytes:
+    size = len(batches) // STATE_BATCH.size + 1
+    length = bytearray()
+    while size > 0x7F:
+        length.append(size & 0x7F | 0x80)
+        size >>= 7
+    length.append(size)
+    if delivery_complete_count == UNINITIALIZED:
+        return b"".join((length, batches, b"\x00"))
+    return b"".join((length, batches, _TAGGED_COUNT.pack(1, 0, 4, delivery_complete_count)))
+
+
+def _read_tail(version: int, data: bytes, offset: int) -> tuple[bytes, int]:
+    if version != _VERSION:
+        raise ValueError(f"version {version} is not known")
+    size, offset = _uvarint(data, offset)
+    end = offset + (size - 1) * STATE_BATCH.size
+    if size < 1 or end > len(data):
+        raise ValueError("the state batches reach past the end")
+    batches = data[offset:end]
+    tags, offset = _uvarint(data, end)
+    count = UNINITIALIZED
+    for _ in range(tags):
+        tag, offset = _uvarint(data, offset)
+        length, offset = _uvarint(data, offset)
+        if tag == 0 and length == 4:
+            count = int.from_bytes(data[offset : offset + 4], "big", signed=True)
+        offset += length
+    if offset != len(data):
+        raise ValueError(f"{len(data) - offset} bytes too many")
+    return batches, count
+
+
+def _uvarint(data: bytes, offset: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[offset]
+        offset += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, offset
+        shift += 7
+        if shift > 28:
+            raise ValueError("varint is too long")

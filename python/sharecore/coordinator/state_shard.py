@@ -1,0 +1,129 @@
+"""One partition of `__share_group_state`: the share partitions whose records it holds."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.record_log import Done, Record
+from sharecore.coordinator.share_state import ShareState
+from sharecore.coordinator.staged_log import CallSoon, StagedLog
+from sharecore.coordinator.state_records import SNAPSHOT, decode_key, decode_snapshot, decode_update
+from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.storage import Log
+
+logger = logging.getLogger(__name__)
+
+_PRUNE_RECORDS = 20_000
+
+
+class StateShard:
+    """The states in one partition of the topic.
+
+    Args:
+        log: the partition.
+        call_soon: runs a callback once the present turn of the event loop is over.
+    """
+
+    def __init__(self, log: Log, call_soon: CallSoon) -> None:
+        self.states: dict[SharePartitionKey, ShareState] = {}
+        self._log = log
+        self._staged = StagedLog(log, call_soon)
+        self._prune_at = _PRUNE_RECORDS
+
+    def ensure_loaded(self) -> None:
+        """Replays the partition, when that has not been done yet or a failed write left memory ahead of it.
+
+        Raises:
+            KafkaError: COORDINATOR_LOAD_IN_PROGRESS while writes whose end is open are under way;
+                UNKNOWN_SERVER_ERROR when the partition holds a record that cannot be read.
+        """
+        if not self._staged.stale:
+            return
+        if self._staged.under_way:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        self.states = {}
+        offset = self._log.start_offset
+        try:
+            for offset, _timestamp, key, value in self._log.scan(self._log.start_offset):
+                self._replay(offset, key, value)
+        except ValueError as error:
+            text = f"{self._staged.name} at offset {offset}: {error}"
+            logger.error("share state cannot be read: %s", text)
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
+        self._staged.stale = False
+
+    def append(
+        self, record: Record, now_ms: int, done: Done | None, *, snapshot_of: ShareState | None = None
+    ) -> None:
+        """Stages a record.
+
+        Args:
+            done: called when it is durable, or lost.
+            snapshot_of: the state whose snapshot the record is.
+        """
+        placed = None
+        if snapshot_of is not None:
+            state = snapshot_of
+
+            def placed(offset: int) -> None:
+                state.snapshot_offset = offset
+                if offset - self._log.start_offset > self._prune_at:
+                    self.prune()
+
+        self._staged.append([record], now_ms, done, placed=placed)
+
+    def flush(self) -> None:
+        """Appends what is staged."""
+        self._staged.flush()
+
+    def prune(self) -> None:
+        """Lets go of records that later snapshots have made redundant."""
+        keep_from = min(
+            (state.snapshot_offset for state in self.states.values()), default=self._log.high_watermark
+        )
+        # the snapshots may not be durable yet, but the store settles in order: they are once this is
+        keep_from = min(keep_from, self._log.high_watermark)
+        if keep_from > self._log.start_offset:
+            self._log.delete_records(keep_from)
+        self._prune_at = max(_PRUNE_RECORDS, 2 * (self._log.end_offset - keep_from))
+
+    def snapshot_cold(self, now_ms: int, older_than_ms: int) -> int:
+        """Writes anew the snapshots that keep old records from being pruned; gives how many.
+
+        Only where the log has grown behind them by more than a new round of snapshots takes: an idle log
+            stays as it is.
+        """
+        end = self._log.end_offset
+        slack = 2 * len(self.states) + 100
+        count = 0
+        for state in self.states.values():
+            if end - state.snapshot_offset > slack and now_ms - state.write_ms >= older_than_ms:
+                self.append(state.snapshot(now_ms), now_ms, None, snapshot_of=state)
+                count += 1
+        return count
+
+    def _replay(self, offset: int, key: bytes | None, value: bytes | None) -> None:
+        kind, partition = decode_key(key or b"")
+        if value is None:
+            self.states.pop(partition, None)
+            return
+        state = self.states.get(partition)
+        if kind == SNAPSHOT:
+            if state is None:
+                state = self.states[partition] = ShareState(partition)
+            state.replay_snapshot(decode_snapshot(value))
+            state.snapshot_offset = offset
+        elif state is not None:
+            state.replay_update(decode_update(value))
+            state.fence_epoch = max(state.fence_epoch, state.leader_epoch)
+        else:
+            logger.warning(
+                "%s at offset %d: update of %s without a snapshot before it is passed over",
+                self._staged.name,
+                offset,
+                partition.coordinator_key(),
+            )

@@ -1,0 +1,74 @@
+"""What of `sharecore.storage.Log` coordinators use, so that a test may bring its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from sharecore.errors import KafkaError
+from sharecore.storage import ScannedBatch
+
+Record = tuple[bytes, bytes | None]
+"""Key and value; no value erases what the key stands for."""
+
+Done = Callable[[KafkaError | None], None]
+"""Called once with None when a write is durable, or with why it is not."""
+
+
+class Producer(NamedTuple):
+    """The producer of a transaction."""
+
+    id: int
+    epoch: int
+
+
+class WriteTicket(Protocol):
+    """A write that will be durable, or has failed with `error`."""
+
+    @property
+    def error(self) -> KafkaError | None: ...
+
+    def add_done_callback(self, callback: Callable[[WriteTicket], None], /) -> None: ...
+
+
+class AppendedBatch(Protocol):
+    """What an append gives back."""
+
+    @property
+    def ticket(self) -> WriteTicket: ...
+
+
+class TopicLog(Protocol):
+    """One partition of a coordinator's topic."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def last_stable_offset(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    def append_local(
+        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+    ) -> AppendedBatch: ...
+
+    def scan_batches(self, offset: int, /) -> Iterator[ScannedBatch]: ...
+
+    def delete_records(self, before_offset: int, /) -> WriteTicket: ...
+
+
+def settle(waiting: Sequence[Done], error: KafkaError | None) -> None:
+    """Tells everyone who waits for a write how it ended."""
+    for done in waiting:
+        done(error)

@@ -1,0 +1,394 @@
+"""The transaction coordinator: who may write under a transactional id, and how transactions end (KIP-98,
+KIP-890).
+
+A decision, its markers and the note that they are written go to the store in one turn, so that they share a
+sync, and
+the client is answered behind the last: its next transaction never meets this one half ended. The store keeps
+the order,
+and what fails takes along what is behind it: after a crash a beginning of that row is there, and the rest is
+written when the broker starts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from sharecore.clock import Clock
+from sharecore.coordinator.offset_records import TopicPartition
+from sharecore.coordinator.record_log import Done, RecordLog
+from sharecore.coordinator.timers import Deadline, Timers
+from sharecore.coordinator.topic_log import WriteTicket
+from sharecore.coordinator.transactions.records import (
+    TRANSACTION_LOG,
+    decode_transaction,
+    decode_transaction_key,
+    encode_transaction,
+    encode_transaction_key,
+)
+from sharecore.coordinator.transactions.transaction import (
+    RISING_EPOCHS,
+    ProducerState,
+    Transaction,
+    TransactionState,
+)
+from sharecore.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+RETRY_MS = 1000
+"""Time before markers that could not be written are tried again."""
+
+
+class TransactionLimits(NamedTuple):
+    """Settings of the broker for transactions; times in milliseconds."""
+
+    max_timeout_ms: int = 900_000
+    expiration_ms: int = 604_800_000
+
+
+class AppendedMarker(Protocol):
+    """A marker that has been appended."""
+
+    @property
+    def ticket(self) -> WriteTicket: ...
+
+
+class MarkerLog(Protocol):
+    """What of `sharecore.storage.Log` markers are written with."""
+
+    def append_marker(
+        self, producer_id: int, producer_epoch: int, /, *, coordinator_epoch: int, commit: bool, now_ms: int
+    ) -> AppendedMarker: ...
+
+
+ProducerDone = Callable[[ProducerState | KafkaError], None]
+"""Called with the producer once the write is durable, or with why it is not."""
+
+
+class TransactionCoordinator:
+    """Transactions by transactional id.
+
+    Args:
+        records: `__transaction_state`.
+        new_producer_id: a producer id that nobody has had.
+        log_of: the log of a partition, or None when it is gone.
+        ended: told of each partition whose marker is durable: producer id, partition, whether it was
+            committed.
+    """
+
+    kinds: Collection[int] = (TRANSACTION_LOG,)
+
+    def __init__(
+        self,
+        records: RecordLog,
+        clock: Clock,
+        timers: Timers,
+        limits: TransactionLimits,
+        *,
+        new_producer_id: Callable[[], int],
+        log_of: Callable[[TopicPartition], MarkerLog | None],
+        ended: Callable[[int, TopicPartition, bool], None],
+    ) -> None:
+        self._records = records
+        self._clock = clock
+        self._timers = timers
+        self._limits = limits
+        self._new_producer_id = new_producer_id
+        self._log_of = log_of
+        self._ended = ended
+        self._transactions: dict[str, Transaction] = {}
+        self._busy: set[str] = set()
+        self._deadlines: dict[str, Deadline] = {}
+        records.register(self)
+
+    def start(self) -> None:
+        """Goes on where the broker was stopped: carries out decisions, counts the time of open
+        transactions.
+        """
+        for transaction in self.all():
+            if transaction.is_decided:
+                self._carry_out(transaction, lambda result: None)
+            elif transaction.is_open:
+                self._count_time(transaction)
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        """The state of a transactional id."""
+        return self._transactions.get(transactional_id)
+
+    def all(self) -> list[Transaction]:
+        """Every transactional id."""
+        return list(self._transactions.values())
+
+    def initialize(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerState | None, done: ProducerDone
+    ) -> None:
+        """A producer begins under its transactional id: earlier ones are fenced, their transaction is
+        aborted.
+
+        Args:
+            expected: the producer that the client has been, when it wants to go on after an error (KIP-360).
+
+        Raises:
+            KafkaError: INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED;
+                CONCURRENT_TRANSACTIONS while another transaction is being ended: the client asks again.
+        """
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id cannot be empty.")
+        if not 0 < timeout_ms <= self._limits.max_timeout_ms:
+            raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            transaction = Transaction(transactional_id, self._new_producer_id(), timeout_ms)
+        self._check_idle(transaction)
+        transaction.check_expected(expected)
+        if transaction.is_open:
+            self._abort_fenced(transaction)
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        now_ms = self._clock.now_ms()
+        begun = transaction.initialized(timeout_ms, expected, self._new_producer_id, now_ms)
+        self._write_then(begun, lambda error: done(error or begun.producer))
+
+    def admit(
+        self,
+        transactional_id: str,
+        producer: ProducerState,
+        partitions: Collection[TopicPartition],
+        *,
+        implicit: bool,
+    ) -> None:
+        """Whether a producer may write to partitions now; the caller appends the records in the same turn.
+
+        Args:
+            implicit: writing adds the partitions to the transaction; otherwise they must have been added
+                before.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_ID_MAPPING, INVALID_PRODUCER_EPOCH, CONCURRENT_TRANSACTIONS,
+                INVALID_TXN_STATE.
+        """
+        transaction = self._find(transactional_id)
+        if producer.id == transaction.producer_id and producer.epoch != transaction.epoch:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
+        transaction.check(producer)
+        self._check_idle(transaction)
+        if transaction.has(partitions):
+            return
+        if not implicit:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+        refused: list[KafkaError] = []
+        self._add(transaction, partitions, lambda error: refused.append(error) if error else None)
+        # ahead of the caller's records: where they are durable, so is that they are part of the transaction
+        self._records.flush()
+        if refused:
+            raise refused[0]
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerState,
+        partitions: Collection[TopicPartition],
+        done: Done,
+    ) -> None:
+        """Adds partitions to the open transaction, or opens one with them.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+        """
+        transaction = self._find(transactional_id)
+        transaction.check(producer)
+        self._check_idle(transaction)
+        if transaction.has(partitions):
+            done(None)
+        else:
+            self._add(transaction, partitions, done)
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: ProducerState,
+        *,
+        commit: bool,
+        version: int,
+        done: ProducerDone,
+    ) -> None:
+        """Ends the open transaction; `done` is called when all of its markers are durable.
+
+        Args:
+            version: transaction version of the client; from 2 on it gets a new epoch.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS,
+                INVALID_TXN_STATE.
+        """
+        transaction = self._find(transactional_id)
+        self._check_idle(transaction)
+        wanted = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
+        if version >= RISING_EPOCHS:
+            ended = transaction.ended_as(producer)
+            if ended is wanted:
+                done(transaction.producer)
+                return
+            if ended is not None:
+                raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+        transaction.check(producer)
+        if not transaction.is_open:
+            if version < RISING_EPOCHS and transaction.state is wanted:
+                done(transaction.producer)
+                return
+            # a client that does not know whether its writes arrived aborts, and gets its next epoch
+            if commit or version < RISING_EPOCHS:
+                raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+        now_ms = self._clock.now_ms()
+        decided = transaction.decided(
+            commit=commit, version=version, new_producer_id=self._new_producer_id, now_ms=now_ms
+        )
+        self._decide(decided, done)
+
+    def expire(self) -> None:
+        """Forgets transactional ids that nobody has used for `transactional.id.expiration.ms`."""
+        before_ms = self._clock.now_ms() - self._limits.expiration_ms
+        for transaction in self.all():
+            name = transaction.transactional_id
+            idle = not (transaction.is_open or transaction.is_decided or name in self._busy)
+            if idle and transaction.update_ms < before_ms:
+                del self._transactions[name]
+                self._records.append(name, [(encode_transaction_key(name), None)], lambda error: None)
+
+    def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
+        transactional_id = decode_transaction_key(key)
+        if value is None:
+            self._transactions.pop(transactional_id, None)
+        else:
+            self._transactions[transactional_id] = decode_transaction(transactional_id, value)
+
+    def _find(self, transactional_id: str) -> Transaction:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id cannot be empty.")
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return transaction
+
+    def _check_idle(self, transaction: Transaction) -> None:
+        if transaction.is_decided or transaction.transactional_id in self._busy:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+    def _add(self, transaction: Transaction, partitions: Collection[TopicPartition], done: Done) -> None:
+        added = transaction.with_partitions(partitions, self._clock.now_ms())
+        # at once, for what is written next; a partition too many gets a marker that ends nothing
+        self._transactions[added.transactional_id] = added
+        if not transaction.is_open:
+            self._count_time(added)
+        self._write(added, done)
+
+    def _abort_fenced(self, transaction: Transaction) -> None:
+        self._decide(transaction.fenced(self._clock.now_ms()), lambda result: None)
+
+    def _timed_out(self, transactional_id: str) -> None:
+        transaction = self._transactions.get(transactional_id)
+        if transaction is not None and transaction.is_open and transactional_id not in self._busy:
+            logger.info("the transaction of %s took too long and is aborted", transactional_id)
+            self._abort_fenced(transaction)
+
+    def _decide(self, decided: Transaction, done: ProducerDone) -> None:
+        """Writes a decision and carries it out; as long as it is not written the transaction stays open."""
+        name = decided.transactional_id
+        refused: list[KafkaError] = []
+
+        def durable(error: KafkaError | None) -> None:
+            if error is not None:
+                refused.append(error)
+                self._busy.discard(name)
+                done(error)
+                return
+            self._transactions[name] = decided
+            if name in self._deadlines:
+                self._deadlines[name].cancel()
+
+        self._busy.add(name)
+        self._write(decided, durable)
+        self._records.flush()
+        if not refused:
+            self._carry_out(decided, done, refused)
+
+    def _carry_out(
+        self, decided: Transaction, done: ProducerDone, refused: Sequence[KafkaError] = ()
+    ) -> None:
+        """Writes the markers of a decision and behind them that they are written; tries again until they are.
+
+        Args:
+            refused: gets an error when the decision itself could not be written, and with it nothing behind
+                it.
+        """
+        name = decided.transactional_id
+        failed: list[KafkaError] = []
+
+        def finished(error: KafkaError | None) -> None:
+            if refused:
+                return
+            if error is not None:
+                logger.error("markers of %s were not written: %s", name, error)
+                self._timers.call_later(RETRY_MS / 1000, lambda: self._carry_out(decided, done))
+                return
+            self._busy.discard(name)
+            self._transactions[name] = completed
+            done(completed.producer)
+
+        self._busy.add(name)
+        completed = decided.completed(self._clock.now_ms())
+        for partition in sorted(decided.partitions):
+            self._mark(decided, partition, failed)
+        if failed:
+            finished(failed[0])
+            return
+        self._write(completed, finished)
+        self._records.flush()
+
+    def _mark(self, decided: Transaction, partition: TopicPartition, failed: list[KafkaError]) -> None:
+        log = self._log_of(partition)
+        if log is None:
+            return
+        commit = decided.state is TransactionState.PREPARE_COMMIT
+
+        def durable(ticket: WriteTicket) -> None:
+            # a marker that fails takes the note behind it along
+            if ticket.error is None:
+                self._ended(decided.producer_id, partition, commit)
+
+        now_ms = self._clock.now_ms()
+        try:
+            marker = log.append_marker(*decided.producer, commit=commit, coordinator_epoch=0, now_ms=now_ms)
+        except KafkaError as error:
+            # a later producer has been here: nothing of this one is open
+            if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
+                failed.append(error)
+            return
+        marker.ticket.add_done_callback(durable)
+
+    def _write_then(self, after: Transaction, done: Done) -> None:
+        """Writes a state that counts once it is durable; until then the transactional id is busy."""
+        name = after.transactional_id
+
+        def durable(error: KafkaError | None) -> None:
+            self._busy.discard(name)
+            if error is None:
+                self._transactions[name] = after
+            done(error)
+
+        self._busy.add(name)
+        self._write(after, durable)
+
+    def _write(self, after: Transaction, done: Done) -> None:
+        record = encode_transaction_key(after.transactional_id), encode_transaction(after)
+        self._records.append(after.transactional_id, [record], done)
+
+    def _count_time(self, transaction: Transaction) -> None:
+        name = transaction.transactional_id
+        deadline = self._deadlines.get(name)
+        if deadline is None:
+            deadline = Deadline(self._clock, self._timers, lambda: self._timed_out(name))
+            self._deadlines[name] = deadline
+        elapsed_ms = max(0, self._clock.now_ms() - transaction.start_ms)
+        deadline.set(max(0, transaction.timeout_ms - elapsed_ms))

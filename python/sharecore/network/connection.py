@@ -1,0 +1,312 @@
+"""One client's connection: frames in, answers out in the order of the requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from sharecore.network.framing import SIZE_BYTES, Framer, FrameTooLarge
+
+if TYPE_CHECKING:
+    from sharecore.network.server import Server
+
+log = logging.getLogger("sharecore.network")
+
+_PAUSE_PIPELINE, _PAUSE_MEMORY, _PAUSE_WRITE, _PAUSE_CLOSING = 1, 2, 4, 8
+
+
+class Disconnect(Exception):
+    """Raised by a request handler: this connection must be closed, for the reason given."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """An answer that is not known yet.
+
+    Args:
+        future: what the handler waits for; it belongs to the connection, which cancels it when the client
+            goes.
+        finish: turns the future, when it is done, into buffers to send, or None when nothing is to be
+            answered.
+    """
+
+    future: asyncio.Future[Any]
+    finish: Callable[[asyncio.Future[Any]], list[bytes] | None]
+
+
+Answer = list[bytes] | Pending | None
+"""What a frame handler gives back: buffers to send, a promise of them, or None when there is no answer."""
+
+
+class _Slot:
+    """A request that has been handed on; answers leave in the order of the slots."""
+
+    __slots__ = ("close_reason", "future", "parts", "ready", "request_bytes")
+
+    def __init__(self, request_bytes: int) -> None:
+        self.request_bytes = request_bytes
+        self.ready = False
+        self.parts: list[bytes] | None = None
+        self.future: asyncio.Future[Any] | None = None
+        self.close_reason = ""
+
+
+class Connection(asyncio.Protocol):
+    """Reads requests, hands them on one by one, and writes their answers in order.
+
+    Reading stops while too many requests wait for their answers, while the memory budget is exhausted, and
+    while the client does not read what it is sent.
+    """
+
+    def __init__(self, server: Server, connection_id: int, listener: str) -> None:
+        self.id = connection_id
+        self.listener = listener
+        self.peer_host = ""
+        self.peer_port = 0
+        self.closed = False
+        self.client_software: tuple[str, str] = ("unknown", "unknown")
+        self._server = server
+        self._limits = server.limits
+        self._budget = server.budget
+        self._framer = Framer(server.limits.frame_bytes_max)
+        self._transport: asyncio.Transport | None = None
+        self._slots: deque[_Slot] = deque()
+        self._backlog: deque[bytes] = deque()
+        self._paused = 0
+        self._pumping = False
+        self._beyond_budget = False
+        self.held_bytes = 0
+        """Bytes that were read from this client and belong to requests that are not answered yet."""
+        self._close_hooks: list[Callable[[], None]] = []
+        self._active_at = server.now()
+
+    def __str__(self) -> str:
+        return f"{self.peer_host}:{self.peer_port} (connection {self.id})"
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were handed on and are not answered yet."""
+        return len(self._slots)
+
+    def on_close(self, hook: Callable[[], None]) -> None:
+        """Calls `hook` once when the connection is gone, at once if it already is."""
+        if self.closed:
+            hook()
+        else:
+            self._close_hooks.append(hook)
+
+    def off_close(self, hook: Callable[[], None]) -> None:
+        """Takes a hook back; one that is not there is passed over."""
+        if hook in self._close_hooks:
+            self._close_hooks.remove(hook)
+
+    def close(self, reason: str = "") -> None:
+        """Closes the connection after what has been written; `reason` is logged as a warning when it is
+        given.
+        """
+        if self._transport is None or self._transport.is_closing():
+            return
+        if reason:
+            log.warning("closing %s: %s", self, reason)
+        self._drop_backlog()
+        self._transport.close()
+
+    def stop_reading(self) -> None:
+        """Takes no more requests; those that were handed on are still answered."""
+        self._drop_backlog()
+        self._pause(_PAUSE_CLOSING)
+
+    def read_beyond_budget(self) -> None:
+        """Reads on, though memory for requests is exhausted, until its request is whole."""
+        self._beyond_budget = True
+        self._budget.withdraw(self._room)
+        self._resume(_PAUSE_MEMORY)
+
+    def abort(self) -> None:
+        """Closes the connection at once; answers that are not written yet are dropped."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def idle_since(self) -> float | None:
+        """The moment of the last byte in either direction, or None while a request waits for its answer."""
+        return None if self._slots else self._active_at
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are none of asyncio's classes
+        self._transport = transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername") or ("unknown", 0)
+        self.peer_host, self.peer_port = str(peer[0]), int(peer[1])
+        transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes_max)
+        refusal = self._server.admit(self)
+        if refusal:
+            log.warning("refusing %s: %s", self, refusal)
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self._server.forget(self)
+        self._budget.withdraw(self._room)
+        hooks, self._close_hooks = self._close_hooks, []
+        for hook in hooks:
+            self._call(hook)
+        slots, self._slots = self._slots, deque()
+        self._drop_backlog()
+        for slot in slots:
+            if slot.future is not None:
+                slot.future.cancel()
+        held, self.held_bytes = self.held_bytes, 0
+        self._budget.release(held)
+
+    def _call(self, hook: Callable[[], None]) -> None:
+        try:
+            hook()
+        except Exception:
+            log.exception("a hook failed as %s closed", self)
+
+    def data_received(self, data: bytes) -> None:
+        self._active_at = self._server.now()
+        self.held_bytes += len(data)
+        self._budget.take(len(data))
+        try:
+            self._backlog.extend(self._framer.feed(data))
+        except FrameTooLarge as error:
+            self.close(str(error))
+            return
+        self._pump()
+        # who holds nothing may go on: small requests get through whatever others keep back
+        if not self.held_bytes:
+            self._beyond_budget = False
+        elif self._budget.exhausted and not self._beyond_budget and not self._paused & _PAUSE_MEMORY:
+            self._pause(_PAUSE_MEMORY)
+            self._budget.wait(self._room)
+            self._server.relief.look()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._pause(_PAUSE_WRITE)
+
+    def resume_writing(self) -> None:
+        self._resume(_PAUSE_WRITE)
+        self._pump()
+
+    # the way of a request
+
+    def _pump(self) -> None:
+        """Hands on what has been read, as far as the pipeline has room."""
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            while (
+                self._backlog
+                and len(self._slots) < self._limits.pipeline_max
+                and not self._paused & _PAUSE_WRITE
+            ):
+                self._hand_on(self._backlog.popleft())
+        finally:
+            self._pumping = False
+        if len(self._slots) >= self._limits.pipeline_max:
+            self._pause(_PAUSE_PIPELINE)
+        elif not self._backlog:
+            self._resume(_PAUSE_PIPELINE)
+
+    def _hand_on(self, frame: bytes) -> None:
+        try:
+            answer = self._server.on_frame(self, frame)
+        except Disconnect as error:
+            self._free(len(frame))
+            self._close_after_answers(str(error))
+            return
+        if answer.__class__ is Pending:
+            slot = _Slot(len(frame))
+            self._slots.append(slot)
+            slot.future = answer.future
+            finish = answer.finish
+            slot.future.add_done_callback(lambda future: self._finished(slot, finish))
+        elif self._slots:
+            slot = _Slot(len(frame))
+            slot.ready, slot.parts = True, answer  # type: ignore[assignment]
+            self._slots.append(slot)
+        else:
+            self._free(len(frame))
+            if answer is not None:
+                self._write(answer)  # type: ignore[arg-type]
+
+    def _finished(self, slot: _Slot, finish: Callable[[asyncio.Future[Any]], list[bytes] | None]) -> None:
+        future, slot.future = slot.future, None
+        if self.closed or future is None:
+            return
+        try:
+            slot.parts = None if future.cancelled() else finish(future)
+        except Disconnect as error:
+            self.close(str(error))
+            return
+        slot.ready = True
+        self._answer_in_order()
+
+    def _answer_in_order(self) -> None:
+        while self._slots and self._slots[0].ready:
+            slot = self._slots.popleft()
+            self._free(slot.request_bytes)
+            if slot.close_reason:
+                self.close(slot.close_reason)
+            elif slot.parts is not None:
+                self._write(slot.parts)
+        self._pump()
+
+    def _close_after_answers(self, reason: str) -> None:
+        """A request is bad: those before it are still answered, nothing after it is read."""
+        self._drop_backlog()
+        if not self._slots:
+            self.close(reason)
+            return
+        slot = _Slot(-SIZE_BYTES)
+        slot.ready, slot.close_reason = True, reason
+        self._slots.append(slot)
+        self._pause(_PAUSE_CLOSING)
+
+    def _drop_backlog(self) -> None:
+        while self._backlog:
+            self._free(len(self._backlog.popleft()))
+
+    def _free(self, frame_bytes: int) -> None:
+        """A request is answered, or will not be."""
+        if not self.closed:
+            self.held_bytes -= frame_bytes + SIZE_BYTES
+            self._budget.release(frame_bytes + SIZE_BYTES)
+
+    def _write(self, parts: list[bytes]) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        self._active_at = self._server.now()
+        if len(parts) == 1:
+            transport.write(parts[0])
+        else:
+            transport.writelines(parts)
+
+    # pausing
+
+    def _room(self) -> None:
+        """The memory budget has room again."""
+        self._resume(_PAUSE_MEMORY)
+
+    def _pause(self, reason: int) -> None:
+        if not self._paused and self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+        self._paused |= reason
+
+    def _resume(self, reason: int) -> None:
+        if not self._paused & reason:
+            return
+        self._paused &= ~reason
+        if not self._paused and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()

@@ -1,0 +1,165 @@
+"""Listens, admits connections within the limits, and closes the idle ones."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+
+from sharecore.network.budget import MemoryBudget
+from sharecore.network.connection import Answer, Connection
+from sharecore.network.relief import Relief
+
+log = logging.getLogger("sharecore.network")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the network layer.
+
+    Args:
+        frame_bytes_max: largest request (socket.request.max.bytes).
+        pipeline_max: requests of one connection that may wait for their answers at a time.
+        write_buffer_bytes_max: bytes of answers that may wait for one client to read them.
+        request_bytes_max: bytes of all requests in memory (queued.max.request.bytes); negative means no
+            bound.
+        connections_max: connections in all (max.connections).
+        connections_max_per_ip: connections of one address (max.connections.per.ip).
+        stalled_ms_max: when memory for requests is exhausted, a connection that does not go on with its
+            request is closed after so long.
+        idle_ms_max: a connection that neither sends nor waits for so long is closed
+            (connections.max.idle.ms).
+    """
+
+    frame_bytes_max: int = 104857600
+    pipeline_max: int = 64
+    write_buffer_bytes_max: int = 1048576
+    request_bytes_max: int = -1
+    connections_max: int = 2147483647
+    connections_max_per_ip: int = 2147483647
+    idle_ms_max: int = 600000
+    stalled_ms_max: int = 5000
+
+
+class Server:
+    """Accepts connections and hands their frames to `on_frame`.
+
+    Args:
+        on_frame: called with the connection and a whole request frame; gives the answer (see `Answer`), or
+            raises `Disconnect`.
+        limits: the bounds.
+    """
+
+    def __init__(self, on_frame: Callable[[Connection, bytes], Answer], limits: Limits) -> None:
+        self.on_frame = on_frame
+        self.limits = limits
+        self.budget = MemoryBudget(limits.request_bytes_max)
+        self.connections: dict[int, Connection] = {}
+        self.relief = Relief(self.budget, self.connections.values, limits.stalled_ms_max)
+        self._per_host: Counter[str] = Counter()
+        self._ids = count(1)
+        self._listening: list[asyncio.Server] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._all_gone: asyncio.Event | None = None
+        self.now: Callable[[], float] = lambda: 0.0
+
+    async def listen(
+        self,
+        host: str | None,
+        port: int,
+        listener: str,
+        *,
+        backlog: int = 511,
+        tls: ssl.SSLContext | None = None,
+    ) -> int:
+        """Starts to listen; gives the port, which the system chose if `port` is 0.
+
+        Args:
+            host: an address, a name, or None for every address of the machine.
+            port: the port.
+            listener: name that its connections carry.
+            backlog: connections that may wait to be accepted.
+            tls: keys and certificates, for a listener that encrypts.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        self._loop = loop = asyncio.get_running_loop()
+        self.now = loop.time
+        listening = await loop.create_server(
+            lambda: Connection(self, next(self._ids), listener),
+            host,
+            port,
+            backlog=backlog,
+            reuse_address=True,
+            ssl=tls,
+        )
+        self._listening.append(listening)
+        if self._sweeper is None:
+            self._sweep()
+        bound: int = listening.sockets[0].getsockname()[1]
+        return bound
+
+    def admit(self, connection: Connection) -> str:
+        """Takes a new connection in; gives the reason when it must be refused, else an empty string."""
+        if len(self.connections) >= self.limits.connections_max:
+            return f"{len(self.connections)} connections are open already (max.connections)"
+        from_host = self._per_host[connection.peer_host]
+        if from_host >= self.limits.connections_max_per_ip:
+            return f"{from_host} connections from its address (max.connections.per.ip)"
+        self.connections[connection.id] = connection
+        self._per_host[connection.peer_host] += 1
+        return ""
+
+    def forget(self, connection: Connection) -> None:
+        """Called by a connection that is gone, admitted or not."""
+        if self.connections.pop(connection.id, None) is None:
+            return
+        self._per_host[connection.peer_host] -= 1
+        if not self._per_host[connection.peer_host]:
+            del self._per_host[connection.peer_host]
+        if self._all_gone is not None and not self.connections:
+            self._all_gone.set()
+
+    def stop_listening(self) -> None:
+        """No new connections and no new requests from now on; those under way are still answered."""
+        for connection in self.connections.values():
+            connection.stop_reading()
+        for listening in self._listening:
+            listening.close()
+        self._listening.clear()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        self.relief.stop()
+
+    async def close(self, *, grace_s: float = 1.0) -> None:
+        """Ends every connection, and lets answers that are written leave for at most `grace_s` before."""
+        self.stop_listening()
+        for connection in list(self.connections.values()):
+            connection.close()
+        if self.connections:
+            self._all_gone = asyncio.Event()
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._all_gone.wait(), grace_s)
+        for connection in list(self.connections.values()):
+            connection.abort()
+        await asyncio.sleep(0)
+
+    def _sweep(self) -> None:
+        assert self._loop is not None
+        idle_s = self.limits.idle_ms_max / 1000
+        if self.limits.idle_ms_max >= 0:
+            oldest = self.now() - idle_s
+            for connection in list(self.connections.values()):
+                since = connection.idle_since()
+                if since is not None and since < oldest:
+                    log.debug("closing %s: idle for %.0f s (connections.max.idle.ms)", connection, idle_s)
+                    connection.close()
+        self._sweeper = self._loop.call_later(min(max(idle_s / 4, 0.05), 30.0), self._sweep)

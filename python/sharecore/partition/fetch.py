@@ -1,0 +1,165 @@
+"""One ShareFetch while it gathers records: from several share partitions, at once or after a wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.partition.leader import Acquired, CallLater, SharePartition, Timer
+
+
+class FetchLimits(NamedTuple):
+    """What a ShareFetch asks for, as in its request."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    batch_size: int
+    record_limit: bool = False
+
+
+class PartitionFetch(NamedTuple):
+    """What one share partition gave."""
+
+    partition: SharePartition
+    records: bytes
+    acquired: list[Acquired]
+    error: KafkaError | None = None
+
+
+class ShareFetch:
+    """Gathers records for one member, partitions in the order given.
+
+    It ends when at least `min_bytes` were acquired, when a partition has an error to tell, or when its time
+    is over; nothing is acquired before that, so that no lease runs while the client waits.
+
+    Args:
+        partitions: the leaders, in the order in which they are served.
+        ended: called once with what was acquired; not before `start` returns False.
+    """
+
+    def __init__(
+        self,
+        member: str,
+        partitions: Sequence[SharePartition],
+        limits: FetchLimits,
+        call_later: CallLater,
+        ended: Callable[[list[PartitionFetch]], None],
+    ) -> None:
+        self._member = member
+        self._partitions = partitions
+        self._limits = limits
+        self._call_later = call_later
+        self._ended = ended
+        self._timer: Timer | None = None
+        self._waiting = False
+        self._results: list[PartitionFetch] = []
+
+    def start(self) -> list[PartitionFetch] | None:
+        """Fetches at once, or begins to wait: None, and `ended` will be called."""
+        for partition in self._partitions:
+            partition.load()
+        limits = self._limits
+        if self._try():
+            return self._results
+        if limits.max_bytes <= 0 or limits.max_records <= 0 or limits.max_wait_ms <= 0:
+            self._results = self._gather()
+            return self._results
+        self._waiting = True
+        self._timer = self._call_later(limits.max_wait_ms / 1000, self._time_is_over)
+        for partition in self._partitions:
+            if partition.engine is None:
+                partition.when_loaded(self._partition_loaded)
+            partition.wait(self)
+        return None
+
+    def cancel(self) -> None:
+        """The client has gone."""
+        if self._waiting:
+            self._stop()
+
+    # Waiter
+
+    def attempt(self) -> bool:
+        if not self._waiting:
+            return True
+        if not self._try():
+            return False
+        self._end()
+        return True
+
+    def partition_failed(self, partition: SharePartition, error: KafkaError) -> None:
+        if self._waiting:
+            self._results = self._gather()
+            self._end()
+
+    def _partition_loaded(self) -> None:
+        if self._waiting:
+            self.attempt()
+
+    def _time_is_over(self) -> None:
+        self._timer = None
+        if self._waiting:
+            self._results = self._gather()
+            self._end()
+
+    def _end(self) -> None:
+        self._stop()
+        self._ended(self._results)
+
+    def _stop(self) -> None:
+        self._waiting = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for partition in self._partitions:
+            partition.stop_waiting(self)
+
+    def _try(self) -> bool:
+        min_bytes = self._limits.min_bytes
+        if min_bytes > 1 and not self._readable(min(min_bytes, self._limits.max_bytes)):
+            return False
+        results = self._gather()
+        if not any(result.acquired for result in results):
+            return False
+        self._results = results
+        return True
+
+    def _readable(self, wanted: int) -> bool:
+        """Whether the partitions have so many bytes together."""
+        for partition in self._partitions:
+            wanted -= partition.readable_bytes(wanted)
+            if wanted <= 0:
+                return True
+        return False
+
+    def _gather(self) -> list[PartitionFetch]:
+        limits = self._limits
+        results: list[PartitionFetch] = []
+        bytes_left, records_left = limits.max_bytes, limits.max_records
+        for partition in self._partitions:
+            if partition.error is not None:
+                results.append(PartitionFetch(partition, b"", [], partition.error))
+                continue
+            if bytes_left <= 0 or records_left <= 0 or not partition.fetchable:
+                continue
+            try:
+                records, acquired = partition.acquire(
+                    self._member,
+                    bytes_left,
+                    records_left,
+                    limits.batch_size,
+                    record_limit=limits.record_limit,
+                    at_least_one=bytes_left == limits.max_bytes,
+                )
+            except KafkaError as error:
+                if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                    results.append(PartitionFetch(partition, b"", [], error))
+                continue
+            if acquired:
+                results.append(PartitionFetch(partition, records, acquired))
+                bytes_left -= len(records)
+                records_left -= sum(last - first + 1 for first, last, _ in acquired)
+        return results

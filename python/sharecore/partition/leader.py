@@ -1,0 +1,449 @@
+"""One share partition on its leader: the engine, the log it reads and the state it persists."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from sharecore._core import Partition, Write
+from sharecore.clock import Clock
+from sharecore.config import GroupConfig
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.partition.records import aborted_ranges, holding, subtracted
+from sharecore.partition.reset import first_offset
+from sharecore.persister import Done, LoadedState, Persister, SharePartitionKey
+
+if TYPE_CHECKING:
+    from sharecore.storage import Log, Slice
+
+logger = logging.getLogger(__name__)
+
+Engine = Partition
+AckBatch = tuple[int, int, bytes]
+"""First offset, last offset, acknowledge types: one for all, or one an offset."""
+
+Acquired = tuple[int, int, int]
+"""First offset, last offset, delivery count."""
+
+_READS_MAX = 8
+_UNKNOWN = -1
+
+# what a failed state write means to the client whose acknowledgement it was (KIP-932, "Error codes")
+_AS_NOT_LEADER = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
+_AS_NOT_AVAILABLE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+# what consumers know to try again, where the state could not be read: there is none (yet), or the
+# coordinator cannot tell
+_LOAD_ERRORS = {
+    ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.KAFKA_STORAGE_ERROR,
+}
+
+
+class Timer(Protocol):
+    """A call that is due later."""
+
+    def cancel(self) -> None: ...
+
+
+CallLater = Callable[[float, Callable[[], None]], Timer]
+"""Calls back after so many seconds; `asyncio.AbstractEventLoop.call_later`."""
+
+
+class Waiter(Protocol):
+    """A fetch that waits for something to acquire."""
+
+    def attempt(self) -> bool:
+        """Tries again; says whether the fetch is now answered and no longer waits."""
+
+    def partition_failed(self, partition: SharePartition, error: KafkaError) -> None:
+        """A partition that it waits for is gone."""
+
+
+class SharePartition:
+    """Leads one share partition.
+
+    It is loaded from the persister when it is first wanted. Changes begin in the engine, are written, and
+    are then committed or rolled back; whoever asked for them hears of it through a callback.
+
+    Args:
+        persister: keeps the state.
+        clock: `monotonic_ms` for locks, `now_ms` for the reset policy.
+        call_later: for locks that run out.
+        fenced: called when another leader or another state epoch has taken over: this object is of no more
+            use.
+    """
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        log: Log,
+        config: GroupConfig,
+        *,
+        persister: Persister,
+        clock: Clock,
+        call_later: CallLater,
+        fenced: Callable[[SharePartition], None],
+        leader_epoch: int = 0,
+    ) -> None:
+        self.key = key
+        self.log = log
+        self.config = config
+        self.leader_epoch = leader_epoch
+        self.state_epoch = 0
+        self.error: KafkaError | None = None
+        self.engine: Engine | None = None
+        self.used_ms = clock.monotonic_ms()
+        self._persister = persister
+        self._clock = clock
+        self._call_later = call_later
+        self._fenced = fenced
+        self._loading = False
+        self._start_is_persisted = True
+        self._timer: Timer | None = None
+        self._timer_due_ms = 0
+        self._waiters: dict[Waiter, None] = {}
+        self._on_loaded: list[Callable[[], None]] = []
+        self._waking = False
+        self._writes = 0
+        self._read_committed = config.read_committed
+
+    # the leader's life
+
+    def load(self) -> None:
+        """Asks for the state; does nothing while that is under way or done. A failed load may be tried
+        again.
+        """
+        if self.engine is not None or self._loading:
+            return
+        self._loading = True
+        self.error = None
+        try:
+            self._persister.read(self.key, self.leader_epoch, self._loaded)
+        except KafkaError as error:
+            self._loaded(error)
+
+    def when_loaded(self, callback: Callable[[], None]) -> None:
+        """Calls back once loading has ended, well or not; at once when it has."""
+        if self._loading:
+            self._on_loaded.append(callback)
+        else:
+            callback()
+
+    def _loaded(self, state: LoadedState | KafkaError) -> None:
+        self._loading = False
+        if isinstance(state, KafkaError):
+            error = client_error(state)
+            self.error = KafkaError(_LOAD_ERRORS.get(error.code, error.code), error.message)
+        else:
+            self._begin(state)
+        callbacks, self._on_loaded = self._on_loaded, []
+        for callback in callbacks:
+            callback()
+
+    def _begin(self, state: LoadedState) -> None:
+        config, now_ms = self.config, self._clock.monotonic_ms()
+        self._start_is_persisted = state.start_offset != _UNKNOWN
+        if self._start_is_persisted:
+            start_offset = state.start_offset
+        else:
+            start_offset = first_offset(config, self.log, self._clock.now_ms())
+        try:
+            self.engine = Partition(
+                start_offset,
+                state.batches,
+                max_delivery_count=config.share_delivery_count_limit,
+                max_inflight=config.share_partition_max_record_locks,
+                lock_ms=config.share_record_lock_duration_ms,
+                renew_enabled=config.share_renew_acknowledge_enable,
+            )
+        except (KafkaError, ValueError) as error:
+            logger.error("persisted state of %s cannot stand: %s", self.key.coordinator_key(), error)
+            self.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the persisted share state is damaged")
+            return
+        self.state_epoch = state.state_epoch
+        self.log.on_advance(self._log_advanced)
+        if self.log.start_offset > start_offset:
+            self._persist(self.engine.move_log_start(now_ms, self.log.start_offset))
+
+    def configure(self, config: GroupConfig) -> None:
+        """Takes a changed configuration; locks that run keep their deadlines."""
+        self.config = config
+        self._read_committed = config.read_committed
+        if self.engine is not None:
+            self.engine.configure(
+                max_delivery_count=config.share_delivery_count_limit,
+                max_inflight=config.share_partition_max_record_locks,
+                lock_ms=config.share_record_lock_duration_ms,
+                renew_enabled=config.share_renew_acknowledge_enable,
+            )
+            self.wake()
+
+    def close(self, error: KafkaError) -> None:
+        """Ends the leader: the topic or the group is gone, or another has taken over."""
+        self.error = error
+        if self.engine is not None:
+            self.log.off_advance(self._log_advanced)
+            self.engine = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiters, self._waiters = self._waiters, {}
+        for waiter in waiters:
+            waiter.partition_failed(self, error)
+
+    @property
+    def busy(self) -> bool:
+        """Whether someone waits for it, a lease runs or a write is open."""
+        engine = self.engine
+        return bool(
+            self._waiters
+            or self._loading
+            or self._writes
+            or (engine is not None and engine.next_deadline_ms is not None)
+        )
+
+    # fetching
+
+    @property
+    def readable_end(self) -> int:
+        """The offset before which records may be delivered."""
+        return self.log.last_stable_offset if self._read_committed else self.log.high_watermark
+
+    @property
+    def fetchable(self) -> bool:
+        """Whether a fetch may find something to acquire now."""
+        engine = self.engine
+        return engine is not None and engine.can_acquire and engine.next_fetch_offset < self.readable_end
+
+    def readable_bytes(self, max_bytes: int) -> int:
+        """How many bytes a fetch would get, up to `max_bytes`; nothing is acquired."""
+        if not self.fetchable:
+            return 0
+        assert self.engine is not None
+        offset = max(self.engine.next_fetch_offset, self.log.start_offset)
+        return self.log.readable_bytes(offset, max_bytes, limit=self.readable_end)
+
+    def acquire(
+        self,
+        member: str,
+        max_bytes: int,
+        max_records: int,
+        batch_size: int,
+        *,
+        record_limit: bool,
+        at_least_one: bool,
+    ) -> tuple[bytes, list[Acquired]]:
+        """Leases records to a member.
+
+        Each read starts at the engine's next fetch offset and goes no further than the records wanted, so
+        that records given back far behind the newest do not make everything between them be read.
+
+        Args:
+            max_bytes: about how many bytes of record batches.
+            max_records: about how many records, exact with `record_limit`.
+            at_least_one: one record batch comes whatever its size.
+
+        Returns:
+            the record batches that hold the records, and what was acquired; both empty when there is nothing.
+        """
+        engine = self.engine
+        assert engine is not None
+        now_ms = self._clock.monotonic_ms()
+        end = self.readable_end
+        parts: list[bytes] = []
+        acquired: list[Acquired] = []
+        size = 0
+        read_to = _UNKNOWN
+        for _ in range(_READS_MAX):
+            if max_records <= 0 or (parts and size >= max_bytes) or not engine.can_acquire:
+                break
+            offset = max(engine.next_fetch_offset, self.log.start_offset)
+            if offset >= end or offset <= read_to:
+                break
+            part = self.log.read(
+                offset,
+                max_bytes - size,
+                limit=end,
+                at_least_one=at_least_one and not parts,
+                max_records=max_records,
+            )
+            if not part.batches:
+                break
+            more = engine.acquire(
+                now_ms,
+                member,
+                part.batches,
+                fetch_offset=offset,
+                max_fetch_records=max_records,
+                batch_size=batch_size,
+                record_limit=record_limit,
+            )
+            read_to = part.batches[-1][1]
+            if more and self._read_committed:
+                more = self._without_aborted(now_ms, part, more)
+            if not more:
+                continue
+            records = holding(part.records, part.batches, more)
+            parts.append(records)
+            size += len(records)
+            acquired += more
+            max_records -= sum(last - first + 1 for first, last, _ in more)
+        if acquired:
+            self.used_ms = now_ms
+            self._arm(now_ms + self.config.share_record_lock_duration_ms)
+            if not self._start_is_persisted:
+                self._persist_start()
+        return (parts[0] if len(parts) == 1 else b"".join(parts)), acquired
+
+    def _without_aborted(self, now_ms: int, part: Slice, acquired: list[Acquired]) -> list[Acquired]:
+        """What is left of an acquisition once the records of aborted transactions are archived."""
+        assert self.engine is not None
+        aborted = self.log.aborted(part.batches[0][0], part.batches[-1][1] + 1)
+        ranges = aborted_ranges(part.records, part.batches, aborted) if aborted else []
+        for first, last in ranges:
+            # an acquisition may end before the records that were read
+            for acquired_first, acquired_last, _ in acquired:
+                if first <= acquired_last and acquired_first <= last:
+                    self.engine.archive(now_ms, max(first, acquired_first), min(last, acquired_last))
+        return subtracted(acquired, ranges)
+
+    def wait(self, waiter: Waiter) -> None:
+        """Has `waiter` try again when there may be something to acquire."""
+        self._waiters[waiter] = None
+
+    def stop_waiting(self, waiter: Waiter) -> None:
+        """Takes a waiter back."""
+        self._waiters.pop(waiter, None)
+
+    def wake(self) -> None:
+        """Lets waiting fetches try, longest waiting first, until nothing is left to acquire."""
+        if self._waking:
+            return
+        self._waking = True
+        try:
+            left = len(self._waiters)
+            while left and self._waiters and self.fetchable:
+                waiter = next(iter(self._waiters))
+                if not waiter.attempt() and self._waiters.pop(waiter, 0) is None:
+                    self._waiters[waiter] = None
+                left -= 1
+        finally:
+            self._waking = False
+
+    # settling
+
+    def acknowledge(self, member: str, batches: Sequence[AckBatch], done: Done) -> None:
+        """Settles, gives back or renews records that a member holds; `done` is called once that is durable.
+
+        Raises:
+            KafkaError: INVALID_RECORD_STATE or INVALID_REQUEST; nothing has changed then.
+        """
+        if self.engine is None:
+            raise self.error or KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        now_ms = self._clock.monotonic_ms()
+        self.used_ms = now_ms
+        self._persist(self.engine.acknowledge(now_ms, member, batches), done)
+
+    def release(self, member: str) -> None:
+        """A member's session has ended: what it holds is available again, or archived at its delivery
+        limit.
+        """
+        if self.engine is not None:
+            self._persist(self.engine.release(self._clock.monotonic_ms(), member))
+
+    def _persist(self, write: Write | None, done: Done | None = None) -> None:
+        if write is None:
+            if done is not None:
+                done(None)
+            return
+        self._writes += 1
+        engine, write_id = self.engine, write.id
+        assert engine is not None
+
+        def ended(error: KafkaError | None) -> None:
+            self._writes -= 1
+            now_ms = self._clock.monotonic_ms()
+            if error is None:
+                self._start_is_persisted = True
+                engine.commit(write_id, now_ms)
+            else:
+                engine.rollback(write_id, now_ms)
+                logger.warning("state of %s was not written: %s", self.key.coordinator_key(), error)
+                error = self._write_failed(error)
+            if done is not None:
+                done(error)
+            if self.engine is engine:
+                self._rearm()
+                if self._waiters:
+                    self.wake()
+
+        try:
+            self._persister.write(self.key, self.state_epoch, self.leader_epoch, write, ended)
+        except KafkaError as error:
+            ended(error)
+
+    def _write_failed(self, error: KafkaError) -> KafkaError:
+        if error.code in _AS_NOT_LEADER and self.engine is not None:
+            self._fenced(self)
+        return client_error(error)
+
+    def _persist_start(self) -> None:
+        """Records are out: a restart must not apply the reset policy again and step over them."""
+        self._start_is_persisted = True
+        engine = self.engine
+        assert engine is not None
+
+        def ended(error: KafkaError | None) -> None:
+            self._start_is_persisted = error is None
+
+        try:
+            self._persister.write_start(
+                self.key, self.state_epoch, self.leader_epoch, engine.start_offset, ended
+            )
+        except KafkaError as error:
+            ended(error)
+
+    # time and the log
+
+    def _log_advanced(self, log: Log) -> None:
+        engine = self.engine
+        if engine is None:
+            return
+        if log.start_offset > engine.start_offset:
+            self._persist(engine.move_log_start(self._clock.monotonic_ms(), log.start_offset))
+        if self._waiters:
+            self.wake()
+
+    def _arm(self, due_ms: int) -> None:
+        if self._timer is not None:
+            if self._timer_due_ms <= due_ms:
+                return
+            self._timer.cancel()
+        self._timer_due_ms = due_ms
+        delay_ms = max(1, due_ms - self._clock.monotonic_ms())
+        self._timer = self._call_later(delay_ms / 1000, self._expire)
+
+    def _rearm(self) -> None:
+        engine = self.engine
+        if engine is not None and self._timer is None:
+            due_ms = engine.next_deadline_ms
+            if due_ms is not None:
+                self._arm(due_ms)
+
+    def _expire(self) -> None:
+        self._timer = None
+        engine = self.engine
+        if engine is None:
+            return
+        self._persist(engine.advance(self._clock.monotonic_ms()))
+        self._rearm()
+
+
+def client_error(error: KafkaError) -> KafkaError:
+    """A persister's error as the client of a share partition is told of it."""
+    if error.code in _AS_NOT_LEADER:
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, error.message)
+    if error.code in _AS_NOT_AVAILABLE:
+        return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
+    return error

@@ -1,0 +1,152 @@
+"""All share partitions that this broker leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sharecore.clock import Clock
+from sharecore.config import GroupConfig
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.partition.leader import CallLater, SharePartition
+from sharecore.persister import Persister, SharePartitionKey
+
+if TYPE_CHECKING:
+    from sharecore.storage import Log
+
+_IDLE_MS = 300_000
+
+
+class SharePartitions:
+    """Share-partition leaders by group, topic and partition; made when they are first wanted.
+
+    Args:
+        find_log: the log of a topic's partition; raises UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION.
+        group_config: the present configuration of a group.
+        persister: keeps the state.
+        call_later: for locks that run out.
+    """
+
+    def __init__(
+        self,
+        find_log: Callable[[UUID, int], Log],
+        group_config: Callable[[str], GroupConfig],
+        *,
+        persister: Persister,
+        clock: Clock,
+        call_later: CallLater,
+    ) -> None:
+        self._find_log = find_log
+        self._group_config = group_config
+        self._persister = persister
+        self._clock = clock
+        self._call_later = call_later
+        self._leaders: dict[tuple[str, UUID, int], SharePartition] = {}
+        self._configs: dict[str, GroupConfig] = {}
+
+    def __len__(self) -> int:
+        return len(self._leaders)
+
+    def config(self, group_id: str) -> GroupConfig:
+        """The present configuration of a group."""
+        config = self._configs.get(group_id)
+        if config is None:
+            config = self._configs[group_id] = self._group_config(group_id)
+        return config
+
+    def get(self, group_id: str, topic_id: UUID, partition: int) -> SharePartition:
+        """The leader of a share partition; one that failed to load is made anew.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        name = group_id, topic_id, partition
+        leader = self._leaders.get(name)
+        if leader is not None:
+            return leader
+        log = self._find_log(topic_id, partition)
+        leader = SharePartition(
+            SharePartitionKey(*name),
+            log,
+            self.config(group_id),
+            persister=self._persister,
+            clock=self._clock,
+            call_later=self._call_later,
+            fenced=self._fenced,
+        )
+        self._leaders[name] = leader
+        return leader
+
+    def peek(self, group_id: str, topic_id: UUID, partition: int) -> SharePartition | None:
+        """The leader of a share partition where there is one."""
+        return self._leaders.get((group_id, topic_id, partition))
+
+    def release(self, group_id: str, member_id: str, partitions: Iterable[tuple[UUID, int]]) -> None:
+        """Releases what a member holds: its session has ended."""
+        for topic_id, partition in partitions:
+            leader = self._leaders.get((group_id, topic_id, partition))
+            if leader is not None:
+                leader.release(member_id)
+
+    def reconfigure(self, group_id: str | None = None) -> None:
+        """The configuration of a group has changed, or the broker's: of all groups."""
+        if group_id is None:
+            self._configs.clear()
+        else:
+            self._configs.pop(group_id, None)
+        for leader in list(self._leaders.values()):
+            if group_id is None or leader.key.group_id == group_id:
+                leader.configure(self.config(leader.key.group_id))
+
+    def drop_topic(self, topic_id: UUID) -> None:
+        """The topic has been deleted."""
+        error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._drop(lambda leader: leader.key.topic_id == topic_id, error)
+
+    def drop_group(self, group_id: str, topics: Iterable[UUID] | None = None) -> None:
+        """State of the group has been deleted or begun anew, of all its topics or of some: leaders load
+        again.
+        """
+        chosen = None if topics is None else set(topics)
+        self._drop(
+            lambda leader: (
+                leader.key.group_id == group_id and (chosen is None or leader.key.topic_id in chosen)
+            ),
+            KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        )
+        if topics is None:
+            self._configs.pop(group_id, None)
+
+    def drop_idle(self, idle_ms: int = _IDLE_MS) -> int:
+        """Frees leaders that nobody has used for so long; they load again when they are wanted. Gives how
+        many.
+        """
+        before = len(self._leaders)
+        oldest = self._clock.monotonic_ms() - idle_ms
+        self._drop(
+            lambda leader: leader.used_ms < oldest and not leader.busy,
+            KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        )
+        return before - len(self._leaders)
+
+    def forget_failed(self, leader: SharePartition) -> None:
+        """Forgets a leader that could not load, so that the next request tries again."""
+        self._forget(leader)
+
+    def close(self) -> None:
+        """The broker shuts down."""
+        self._drop(lambda leader: True, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+
+    def _fenced(self, leader: SharePartition) -> None:
+        self._forget(leader)
+        leader.close(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+
+    def _drop(self, which: Callable[[SharePartition], bool], error: KafkaError) -> None:
+        for leader in [leader for leader in self._leaders.values() if which(leader)]:
+            self._forget(leader)
+            leader.close(error)
+
+    def _forget(self, leader: SharePartition) -> None:
+        if self._leaders.get(leader.key) is leader:
+            del self._leaders[leader.key]

@@ -1,0 +1,60 @@
+"""What a share-partition leader and the group coordinator ask of a persister."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from sharecore._core import Write
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.share_coordinator import StateSummary
+from sharecore.coordinator.state_records import StateBatch
+from sharecore.errors import KafkaError
+
+__all__ = ["Done", "LoadedState", "Persister", "SharePartitionKey", "StateBatch", "StateSummary"]
+
+Done = Callable[[KafkaError | None], None]
+"""Called once: with None when the operation is durable, else with why it is not."""
+
+
+class LoadedState(NamedTuple):
+    """What a leader starts from; a start offset of -1 is not known yet."""
+
+    state_epoch: int
+    start_offset: int
+    batches: list[StateBatch]
+
+
+class Persister(Protocol):
+    """Keeps share-partition state beyond the life of its leader.
+
+    An operation that cannot even begin raises `KafkaError`; one that begins ends with its `done`, which may
+    be called before the method returns. Operations on one share partition take effect in the order of the
+    calls.
+    """
+
+    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
+        """Makes state, or begins it anew under a state epoch that is not lower; start offset -1: not known
+        yet.
+        """
+
+    def read(
+        self, key: SharePartitionKey, leader_epoch: int, done: Callable[[LoadedState | KafkaError], None]
+    ) -> None:
+        """Loads state for a new leader; leaders with a lower epoch are fenced from then on."""
+
+    def write(
+        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
+    ) -> None:
+        """Writes what has begun to change in an engine."""
+
+    def write_start(
+        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, start_offset: int, done: Done
+    ) -> None:
+        """Writes a start offset of a share partition that had none; nothing has been settled yet."""
+
+    def delete(self, key: SharePartitionKey, done: Done) -> None:
+        """Deletes state; there need not be any."""
+
+    def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
+        """Reads state without its batches, for administration; fences nobody."""

@@ -1,0 +1,160 @@
+"""One neutral description of a message, taken from kio's generated classes.
+
+Readers and writers are compiled from it, so that what kio looks like is known here only.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import Any
+
+from kio.schema import index as kio_index
+from kio.static.constants import EntityType
+
+FIXED_FORMAT = {
+    "int8": "b",
+    "uint8": "B",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "uint64": "Q",
+    "float64": "d",
+    "bool": "?",
+    "error_code": "h",
+    "timedelta_i32": "i",
+    "timedelta_i64": "q",
+    "datetime_i64": "q",
+    "uuid": "16s",
+}
+_IMPLICIT_DEFAULT: dict[str, Any] = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field: `kind` is a name of FIXED_FORMAT, or string, bytes, records, struct."""
+
+    name: str
+    kind: str
+    struct: Struct | None
+    array: bool
+    nullable: bool
+    tag: int | None
+    default: Any
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the field always takes the same number of bytes."""
+        return not self.array and self.kind in FIXED_FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A message or a part of one, in one version."""
+
+    name: str
+    version: int
+    flexible: bool
+    fields: tuple[FieldSpec, ...]
+
+    def field(self, name: str) -> FieldSpec | None:
+        """The field of this name, or None when this version does not have it."""
+        return next((field for field in self.fields if field.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A request or a response in one version, with the version of the header before it."""
+
+    struct: Struct
+    header_version: int
+
+
+def versions(api_key: int, *, response: bool) -> list[int]:
+    """The versions that the schemas know, in their order."""
+    kind: Any = EntityType.response if response else EntityType.request
+    known = kio_index.schema_name_map[kio_index.api_key_map[api_key]]
+    return sorted(version for version, kinds in known.items() if kind in kinds)
+
+
+def newest_version(api_key: int, *, response: bool) -> int:
+    """The highest version that the schemas know."""
+    return versions(api_key, response=response)[-1]
+
+
+@cache
+def load(api_key: int, version: int, *, response: bool) -> Message:
+    """The schema of a request or a response.
+
+    Raises:
+        KeyError: the schemas have no such API or version.
+    """
+    name = kio_index.api_key_map[api_key]
+    kind: Any = EntityType.response if response else EntityType.request
+    module_name, _, class_name = kio_index.schema_name_map[name][version][kind].partition(":")
+    module = __import__(module_name, fromlist=[class_name])
+    entity = getattr(module, class_name)
+    return Message(_struct(entity), int(entity.__header_schema__.__version__))
+
+
+@cache
+def _struct(entity: Any) -> Struct:
+    return Struct(
+        name=entity.__name__,
+        version=int(entity.__version__),
+        flexible=bool(entity.__flexible__),
+        fields=tuple(_field(field) for field in fields(entity)),
+    )
+
+
+def _field(field: Any) -> FieldSpec:
+    inner, nullable = _without_none(field.type)
+    array = typing.get_origin(inner) is tuple
+    if array:
+        inner, _ = _without_none(typing.get_args(inner)[0])
+    kind = field.metadata.get("kafka_type", "struct")
+    name = field.name
+    if kind.startswith(("timedelta", "datetime")):
+        name += "_ms"
+    return FieldSpec(
+        name=name,
+        kind=kind,
+        struct=_struct(inner) if kind == "struct" else None,
+        array=array,
+        nullable=nullable and (array or kind not in FIXED_FORMAT),
+        tag=field.metadata.get("tag"),
+        default=_default(field, kind, array=array),
+    )
+
+
+def _without_none(annotation: Any) -> tuple[Any, bool]:
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        inner = [arg for arg in typing.get_args(annotation) if arg is not types.NoneType]
+        return inner[0], len(inner) < len(typing.get_args(annotation))
+    return annotation, False
+
+
+def _default(field: Any, kind: str, *, array: bool) -> Any:
+    if field.default is not MISSING:
+        if field.default is None and kind in FIXED_FORMAT and kind != "uuid":
+            return -1
+        if array or kind == "struct" or field.default is None:
+            return () if array and field.default is not None else None
+        if kind.startswith("timedelta"):
+            return round(field.default.total_seconds() * 1000)
+        if kind.startswith("datetime"):
+            return round(field.default.timestamp() * 1000)
+        if kind == "string":
+            return str(field.default)
+        if kind in ("bytes", "records"):
+            return bytes(field.default)
+        if kind == "bool":
+            return bool(field.default)
+        return field.default if kind in ("uuid", "float64") else int(field.default)
+    if array:
+        return ()
+    return _IMPLICIT_DEFAULT.get(kind, None if kind == "struct" else 0)

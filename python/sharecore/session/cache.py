@@ -1,0 +1,125 @@
+"""All share sessions of the broker, bounded in number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.session.session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, next_epoch
+
+_MEMBER_ID_MAX = 255
+
+
+class ShareSessionCache:
+    """Share sessions by group id and member id (KIP-932, "Share sessions").
+
+    Args:
+        max_sessions: how many may be open at once (`group.share.max.share.sessions`).
+        on_close: called with each session that ends, whatever ended it: the records that its member holds
+            are to be released there.
+    """
+
+    def __init__(self, max_sessions: int, on_close: Callable[[ShareSession], None]) -> None:
+        self.max_sessions = max_sessions
+        self._on_close = on_close
+        self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._by_connection: dict[Hashable, dict[tuple[str, str], None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterator[ShareSession]:
+        return iter(list(self._sessions.values()))
+
+    def open(self, group_id: str | None, member_id: str | None, connection: Hashable) -> ShareSession:
+        """A new session, for a request with epoch 0; one that the member had before is closed.
+
+        Raises:
+            KafkaError: INVALID_REQUEST for an unusable group or member id; SHARE_SESSION_LIMIT_REACHED.
+        """
+        group, member = _identity(group_id, member_id)
+        before = self._sessions.get((group, member))
+        if before is not None:
+            self.close(before)
+        elif len(self._sessions) >= self.max_sessions:
+            raise KafkaError(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+                f"the broker holds {self.max_sessions} share sessions already",
+            )
+        session = ShareSession(group, member, connection)
+        self._sessions[session.key] = session
+        self._by_connection.setdefault(connection, {})[session.key] = None
+        return session
+
+    def resume(
+        self, group_id: str | None, member_id: str | None, epoch: int, connection: Hashable
+    ) -> ShareSession:
+        """The member's session, for a request with an epoch other than 0; its epoch moves on by one.
+
+        With the final epoch (-1) the session is given as it is: the caller closes it once its
+        acknowledgements are in.
+
+        Raises:
+            KafkaError: INVALID_REQUEST for an unusable group or member id; SHARE_SESSION_NOT_FOUND;
+                INVALID_SHARE_SESSION_EPOCH when the epoch is not the one expected.
+        """
+        session = self._sessions.get(_identity(group_id, member_id))
+        if session is None:
+            raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
+        if epoch == FINAL_EPOCH:
+            return session
+        if epoch == INITIAL_EPOCH or epoch != session.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+                f"expected epoch {session.epoch}, the request has {epoch}",
+            )
+        session.epoch = next_epoch(epoch)
+        if session.connection != connection:
+            self._unlink(session)
+            session.connection = connection
+            self._by_connection.setdefault(connection, {})[session.key] = None
+        return session
+
+    def close(self, session: ShareSession) -> None:
+        """Ends a session; does nothing for one that has ended."""
+        if self._sessions.get(session.key) is not session:
+            return
+        del self._sessions[session.key]
+        self._unlink(session)
+        self._ended(session)
+
+    def close_member(self, group_id: str, member_id: str) -> None:
+        """Ends the session of a member that left its group or was fenced, if it has one."""
+        session = self._sessions.get((group_id, member_id))
+        if session is not None:
+            self.close(session)
+
+    def connection_lost(self, connection: Hashable) -> None:
+        """Ends every session that was last used over this connection."""
+        for key in self._by_connection.pop(connection, {}):
+            self._ended(self._sessions.pop(key))
+
+    def _ended(self, session: ShareSession) -> None:
+        # a fetch that waits must not lease anew what is released here
+        for fetch in list(session.fetches):
+            fetch.abandon()
+        self._on_close(session)
+
+    def _unlink(self, session: ShareSession) -> None:
+        keys = self._by_connection.get(session.connection)
+        if keys is not None:
+            keys.pop(session.key, None)
+            if not keys:
+                del self._by_connection[session.connection]
+
+
+def _identity(group_id: str | None, member_id: str | None) -> tuple[str, str]:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the group id is empty")
+    if not member_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the member id is empty")
+    if len(member_id) > _MEMBER_ID_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"the member id is longer than {_MEMBER_ID_MAX} characters"
+        )
+    return group_id, member_id

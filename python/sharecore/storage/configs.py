@@ -1,0 +1,76 @@
+"""Dynamic configurations of topics, brokers and groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+
+from sharecore.storage.catalogue import Catalogue
+
+_PREFIX = b"config/"
+
+
+class ResourceType(IntEnum):
+    """What a configuration belongs to, numbered as on the wire."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+Listener = Callable[[ResourceType, str], object]
+
+
+class Configs:
+    """Settings that were altered at run time, by resource; names and values as Kafka has them."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._listeners: list[Listener] = []
+        self._settings: dict[tuple[int, str], dict[str, str]] = {}
+        for key, value in catalogue.scan(_PREFIX):
+            kind, _, name = key.removeprefix(_PREFIX).decode().partition("/")
+            self._settings[int(kind), name] = json.loads(value)
+
+    def get(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """The settings of a resource; empty when it has none of its own."""
+        return self._settings.get((int(resource_type), name), {})
+
+    def names(self, resource_type: int) -> list[str]:
+        """Resources of a type that have settings."""
+        return [name for kind, name in self._settings if kind == resource_type]
+
+    async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
+        """Sets all settings of a resource at once; raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        key = config_key(resource_type, name)
+        if settings:
+            await self._catalogue.change([(key, encode_settings(settings))])
+        else:
+            await self._catalogue.change(deletes=[key])
+        self.changed(resource_type, name, settings)
+
+    def changed(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
+        """Takes settings that have been written; for the storage alone."""
+        if settings:
+            self._settings[int(resource_type), name] = dict(settings)
+        else:
+            self._settings.pop((int(resource_type), name), None)
+        for listener in tuple(self._listeners):
+            listener(ResourceType(resource_type), name)
+
+    def on_change(self, listener: Listener) -> None:
+        """Calls back with type and name after the settings of a resource have changed."""
+        self._listeners.append(listener)
+
+
+def config_key(resource_type: int, name: str) -> bytes:
+    """Where the settings of a resource lie in the catalogue."""
+    return _PREFIX + f"{int(resource_type)}/{name}".encode()
+
+
+def encode_settings(settings: Mapping[str, str]) -> bytes:
+    """Settings as they lie in the catalogue."""
+    return json.dumps(dict(settings), sort_keys=True).encode()

@@ -1,0 +1,123 @@
+"""The store of one data directory, on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from sharecore._core import Store
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage.catalogue import Catalogue
+from sharecore.storage.configs import Configs
+from sharecore.storage.log import Log
+from sharecore.storage.ticket import Ticket
+from sharecore.storage.topics import Topics
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOptions:
+    """How the store works.
+
+    Args:
+        durability: `fsync`: a write counts once it is on the disk. `os`: once the operating system has it,
+            which outlives a killed process but no power loss.
+        segment_bytes: size of a file after which the next begins.
+        cache_bytes: recent batches kept in memory.
+        staging_bytes: what may wait for the disk; appends beyond are refused.
+    """
+
+    durability: str = "fsync"
+    segment_bytes: int = 64 << 20
+    cache_bytes: int = 16 << 20
+    staging_bytes: int = 32 << 20
+
+
+class Storage:
+    """Topics, configurations and the catalogue in one directory.
+
+    Args:
+        path: the directory; made when it is missing.
+
+    Raises:
+        OSError: the directory cannot be had, is in use by another process, or holds damaged files.
+    """
+
+    def __init__(self, path: Path, options: StorageOptions | None = None) -> None:
+        options = options or StorageOptions()
+        self.store = Store(
+            str(path),
+            durability=options.durability,
+            segment_bytes=options.segment_bytes,
+            cache_bytes=options.cache_bytes,
+            staging_bytes=options.staging_bytes,
+        )
+        self._tickets: deque[Ticket] = deque()
+        self._ended = 0
+        self._settled = Ticket(0)
+        self._settled.settle()
+        self._logs: WeakValueDictionary[int, Log] = WeakValueDictionary()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.catalogue = Catalogue(self.store, self._ticket)
+        self.configs = Configs(self.catalogue)
+        self.topics = Topics(self.catalogue, self.configs, self.store.new_log_id, self._open_log)
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Has `loop` resolve tickets and call listeners."""
+        self._loop = loop
+        loop.add_reader(self.store.fileno(), self.drain)
+
+    def drain(self) -> None:
+        """Resolves what has become durable since the last call, and tells who waits for it."""
+        outcomes, moved = self.store.drain()
+        logs = []
+        for log_id, offsets in moved:
+            log = self._logs.get(log_id)
+            if log is not None:
+                log.moved(offsets)
+                logs.append(log)
+        for sequence, reason in outcomes:
+            self._ended = sequence
+            error = None
+            if reason is not None:
+                error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+                logger.error("%s", reason)
+            while self._tickets and self._tickets[0].sequence <= sequence:
+                self._tickets.popleft().settle(error)
+        for log in logs:
+            log.notify()
+
+    def sync(self) -> None:
+        """Waits until all that was staged has ended, for use without an event loop."""
+        if self._tickets:
+            self.store.wait(self._tickets[-1].sequence)
+        self.drain()
+
+    def close(self) -> None:
+        """Commits what is staged, tells who waits for it, and closes the files."""
+        if self._loop is not None:
+            self._loop.remove_reader(self.store.fileno())
+            self._loop = None
+        self.store.close()
+        self.drain()
+
+    def _ticket(self, sequence: int) -> Ticket:
+        # the store stages operations of its own, so the newest number need not have a ticket
+        if sequence <= self._ended:
+            return self._settled
+        if not self._tickets or self._tickets[-1].sequence < sequence:
+            self._tickets.append(Ticket(sequence))
+        return self._tickets[-1]
+
+    def _open_log(self, log_id: int, topic: str, index: int, topic_id: UUID) -> Log:
+        log = self._logs.get(log_id)
+        if log is None:
+            self._logs[log_id] = log = Log(self.store, self._ticket, log_id, topic, index, topic_id)
+            log.moved(self.store.offsets(log_id))
+        return log
