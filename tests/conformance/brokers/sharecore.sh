@@ -1,0 +1,7 @@
+#!/bin/bash
+# BROKER_CMD for sharecore. Reads the SUITE_* variables that the harness sets.
+set -eu
+: "${SUITE_NODE_ID:?}" "${SUITE_PORT:?}" "${SUITE_DATA:?}" "${SUITE_PROPS:?}"
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+exec "${SHARECORE:-$root/.venv/bin/sharecore}" serve --config "$SUITE_PROPS" --data-dir "$SUITE_DATA" \
+  --set "listeners=PLAINTEXT://$SUITE_HOST:$SUITE_PORT" --set "node.id=$SUITE_NODE_ID"

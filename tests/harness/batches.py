@@ -1,0 +1,95 @@
+"""Record batches (magic 2) made by hand."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from tests.harness.wire import crc32c
+
+_HEAD = struct.Struct(">qiib")
+_BODY = struct.Struct(">hiqqqhii")
+
+
+def batch(
+    values: Sequence[bytes],
+    *,
+    timestamps: Sequence[int] | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    sequence: int = -1,
+) -> bytes:
+    """One uncompressed batch of records without keys.
+
+    Args:
+        values: one a record.
+        timestamps: one a record, in milliseconds; 1,000,000 and up when not given.
+        producer_id, producer_epoch, sequence: of an idempotent producer.
+    """
+    times = list(timestamps or range(1_000_000, 1_000_000 + len(values)))
+    records = b"".join(
+        _record(index, time - times[0], value)
+        for index, (time, value) in enumerate(zip(times, values, strict=True))
+    )
+    count = len(values)
+    body = (
+        _BODY.pack(0, count - 1, times[0], max(times), producer_id, producer_epoch, sequence, count) + records
+    )
+    crc = struct.pack(">I", crc32c(body))
+    return _HEAD.pack(0, 4 + 1 + 4 + len(body), -1, 2) + crc + body
+
+
+def values_of(records: bytes) -> list[tuple[int, bytes]]:
+    """Offsets and values of records in batches that `batch` made."""
+    found = []
+    at = 0
+    while at < len(records):
+        base, size = struct.unpack_from(">qi", records, at)
+        (count,) = struct.unpack_from(">i", records, at + 57)
+        where = at + 61
+        for index in range(count):
+            length, where = _read_varint(records, where)
+            end = where + length
+            where += 1
+            _, where = _read_varint(records, where)
+            _, where = _read_varint(records, where)
+            _, where = _read_varint(records, where)
+            value_size, where = _read_varint(records, where)
+            found.append((base + index, records[where : where + value_size]))
+            where = end
+        at += 12 + size
+    return found
+
+
+def _record(offset_delta: int, time_delta: int, value: bytes) -> bytes:
+    inner = (
+        b"\0"
+        + _varint(time_delta)
+        + _varint(offset_delta)
+        + _varint(-1)
+        + _varint(len(value))
+        + value
+        + b"\0"
+    )
+    return _varint(len(inner)) + inner
+
+
+def _varint(value: int) -> bytes:
+    value = value << 1 if value >= 0 else (-value << 1) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _read_varint(raw: bytes, at: int) -> tuple[int, int]:
+    value, shift = 0, 0
+    while True:
+        byte = raw[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at

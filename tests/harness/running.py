@@ -1,0 +1,119 @@
+"""A broker in a thread of this process, and a client that speaks any version of any API to it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sharecore.broker.broker import Broker
+from sharecore.config import BrokerConfig
+from sharecore.network import loop_factory
+from sharecore.protocol import ApiKey, codec
+
+TIMEOUT_SECONDS = 20
+
+
+class Client:
+    """One connection; requests are answered in order, so several may be sent before the first is read."""
+
+    def __init__(self, port: int, client_id: str = "tester") -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_SECONDS)
+        self._stream = self._socket.makefile("rb")
+        self._client_id = client_id
+        self._sent = 0
+
+    def send(self, api_key: ApiKey, version: int, **fields: Any) -> int:
+        """Sends a request; gives its correlation id."""
+        self._sent += 1
+        self._socket.sendall(codec(api_key, version).write_request(self._sent, self._client_id, fields))
+        return self._sent
+
+    def receive(self, api_key: ApiKey, version: int) -> Any:
+        """Reads the next answer; raises EOFError when the broker closed the connection instead."""
+        return codec(api_key, version).read_response(self._frame())[1]
+
+    def ask(self, api_key: ApiKey, version: int, **fields: Any) -> Any:
+        """Sends a request and reads its answer."""
+        self.send(api_key, version, **fields)
+        return self.receive(api_key, version)
+
+    def close(self) -> None:
+        self._stream.close()
+        self._socket.close()
+
+    def _frame(self) -> bytes:
+        try:
+            head = self._stream.read(4)
+            if len(head) == 4:
+                return self._stream.read(struct.unpack(">i", head)[0])
+        except ConnectionResetError as error:
+            raise EOFError("the broker closed the connection") from error
+        raise EOFError("the broker closed the connection")
+
+
+class RunningBroker:
+    """A running broker whose answers are checked for misspelt names."""
+
+    def __init__(self, data_dir: Path, settings: Mapping[str, str] | None = None) -> None:
+        properties = {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(data_dir),
+            "offsets.topic.num.partitions": "2",
+            "share.coordinator.state.topic.num.partitions": "2",
+        }
+        self.config = BrokerConfig.from_properties(properties | dict(settings or {}))
+        self.port = 0
+        self._clients: list[Client] = []
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> RunningBroker:
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def stop(self) -> None:
+        for client in self._clients:
+            client.close()
+        if self._failure is None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join(TIMEOUT_SECONDS)
+        assert not self._thread.is_alive()
+
+    def connect(self, client_id: str = "tester") -> Client:
+        self._clients.append(Client(self.port, client_id))
+        return self._clients[-1]
+
+    def ask(self, api_key: ApiKey, version: int, **fields: Any) -> Any:
+        """Asks over a connection of its own."""
+        client = self.connect()
+        try:
+            return client.ask(api_key, version, **fields)
+        finally:
+            client.close()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        broker = Broker(self.config, check_names=True)
+        try:
+            await broker.start()
+        except BaseException as failure:  # handed to the thread that starts, which raises it
+            self._failure = failure
+            self._started.set()
+            return
+        self.port = next(iter(broker.listeners.values())).port
+        self._started.set()
+        await self._stopping.wait()
+        await broker.stop()

@@ -1,0 +1,56 @@
+"""The client's tests run on sharecore and on Apache Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.harness.broker import Broker
+from tests.harness.clients import configure_group
+from tests.interop.conftest import SETTINGS
+
+from sharecore.client import ShareConsumer
+
+KINDS = ("sharecore", "apache")
+ConsumerMaker = Callable[..., ShareConsumer]
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def shared_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    broker = Broker(tmp_path_factory.mktemp(request.param), request.param, SETTINGS)
+    broker.start()
+    yield broker
+    broker.terminate()
+
+
+@pytest.fixture(params=KINDS)
+def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
+    """A started broker of the test's own."""
+    broker = Broker(tmp_path / "broker", request.param, SETTINGS)
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def consumer(broker: Broker, topic: str, group: str) -> ConsumerMaker:
+    """Makes members of the test's group, subscribed to its topic, in explicit mode unless told."""
+
+    def make(*, topics: list[str] | None = None, **settings: Any) -> ShareConsumer:
+        settings = {"share_acknowledgement_mode": "explicit", "group_id": group} | settings
+        made = ShareConsumer(bootstrap_servers=broker.bootstrap, **settings)
+        made.subscribe(topics or [topic])
+        return made
+
+    return make
+
+
+@pytest.fixture
+def short_lock(broker: Broker, group: str) -> int:
+    """Gives the group's locks the shortest time; in milliseconds."""
+    configure_group(broker.bootstrap, group, share_record_lock_duration_ms=1500)
+    return 1500

@@ -1,0 +1,45 @@
+"""What the tests do with a consumer again and again."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sharecore.client import Batch, Record, ShareConsumer
+
+PATIENCE = 20.0
+
+
+async def receive(consumer: ShareConsumer, count: int) -> list[Record]:
+    """Polls until `count` records came, and fails where they don't; acknowledges nothing."""
+    records: list[Record] = []
+    async with asyncio.timeout(PATIENCE):
+        while len(records) < count:
+            records += await consumer.poll()
+    assert len(records) == count
+    return records
+
+
+async def settle(consumer: ShareConsumer, count: int) -> list[Record]:
+    """Receives, accepts and commits."""
+    records = await receive(consumer, count)
+    consumer.accept(records)
+    await commit(consumer)
+    return records
+
+
+async def commit(consumer: ShareConsumer) -> None:
+    """Commits; fails where a share partition answers with an error."""
+    failed = {key: error for key, error in (await consumer.commit_sync()).items() if error is not None}
+    assert failed == {}
+
+
+async def nothing_comes(consumer: ShareConsumer, seconds: float = 2.0) -> bool:
+    return not await consumer.poll(timeout=seconds)
+
+
+def delivered(records: list[Record] | Batch) -> list[tuple[int, int]]:
+    return [(record.offset, record.delivery_count) for record in records]
+
+
+def values(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]

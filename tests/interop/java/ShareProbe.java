@@ -1,0 +1,80 @@
+import org.apache.kafka.clients.consumer.AcknowledgeType;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Properties;
+
+/**
+ * What only Java's share consumer can do so far: renew a lock, and ask for exactly so many records.
+ * Prints a line per event; the Python test reads them.
+ */
+public final class ShareProbe {
+    private static final Duration POLL = Duration.ofMillis(500);
+
+    public static void main(String[] args) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", args[1]);
+        settings.put("group.id", args[2]);
+        settings.put("share.acknowledgement.mode", "explicit");
+        switch (args[0]) {
+            case "renew" -> renew(settings, args[3], Long.parseLong(args[4]));
+            case "record-limit" -> recordLimit(settings, args[3], Integer.parseInt(args[4]), Integer.parseInt(args[5]));
+            default -> throw new IllegalArgumentException(args[0]);
+        }
+    }
+
+    private static KafkaShareConsumer<byte[], byte[]> open(Properties settings, String topic) {
+        var consumer = new KafkaShareConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        consumer.subscribe(List.of(topic));
+        return consumer;
+    }
+
+    private static ConsumerRecords<byte[], byte[]> take(KafkaShareConsumer<byte[], byte[]> consumer) {
+        for (int tries = 0; tries < 60; tries++) {
+            ConsumerRecords<byte[], byte[]> records = consumer.poll(POLL);
+            if (!records.isEmpty()) return records;
+        }
+        throw new IllegalStateException("no record within 30 s");
+    }
+
+    /** Holds the first record for `millis` by renewing its lock every third of its duration, then accepts it. */
+    private static void renew(Properties settings, String topic, long millis) {
+        try (var consumer = open(settings, topic)) {
+            ConsumerRecord<byte[], byte[]> held = take(consumer).iterator().next();
+            long lock = consumer.acquisitionLockTimeoutMs().orElseThrow();
+            System.out.println("held " + held.offset() + " lock " + lock);
+            long until = System.nanoTime() + millis * 1_000_000;
+            while (System.nanoTime() < until) {
+                consumer.acknowledge(held, AcknowledgeType.RENEW);
+                report("renewed", consumer);
+                consumer.poll(Duration.ofMillis(lock / 3)).forEach(other -> { });
+            }
+            consumer.acknowledge(held, AcknowledgeType.ACCEPT);
+            report("accepted", consumer);
+        }
+    }
+
+    private static void report(String what, KafkaShareConsumer<byte[], byte[]> consumer) {
+        consumer.commitSync().forEach((partition, error) ->
+            System.out.println(what + " " + error.map(Throwable::getClass).map(Class::getSimpleName).orElse("ok")));
+    }
+
+    /** Takes `total` records with at most `most` a poll, all of them in strict record_limit mode. */
+    private static void recordLimit(Properties settings, String topic, int most, int total) {
+        settings.put("share.acquire.mode", "record_limit");
+        settings.put("max.poll.records", most);
+        try (var consumer = open(settings, topic)) {
+            for (int taken = 0; taken < total; ) {
+                ConsumerRecords<byte[], byte[]> records = take(consumer);
+                System.out.println("batch " + records.count());
+                records.forEach(record -> consumer.acknowledge(record, AcknowledgeType.ACCEPT));
+                taken += records.count();
+                consumer.commitSync().values().forEach(error -> error.ifPresent(e -> { throw e; }));
+            }
+        }
+    }
+}

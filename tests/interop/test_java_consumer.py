@@ -1,0 +1,59 @@
+"""Java's KafkaShareConsumer 4.4.0: RENEW and the record_limit acquire mode."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from tests.harness import java
+from tests.harness.broker import ROOT, Broker
+from tests.harness.clients import configure_group, nothing_comes, produce, share_consumer
+
+SOURCE = ROOT / "tests/interop/java/ShareProbe.java"
+
+
+@pytest.fixture(scope="module")
+def class_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if not (java.CLIENT_LIBS / ".done").exists():
+        raise RuntimeError(f"no jars in {java.CLIENT_LIBS}: run `make jars`")
+    classes = tmp_path_factory.mktemp("classes")
+    libraries = f"{java.CLIENT_LIBS}/*"
+    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", libraries, str(SOURCE)], check=True)
+    return f"{classes}:{libraries}"
+
+
+def test_renew_keeps_a_record_past_its_lock(broker: Broker, topic: str, group: str, class_path: str) -> None:
+    configure_group(broker.bootstrap, group, share_record_lock_duration_ms=1500)
+    produce(broker.bootstrap, topic, [b"slow work"])
+    arguments = ("renew", broker.bootstrap, group, topic, "5000")
+    probe = subprocess.Popen(
+        java.command("ShareProbe", *arguments, class_path=class_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert probe.stdout is not None
+    assert probe.stdout.readline() == "held 0 lock 1500\n"
+    with share_consumer(broker.bootstrap, group, [topic]) as other:
+        assert nothing_comes(other, 4)
+        rest, said = probe.communicate(timeout=30)
+        assert probe.returncode == 0, said
+        lines = rest.splitlines()
+        assert lines[-1] == "accepted ok"
+        assert len(lines) > 4
+        assert set(lines[:-1]) == {"renewed ok"}
+        assert nothing_comes(other, 2)
+
+
+def test_record_limit_never_gives_more_than_asked(
+    broker: Broker, topic: str, group: str, class_path: str
+) -> None:
+    produce(broker.bootstrap, topic, [b"x"] * 100)
+    shown = java.run(
+        "ShareProbe", "record-limit", broker.bootstrap, group, topic, "7", "100", class_path=class_path
+    )
+    batches = [int(line.split()[1]) for line in shown.splitlines() if line.startswith("batch")]
+    assert sum(batches) == 100
+    assert max(batches) <= 7
+    with share_consumer(broker.bootstrap, group, [topic]) as consumer:
+        assert nothing_comes(consumer)

@@ -1,0 +1,99 @@
+"""What holds for every file of the tree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
+LINES_MAX = 500
+SOURCE = {".py", ".pyi", ".rs", ".java", ".sh", ".c", ".h"}
+BANNED = {
+    r"\b(TODO|FIXME|XXX)\b": "finish it, or leave it out",
+    r"\b(todo|unimplemented)!\(": "finish it, or leave it out",
+    r"\braise NotImplementedError": "finish it, or leave it out",
+    r"except (Base)?Exception:\s*pass\b": "an error must not vanish",
+    r"#\[ignore\b": "a test that never runs is none",
+    r"\bpytest\.(mark\.)?skip\b": "a test that never runs is none",
+    r"/(home|root|Users|work|tmp)/\w": "a path of one machine",
+}
+EXEMPT = {Path("tests/tidy/test_tree.py")}
+
+
+def tracked() -> list[Path]:
+    names = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\0")
+    return [Path(name) for name in names if name and (ROOT / name).is_file()]
+
+
+def sources() -> list[Path]:
+    return [path for path in tracked() if path.suffix in SOURCE]
+
+
+def test_no_file_is_longer_than_one_idea() -> None:
+    lengths = {str(path): len((ROOT / path).read_text().splitlines()) for path in sources()}
+    assert {path: lines for path, lines in lengths.items() if lines > LINES_MAX} == {}
+
+
+@pytest.mark.parametrize("pattern", BANNED, ids=lambda pattern: BANNED[pattern] + ": " + pattern)
+def test_no_banned_pattern(pattern: str) -> None:
+    text = [*sources(), *(path for path in tracked() if path.suffix in {".md", ".toml", ".xml"})]
+    found = [
+        f"{path}:{number}: {line.strip()}"
+        for path in text
+        if path not in EXEMPT
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+    assert found == []
+
+
+def test_every_ignored_type_error_is_named() -> None:
+    found = [
+        f"{path}:{number}"
+        for path in sources()
+        if path.suffix in {".py", ".pyi"}
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)
+        if re.search(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)", line)
+    ]
+    assert found == []
+
+
+def test_every_package_states_its_licence() -> None:
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    assert workspace["workspace"]["package"]["license"] == "Apache-2.0"
+    for member in workspace["workspace"]["members"]:
+        package = tomllib.loads((ROOT / member / "Cargo.toml").read_text())["package"]
+        assert package["license"] == {"workspace": True}, member
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"] == "Apache-2.0"
+    assert "Apache License" in (ROOT / "LICENSE").read_text()[:200]
+
+
+def test_unit_tests_mirror_the_package() -> None:
+    package = {path.name for path in (ROOT / "python/sharecore").iterdir() if path.is_dir()}
+    mirrors = {path.name for path in (ROOT / "tests/unit").iterdir() if path.is_dir()}
+    assert mirrors - package - {"__pycache__"} == set()
+
+
+def test_only_the_rooms_named_for_it_touch_the_compiled_part() -> None:
+    rooms = re.findall(r"^\| `sharecore\.(\w+)` \|.*\|([^|]*)\|$", ARCHITECTURE, re.MULTILINE)
+    allowed = {"__init__.py"} | {room for room, imports in rooms if "`_core`" in imports}
+    imports_core = re.compile(r"^\s*(from|import) sharecore(\._core| import .*\b_core)", re.MULTILINE)
+    importers = {
+        path.relative_to("python/sharecore").parts[0]
+        for path in sources()
+        if path.suffix == ".py"
+        and path.is_relative_to("python/sharecore")
+        and imports_core.search((ROOT / path).read_text())
+    }
+    assert importers <= allowed

@@ -1,0 +1,199 @@
+"""Configurations of topics, brokers and groups over the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.harness.running import RunningBroker
+
+from sharecore.errors import ErrorCode
+from sharecore.protocol import ApiKey
+
+TOPIC, BROKER, GROUP = 2, 4, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def describe(broker: RunningBroker, kind: int, name: str, *keys: str, version: int = 4) -> Any:
+    asked = {"resource_type": kind, "resource_name": name, "configuration_keys": list(keys) or None}
+    answer = broker.ask(
+        ApiKey.DESCRIBE_CONFIGS, version, resources=[asked], include_synonyms=True, include_documentation=True
+    )
+    return answer.results[0]
+
+
+def value(broker: RunningBroker, kind: int, name: str, key: str) -> tuple[str | None, int]:
+    """A setting's value and where it comes from."""
+    (config,) = describe(broker, kind, name, key).configs
+    return config.value, config.config_source
+
+
+def alter(
+    broker: RunningBroker,
+    kind: int,
+    name: str,
+    *changes: tuple[str, int, str | None],
+    version: int = 1,
+    validate_only: bool = False,
+) -> int:
+    configs = [
+        {"name": key, "config_operation": operation, "value": text} for key, operation, text in changes
+    ]
+    asked = {"resource_type": kind, "resource_name": name, "configs": configs}
+    answer = broker.ask(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, version, resources=[asked], validate_only=validate_only
+    )
+    code: int = answer.responses[0].error_code
+    return code
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_describe_in_every_version(broker: RunningBroker, topic: str, version: int) -> None:
+    alter(broker, TOPIC, topic, ("retention.ms", SET, "5000"))
+    found = describe(broker, TOPIC, topic, "retention.ms", version=version)
+    (config,) = found.configs
+    assert (found.error_code, config.name, config.value, config.config_source) == (
+        0,
+        "retention.ms",
+        "5000",
+        1,
+    )
+    assert [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms] == [
+        ("retention.ms", "5000", 1),
+        ("log.retention.hours", "168", 5),
+    ]
+    if version >= 3:
+        assert config.config_type == 5
+        assert config.documentation.endswith(".")
+
+
+def test_every_setting_is_described(broker: RunningBroker, topic: str) -> None:
+    names = {config.name for config in describe(broker, TOPIC, topic).configs}
+    assert {"cleanup.policy", "retention.ms", "max.message.bytes", "min.insync.replicas"} <= names
+    for config in describe(broker, BROKER, "1").configs:
+        assert config.documentation
+        assert config.value is not None or not config.synonyms
+    assert len(describe(broker, GROUP, "any").configs) == 9
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "bad name", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (BROKER, "7", ErrorCode.INVALID_REQUEST),
+        (BROKER, "x", ErrorCode.INVALID_REQUEST),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
+        (8, "1", ErrorCode.INVALID_REQUEST),
+        (99, "1", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_has_no_configuration(broker: RunningBroker, kind: int, name: str, code: ErrorCode) -> None:
+    assert describe(broker, kind, name).error_code == code
+
+
+def test_single_keys_change(broker: RunningBroker, topic: str) -> None:
+    assert alter(broker, TOPIC, topic, ("retention.ms", SET, "5000"), ("max.message.bytes", SET, "9")) == 0
+    assert alter(broker, TOPIC, topic, ("retention.ms", DELETE, None)) == 0
+    assert value(broker, TOPIC, topic, "retention.ms") == ("604800000", 5)
+    assert value(broker, TOPIC, topic, "max.message.bytes") == ("9", 1)
+    assert alter(broker, TOPIC, topic, ("max.message.bytes", SET, "10"), validate_only=True) == 0
+    assert value(broker, TOPIC, topic, "max.message.bytes") == ("9", 1)
+
+
+def test_lists_grow_and_shrink(broker: RunningBroker, topic: str) -> None:
+    for _ in range(2):
+        assert alter(broker, TOPIC, topic, ("cleanup.policy", APPEND, "compact")) == 0
+    assert value(broker, TOPIC, topic, "cleanup.policy") == ("delete,compact", 1)
+    assert alter(broker, TOPIC, topic, ("cleanup.policy", SUBTRACT, "delete")) == 0
+    assert value(broker, TOPIC, topic, "cleanup.policy") == ("compact", 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("retention.ms", SET, "abc"), ErrorCode.INVALID_CONFIG),
+        (("retention.ms", SET, None), ErrorCode.INVALID_REQUEST),
+        (("nonsense", SET, "1"), ErrorCode.INVALID_CONFIG),
+        (("retention.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
+        (("retention.ms", 9, "1"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_changes_that_are_refused_change_nothing(
+    broker: RunningBroker, topic: str, change: tuple[str, int, str | None], code: ErrorCode
+) -> None:
+    assert alter(broker, TOPIC, topic, ("max.message.bytes", SET, "9"), change) == code
+    assert value(broker, TOPIC, topic, "max.message.bytes") == ("1048588", 5)
+
+
+def test_the_same_key_or_resource_twice(broker: RunningBroker, topic: str) -> None:
+    twice = (("retention.ms", SET, "1"), ("retention.ms", SET, "2"))
+    assert alter(broker, TOPIC, topic, *twice) == ErrorCode.INVALID_REQUEST
+    asked = {"resource_type": TOPIC, "resource_name": topic, "configs": []}
+    answer = broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked, asked], validate_only=False)
+    assert [each.error_code for each in answer.responses] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_older_way_replaces_everything(broker: RunningBroker, topic: str, version: int) -> None:
+    for key, text in (("retention.ms", "9"), ("max.message.bytes", "900")):
+        asked = {"resource_type": TOPIC, "resource_name": topic, "configs": [{"name": key, "value": text}]}
+        answer = broker.ask(ApiKey.ALTER_CONFIGS, version, resources=[asked], validate_only=False)
+        assert answer.responses[0].error_code == 0
+    assert value(broker, TOPIC, topic, "retention.ms") == ("604800000", 5)
+    assert value(broker, TOPIC, topic, "max.message.bytes") == ("900", 1)
+
+
+def test_a_group_within_its_bounds(broker: RunningBroker) -> None:
+    key = "share.auto.offset.reset"
+    assert alter(broker, GROUP, "g", (key, SET, "by_duration:PT1H")) == 0
+    assert value(broker, GROUP, "g", key) == ("by_duration:PT1H", 8)
+    for key, text in (
+        ("share.auto.offset.reset", "by_duration:1h"),
+        ("share.record.lock.duration.ms", "1000"),
+        ("share.record.lock.duration.ms", "70000"),
+        ("share.partition.max.record.locks", "99"),
+        ("share.nonsense", "1"),
+    ):
+        assert alter(broker, GROUP, "g", (key, SET, text)) == ErrorCode.INVALID_CONFIG
+    assert alter(broker, GROUP, "", ("share.auto.offset.reset", SET, "latest")) == ErrorCode.INVALID_REQUEST
+    assert value(broker, GROUP, "other", "share.auto.offset.reset") == ("latest", 5)
+
+
+def test_a_broker_changes_while_it_runs(broker: RunningBroker, topic: str) -> None:
+    key = "log.retention.ms"
+    assert alter(broker, BROKER, "1", (key, SET, "5000")) == 0
+    assert alter(broker, BROKER, "", (key, SET, "6000")) == 0
+    assert value(broker, BROKER, "1", key) == ("5000", 2)
+    assert value(broker, BROKER, "", key) == ("6000", 3)
+    assert value(broker, TOPIC, topic, "retention.ms") == ("5000", 2)
+    assert alter(broker, BROKER, "1", (key, DELETE, None)) == 0
+    assert value(broker, BROKER, "1", key) == ("6000", 3)
+    assert alter(broker, BROKER, "", (key, DELETE, None)) == 0
+    assert value(broker, TOPIC, topic, "retention.ms") == ("604800000", 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("1", ("num.partitions", "5")),
+        ("1", ("nonsense", "5")),
+        ("1", ("log.retention.ms", "x")),
+        ("9", ("log.retention.ms", "5")),
+    ],
+)
+def test_changes_of_a_broker_that_are_refused(
+    broker: RunningBroker, name: str, change: tuple[str, str]
+) -> None:
+    assert alter(broker, BROKER, name, (change[0], SET, change[1])) == ErrorCode.INVALID_REQUEST
+
+
+def test_what_has_a_configuration(broker: RunningBroker, topic: str) -> None:
+    alter(broker, GROUP, "listed", ("share.auto.offset.reset", SET, "earliest"))
+    everything = broker.ask(ApiKey.LIST_CONFIG_RESOURCES, 1, resource_types=[]).config_resources
+    assert {("listed", GROUP), ("1", BROKER), (topic, TOPIC)} <= {tuple(each) for each in everything}
+    groups = broker.ask(ApiKey.LIST_CONFIG_RESOURCES, 1, resource_types=[GROUP]).config_resources
+    assert {each.resource_type for each in groups} == {GROUP}
+    refused = broker.ask(ApiKey.LIST_CONFIG_RESOURCES, 1, resource_types=[99])
+    assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert broker.ask(ApiKey.LIST_CONFIG_RESOURCES, 0).config_resources == []

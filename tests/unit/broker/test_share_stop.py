@@ -1,0 +1,65 @@
+"""What members of share groups hear of a broker that stops, and find when it is back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.harness.running import RunningBroker
+
+from sharecore.protocol import ApiKey
+
+SETTINGS = {"auto.create.topics.enable": "true"}
+
+
+def join(broker: RunningBroker, member: str, epoch: int = 0) -> Any:
+    joined = broker.ask(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        1,
+        group_id="g",
+        member_id=member,
+        member_epoch=epoch,
+        subscribed_topic_names=["t"] if epoch == 0 else None,
+    )
+    assert joined.error_code == 0
+    return joined
+
+
+def test_a_fetch_that_waits_is_answered_before_the_broker_stops(tmp_path: Path) -> None:
+    broker = RunningBroker(tmp_path, SETTINGS).start()
+    asked = [{"topic_id": None, "name": "t"}]
+    broker.ask(ApiKey.METADATA, 12, topics=asked, allow_auto_topic_creation=True)
+    joined = join(broker, "m")
+    topic_id = joined.assignment.topic_partitions[0].topic_id
+    client = broker.connect()
+    client.send(
+        ApiKey.SHARE_FETCH,
+        2,
+        group_id="g",
+        member_id="m",
+        share_session_epoch=0,
+        max_wait_ms=15_000,
+        min_bytes=1,
+        max_records=10,
+        batch_size=10,
+        topics=[{"topic_id": topic_id, "partitions": [{"partition_index": 0}]}],
+        forgotten_topics_data=[],
+    )
+    time.sleep(0.2)
+    answers: list[Any] = []
+    waiter = threading.Thread(target=lambda: answers.append(client.receive(ApiKey.SHARE_FETCH, 2)))
+    waiter.start()
+    began = time.monotonic()
+    broker._loop.call_soon_threadsafe(broker._stopping.set)
+    waiter.join(10)
+    assert time.monotonic() - began < 5
+    assert [(answer.error_code, answer.responses) for answer in answers] == [(0, [])]
+    broker._thread.join(10)
+
+    again = RunningBroker(tmp_path, SETTINGS).start()
+    assert join(again, "m", joined.member_epoch).member_epoch == joined.member_epoch
+    (group,) = again.ask(ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=["g"]).groups
+    assert (group.group_state, [member.member_id for member in group.members]) == ("Stable", ["m"])
+    again.stop()

@@ -1,0 +1,57 @@
+"""The commands that act as a client, where there is nothing to talk to."""
+
+from __future__ import annotations
+
+import socket
+from threading import Thread
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from sharecore.cli.app import app
+from sharecore.cli.tables import show
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def silent_port() -> int:
+    """A port at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("command", [("groups",), ("produce", "t", "v"), ("consume", "t", "--group", "g")])
+def test_nobody_listens(command: tuple[str, ...], silent_port: int) -> None:
+    ended = run(*command, "--bootstrap-server", f"127.0.0.1:{silent_port}")
+    assert ended.exit_code == 1
+    assert ended.stderr == f"sharecore: no broker at 127.0.0.1:{silent_port}: Connection refused\n"
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:", ":port", "9092"])
+def test_an_address_that_is_none(address: str) -> None:
+    ended = run("groups", "-b", address)
+    assert ended.exit_code == 1
+    assert "not HOST:PORT" in ended.stderr
+
+
+def test_a_peer_that_hangs_up(silent_port: int) -> None:
+    with socket.create_server(("127.0.0.1", silent_port)) as listener:
+        listener.settimeout(5)
+        thread = Thread(target=lambda: listener.accept()[0].close())
+        thread.start()
+        ended = run("groups", "-b", f"127.0.0.1:{silent_port}")
+        thread.join()
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("sharecore: ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_columns_are_as_wide_as_they_have_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    show(["A", "LONG", "C"], [["wider", "x", "1"], ["y", "z", ""]])
+    assert capsys.readouterr().out == "A      LONG  C\nwider  x     1\ny      z\n"

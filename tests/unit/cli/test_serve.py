@@ -1,0 +1,116 @@
+"""The command line, as a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.harness.broker import answers, free_port
+
+SHARECORE = [sys.executable, "-m", "sharecore"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*SHARECORE, *arguments], capture_output=True, text=True, timeout=30, check=False)
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*SHARECORE, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_help_teaches() -> None:
+    text = run("serve", "--help").stdout
+    for word in ("--config", "--set", "--data-dir", "--durability", "server.properties", "localhost:9092"):
+        assert word in text
+
+
+def test_the_version() -> None:
+    assert run("--version").stdout.startswith("sharecore 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--set", "num.partitions=none"],
+            "num.partitions=none: not an integer; allowed: an integer, at least 1",
+        ),
+        (["--set", "num.partitions"], "--set num.partitions: no setting; allowed: KEY=VALUE"),
+        (["--config", "no-such-file"], "no-such-file: cannot be read"),
+        (["--durability", "maybe"], "sharecore.durability=maybe"),
+        (["--log-level", "loud"], "--log-level loud"),
+        (["--set", "listeners=SSL://localhost:9093"], "speaks no TLS"),
+    ],
+)
+def test_what_cannot_stand_is_refused(arguments: list[str], message: str, tmp_path: Path) -> None:
+    ended = run("serve", "--data-dir", str(tmp_path), *arguments)
+    assert ended.returncode == 2
+    assert message in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
+    port = free_port()
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=PLAINTEXT://localhost:1\nnum.io.threads=3\nnum.partitons=3\nnode.id=4\n")
+    broker = start(
+        "-c", str(file), "--port", str(port), "--data-dir", str(tmp_path / "data"), "--set", "node.id=5"
+    )
+    assert broker.stdout is not None
+    line = broker.stdout.readline()
+    assert f"localhost:{port} (node 5 of cluster" in line
+    assert f"data in {tmp_path / 'data'}, durability fsync" in line
+    assert answers(port)
+    broker.send_signal(signal.SIGTERM)
+    _, log = broker.communicate(timeout=20)
+    assert broker.returncode == 0
+    assert "num.partitons is no setting" in log
+    assert "no effect here: num.io.threads" in log
+
+
+def test_a_port_in_use_and_a_directory_of_another_node(tmp_path: Path) -> None:
+    port = free_port()
+    broker = start("--port", str(port), "--host", "127.0.0.1", "--data-dir", str(tmp_path / "a"))
+    try:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        second = run("serve", "--port", str(port), "--host", "127.0.0.1", "--data-dir", str(tmp_path / "b"))
+        assert second.returncode == 1
+        assert str(port) in second.stderr
+        assert "Traceback" not in second.stderr
+    finally:
+        broker.send_signal(signal.SIGINT)
+        broker.communicate(timeout=20)
+    assert broker.returncode == 0
+    other = run("serve", "--port", "0", "--data-dir", str(tmp_path / "a"), "--node-id", "9")
+    assert other.returncode == 2
+    assert "belongs to another node; allowed: 1" in other.stderr
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    port = free_port()
+    broker = start("--port", str(port), "--host", "127.0.0.1", "--data-dir", str(tmp_path))
+    assert broker.stdout is not None
+    broker.stdout.readline()
+    request = struct.pack(">hhih", 18, 0, 1, -1)
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as deaf:
+        # answers that nobody reads: the broker gives them a second to leave before it stops
+        deaf.settimeout(0.5)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                deaf.sendall((struct.pack(">i", len(request)) + request) * 1000)
+        broker.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert broker.poll() is None
+        broker.send_signal(signal.SIGINT)
+        broker.communicate(timeout=20)
+    assert broker.returncode == 128 + signal.SIGINT

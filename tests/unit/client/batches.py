@@ -1,0 +1,87 @@
+"""Record batches v2, written by hand to be read by the code under test."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+
+
+class Content(NamedTuple):
+    """What a producer gives; `delta` is the distance from the batch's base offset."""
+
+    delta: int
+    value: bytes | None = b""
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp_delta: int = 0
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    return table
+
+
+_CRC_TABLE = _crc_table()
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def varint(value: int) -> bytes:
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest >= 0x80:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _field(value: bytes | None) -> bytes:
+    return varint(-1) if value is None else varint(len(value)) + value
+
+
+def _record(content: Content) -> bytes:
+    body = b"\0" + varint(content.timestamp_delta) + varint(content.delta)
+    body += _field(content.key) + _field(content.value) + varint(len(content.headers))
+    for name, value in content.headers:
+        body += _field(name.encode()) + _field(value)
+    return varint(len(body)) + body
+
+
+def batch(
+    base_offset: int,
+    records: Sequence[Content],
+    *,
+    attributes: int = 0,
+    base_timestamp: int = 1_000,
+    max_timestamp: int = 2_000,
+    last_delta: int | None = None,
+    leader_epoch: int = 0,
+) -> bytes:
+    """One uncompressed batch; `last_delta` stretches it over offsets that compaction emptied."""
+    if last_delta is None:
+        last_delta = records[-1].delta if records else 0
+    checked = struct.pack(
+        ">hiqqqhii", attributes, last_delta, base_timestamp, max_timestamp, -1, -1, -1, len(records)
+    ) + b"".join(map(_record, records))
+    after_length = struct.pack(">ibI", leader_epoch, 2, crc32c(checked)) + checked
+    return struct.pack(">qi", base_offset, len(after_length)) + after_length
+
+
+def plain(base_offset: int, count: int) -> bytes:
+    """A batch of `count` records whose values are their offsets."""
+    return batch(base_offset, [Content(delta, b"%d" % (base_offset + delta)) for delta in range(count)])

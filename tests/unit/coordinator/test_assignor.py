@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecore.coordinator.assignor import AssignorMember, assign
+
+# What Apache Kafka 4.3.1's SimpleAssignor made of these groups, each the one before with members and topics
+# changed. Topic n has the id 100 + n. What it leaves with members for topics that nobody of a mixed group
+# wants any more is left out: that is a defect.
+CASES = [json.loads(line) for line in Path(__file__).with_name("assignments.jsonl").read_text().splitlines()]
+
+
+def topic(number: str | int) -> UUID:
+    return UUID(int=100 + int(number))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_assignment_is_the_one_that_kafka_makes(case: dict[str, Any]) -> None:
+    members = [
+        AssignorMember(
+            member,
+            [topic(number) for number in topics],
+            [(topic(number), index) for number, some in current.items() for index in some],
+        )
+        for member, topics, current in case["members"]
+    ]
+    assignable = {topic(number): range(count) for number, count in case["topics"].items()}
+    wanted = {
+        member: sorted((topic(number), index) for number, some in topics.items() for index in some)
+        for member, topics in case["assignment"].items()
+    }
+    assert {member: sorted(some) for member, some in assign(members, assignable).items()} == wanted
+
+
+@given(
+    counts=st.lists(st.integers(0, 12), min_size=1, max_size=4),
+    wants=st.lists(st.sets(st.integers(0, 3), min_size=1), max_size=12),
+)
+def test_every_wanted_partition_has_a_member_and_nobody_has_what_it_does_not_want(
+    counts: list[int], wants: list[set[int]]
+) -> None:
+    assignable = {topic(number): range(count) for number, count in enumerate(counts)}
+    members = [
+        AssignorMember(f"m{number}", [topic(each) for each in sorted(want)], [])
+        for number, want in enumerate(wants)
+    ]
+    for _ in range(2):
+        result = assign(members, assignable)
+        assert set(result) == {member.member_id for member in members}
+        given_out = {each for some in result.values() for each in some}
+        wanted = {number for want in wants for number in want if number < len(counts)}
+        assert given_out == {(topic(number), index) for number in wanted for index in range(counts[number])}
+        for member in members:
+            assert {topic_id for topic_id, _ in result[member.member_id]} <= set(member.topics)
+            assert len(set(result[member.member_id])) == len(result[member.member_id])
+        members = [member._replace(current=result[member.member_id]) for member in members]
+        assert assign(members, assignable) == {m.member_id: list(m.current) for m in members}, "it settles"
+
+
+def test_a_large_group_is_assigned_in_a_moment() -> None:
+    assignable = {topic(1): range(1000)}
+    members = [AssignorMember(f"m{number}", [topic(1)], []) for number in range(2000)]
+    began = time.monotonic()
+    first = assign(members, assignable)
+    again = assign([m._replace(current=first[m.member_id]) for m in members[:-1]], assignable)
+    assert time.monotonic() - began < 1
+    assert all(again.values())

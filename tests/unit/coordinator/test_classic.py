@@ -1,0 +1,279 @@
+"""The classic group protocol, step by step."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.world import MemoryLog, World, record_log
+
+from sharecore.coordinator.classic import (
+    ClassicCoordinator,
+    ClassicGroup,
+    ClassicLimits,
+    ClassicState,
+    JoinRequest,
+    JoinResult,
+    SyncRequest,
+    SyncResult,
+)
+from sharecore.coordinator.registry import GroupRegistry
+from sharecore.errors import ErrorCode, KafkaError
+
+RANGE = (("range", b"r"),)
+
+
+class Cluster:
+    """A coordinator over a topic that outlives it."""
+
+    def __init__(self, *, initial_delay_ms: int = 0, max_size: int = 100) -> None:
+        self.world = World()
+        self.log = MemoryLog()
+        self.limits = ClassicLimits(initial_delay_ms=initial_delay_ms, max_size=max_size)
+        self.restart()
+
+    def restart(self) -> None:
+        self.world.crash()
+        records = record_log(self.world, [self.log])
+        self.registry = GroupRegistry()
+        self.groups = ClassicCoordinator(self.registry, records, self.world, self.world, self.limits)
+        records.load()
+        self.groups.start()
+
+    @property
+    def group(self) -> ClassicGroup:
+        group = self.registry.get("g")
+        assert isinstance(group, ClassicGroup)
+        return group
+
+    def join(self, member_id: str = "", **fields: Any) -> list[JoinResult]:
+        answers: list[JoinResult] = []
+        request = JoinRequest(
+            **{
+                "group_id": "g",
+                "member_id": member_id,
+                "instance_id": None,
+                "client_id": "c",
+                "client_host": "/127.0.0.1",
+                "rebalance_timeout_ms": 60_000,
+                "session_timeout_ms": 10_000,
+                "protocol_type": "consumer",
+                "protocols": RANGE,
+                **fields,
+            }
+        )
+        self.groups.join(request, answers.append)
+        self.world.run()
+        return answers
+
+    def sync(
+        self, joined: JoinResult, assignments: dict[str, bytes] | None = None, **fields: Any
+    ) -> list[SyncResult]:
+        answers: list[SyncResult] = []
+        request = SyncRequest(
+            **{
+                "group_id": "g",
+                "member_id": joined.member_id,
+                "instance_id": None,
+                "generation": joined.generation,
+                "protocol_type": "consumer",
+                "protocol": "range",
+                "assignments": assignments or {},
+                **fields,
+            }
+        )
+        self.groups.sync(request, answers.append)
+        self.world.run()
+        return answers
+
+    def stable_pair(self) -> tuple[JoinResult, JoinResult]:
+        """A leader and a follower with their assignments."""
+        leader = self.join()[0]
+        waiting = self.join()
+        rejoined = self.join(leader.member_id)
+        first, second = rejoined[0], waiting[0]
+        assert first.generation == second.generation == 2
+        waits = self.sync(second)
+        assert waits == []
+        synced = self.sync(first, {first.member_id: b"A", second.member_id: b"B"})
+        assert (synced[0].assignment, waits[0].assignment) == (b"A", b"B")
+        return first, second
+
+    def heartbeat(self, joined: JoinResult) -> None:
+        self.groups.heartbeat("g", joined.member_id, None, joined.generation)
+
+
+def refusal(call: Any, *args: Any) -> ErrorCode:
+    with pytest.raises(KafkaError) as refused:
+        call(*args)
+    return refused.value.code
+
+
+def test_the_first_member_leads_and_assigns() -> None:
+    cluster = Cluster()
+    leader, follower = cluster.stable_pair()
+    assert leader.leader == follower.leader == leader.member_id
+    assert leader.protocol == "range"
+    assert [member[0] for member in leader.members] == [leader.member_id, follower.member_id]
+    assert follower.members == ()
+    assert cluster.group.state is ClassicState.STABLE
+    cluster.heartbeat(leader)
+
+
+def test_a_member_without_an_id_is_given_one_to_come_back_with() -> None:
+    cluster = Cluster()
+    answer = cluster.join(must_return=True)[0]
+    assert answer.error is ErrorCode.MEMBER_ID_REQUIRED
+    joined = cluster.join(answer.member_id, must_return=True)[0]
+    assert (joined.error, joined.generation) == (ErrorCode.NONE, 1)
+    lost = cluster.join(must_return=True)[0]
+    cluster.world.run(10_000)
+    assert cluster.join(lost.member_id)[0].error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_new_group_waits_for_others() -> None:
+    cluster = Cluster(initial_delay_ms=3000)
+    first = cluster.join()
+    cluster.world.run(2000)
+    second = cluster.join()
+    cluster.world.run(1000)
+    assert (first, second) == ([], [])
+    cluster.world.run(3000)
+    assert first[0].generation == second[0].generation == 1
+    assert len(first[0].members) == 2
+
+
+def test_members_that_do_not_rejoin_are_left_behind() -> None:
+    cluster = Cluster()
+    leader, follower = cluster.stable_pair()
+    newcomer = cluster.join()
+    assert refusal(cluster.heartbeat, leader) is ErrorCode.REBALANCE_IN_PROGRESS
+    rejoined = cluster.join(leader.member_id)
+    for _ in range(7):
+        cluster.world.run(9000)
+        if not newcomer:
+            assert refusal(cluster.heartbeat, follower) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert newcomer[0].generation == rejoined[0].generation == 3
+    assert follower.member_id not in cluster.group.members
+
+
+def test_a_silent_member_is_removed_and_the_others_rebalance() -> None:
+    cluster = Cluster()
+    leader, follower = cluster.stable_pair()
+    for _ in range(4):
+        cluster.world.run(4000)
+        if follower.member_id in cluster.group.members:
+            cluster.heartbeat(leader)
+    assert refusal(cluster.heartbeat, leader) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert list(cluster.group.members) == [leader.member_id]
+    assert refusal(cluster.heartbeat, follower) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert cluster.join(leader.member_id)[0].generation == 3
+
+
+def test_leaving_empties_the_group() -> None:
+    cluster = Cluster()
+    leader, follower = cluster.stable_pair()
+    cluster.groups.leave("g", follower.member_id, None)
+    cluster.groups.leave("g", leader.member_id, None)
+    cluster.world.run()
+    assert cluster.group.state is ClassicState.EMPTY
+    assert cluster.group.generation == 3
+    assert refusal(cluster.groups.leave, "g", leader.member_id, None) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_group_goes_on_after_a_restart() -> None:
+    cluster = Cluster()
+    leader, follower = cluster.stable_pair()
+    cluster.restart()
+    assert cluster.group.state_name == "Stable"
+    cluster.heartbeat(leader)
+    cluster.heartbeat(follower)
+    assert cluster.sync(follower)[0].assignment == b"B"
+    cluster.world.run(10_000)
+    assert cluster.group.state_name == "Empty"
+
+
+def test_an_assignment_that_cannot_be_written_is_not_given_out() -> None:
+    cluster = Cluster()
+    leader = cluster.join()[0]
+    cluster.log.failing = True
+    answer = cluster.sync(leader, {leader.member_id: b"A"})[0]
+    assert answer == SyncResult(ErrorCode.KAFKA_STORAGE_ERROR)
+    cluster.log.failing = False
+    again = cluster.join(leader.member_id)[0]
+    assert cluster.sync(again, {leader.member_id: b"A"})[0].assignment == b"A"
+
+
+def test_members_agree_on_the_protocol_most_like_best() -> None:
+    cluster = Cluster(initial_delay_ms=1000)
+    both, turned = (("range", b""), ("sticky", b"")), (("sticky", b""), ("range", b""))
+    answers = [cluster.join(protocols=each) for each in (both, turned, turned)]
+    refused = cluster.join(protocols=(("other", b""),))[0]
+    assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    cluster.world.run(5000)
+    assert {answer[0].protocol for answer in answers} == {"sticky"}
+
+
+def test_a_static_member_comes_back_without_a_rebalance() -> None:
+    cluster = Cluster()
+    first = cluster.join(instance_id="i")[0]
+    cluster.sync(first, {first.member_id: b"A"}, instance_id="i")
+    again = cluster.join(instance_id="i", can_skip_assignment=True)[0]
+    assert (again.generation, again.skip_assignment, again.leader) == (1, True, again.member_id)
+    assert again.member_id != first.member_id
+    assert cluster.sync(again, instance_id="i")[0].assignment == b"A"
+    assert refusal(cluster.groups.heartbeat, "g", first.member_id, "i", 1) is ErrorCode.FENCED_INSTANCE_ID
+    older = cluster.join(instance_id="i")[0]
+    assert (older.skip_assignment, older.leader, older.members) == (False, again.member_id, ())
+
+
+def test_a_static_member_that_is_gone_keeps_its_place_for_its_session() -> None:
+    cluster = Cluster()
+    first = cluster.join(instance_id="i")[0]
+    cluster.sync(first, {first.member_id: b"A"}, instance_id="i")
+    cluster.world.run(9000)
+    assert cluster.group.static == {"i": first.member_id}
+    cluster.world.run(1000)
+    assert cluster.group.state is ClassicState.EMPTY
+
+
+def test_the_group_is_bounded() -> None:
+    cluster = Cluster(initial_delay_ms=1000, max_size=2)
+    cluster.join()
+    cluster.join()
+    assert cluster.join()[0].error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_members_that_do_not_sync_are_left_behind() -> None:
+    cluster = Cluster(initial_delay_ms=1000)
+    first, second = cluster.join(), cluster.join()
+    cluster.world.run(3000)
+    answers = cluster.sync(first[0], {first[0].member_id: b"A"})
+    for _ in range(7):
+        for joined in (first[0], second[0]):
+            with suppress(KafkaError):
+                cluster.heartbeat(joined)
+        cluster.world.run(9000)
+    assert answers[0].assignment == b"A"
+    assert second[0].member_id not in cluster.group.members
+
+
+@pytest.mark.parametrize("timeout_ms", [5_999, 1_800_001])
+def test_session_time_outs_are_bounded(timeout_ms: int) -> None:
+    answer = Cluster().join(session_timeout_ms=timeout_ms)[0]
+    assert answer.error is ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+def test_commits_come_from_members_of_the_generation() -> None:
+    cluster = Cluster()
+    leader, _ = cluster.stable_pair()
+    group = cluster.group
+
+    def commit(member_id: str, generation: int) -> None:
+        group.check_commit(member_id, None, generation, transactional=False, api_version=9)
+
+    commit(leader.member_id, 2)
+    assert refusal(commit, leader.member_id, 1) is ErrorCode.ILLEGAL_GENERATION
+    assert refusal(commit, "stranger", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert refusal(commit, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID

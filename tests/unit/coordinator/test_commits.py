@@ -1,0 +1,102 @@
+"""Who may commit and delete offsets, and when they are forgotten."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.world import MemoryLog, World, record_log
+
+from sharecore.coordinator.classic import ClassicCoordinator, ClassicLimits
+from sharecore.coordinator.commits import CommitRequest, OffsetCommits
+from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
+from sharecore.coordinator.offsets import Offsets
+from sharecore.coordinator.registry import GroupRegistry, GroupType
+from sharecore.errors import ErrorCode, KafkaError
+
+P0 = TopicPartition("t", 0)
+
+
+class ShareLike:
+    type = GroupType.SHARE
+    protocol_type = "share"
+    state_name = "Empty"
+    is_empty = True
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+
+
+class Service:
+    def __init__(self, log: MemoryLog | None = None) -> None:
+        self.world = World()
+        self.log = log or MemoryLog()
+        self.registry = GroupRegistry()
+        records = record_log(self.world, [self.log])
+        classic = ClassicCoordinator(self.registry, records, self.world, self.world, ClassicLimits())
+        self.offsets = Offsets(records)
+        self.commits = OffsetCommits(self.registry, self.offsets, classic, self.world, retention_ms=1000)
+        records.load()
+        classic.start()
+        self.commits.start()
+
+    def commit(
+        self, group_id: str = "g", generation: int = -1, api_version: int = 9
+    ) -> list[KafkaError | None]:
+        ended: list[KafkaError | None] = []
+        commits = {P0: CommittedOffset(5, commit_ms=self.world.now_ms())}
+        self.commits.commit(CommitRequest(group_id, "", None, generation, api_version, commits), ended.append)
+        self.world.run()
+        return ended
+
+
+def refusal(service: Service, **fields: object) -> ErrorCode:
+    with pytest.raises(KafkaError) as refused:
+        service.commit(**fields)  # type: ignore[arg-type]
+    return refused.value.code
+
+
+def test_a_consumer_without_a_group_makes_one_that_keeps_its_offsets() -> None:
+    service = Service()
+    assert service.commit() == [None]
+    assert service.commits.fetch("g", None, -1)[P0].offset == 5
+    again = Service(service.log)
+    group = again.registry.get("g")
+    assert group is not None
+    assert (group.type, group.state_name, group.protocol_type) == (GroupType.CLASSIC, "Empty", "")
+
+
+def test_a_member_of_a_group_that_is_gone_is_told_so_in_its_versions_words() -> None:
+    assert refusal(Service(), generation=3) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert refusal(Service(), generation=3, api_version=8) is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_share_groups_have_no_committed_offsets() -> None:
+    service = Service()
+    service.registry.add(ShareLike("s"))
+    assert refusal(service, group_id="s") is ErrorCode.GROUP_ID_NOT_FOUND
+    assert service.commits.fetch("s", None, -1) == {}
+
+
+def test_offsets_are_deleted_and_forgotten() -> None:
+    service = Service()
+    service.commit()
+    service.commit("other")
+    ended: list[KafkaError | None] = []
+    wanted = [P0, TopicPartition("t", 9)]
+    assert service.commits.in_use("g", wanted) == set()
+    service.commits.delete("g", wanted, ended.append)
+    service.world.run()
+    assert ended == [None]
+    assert service.commits.fetch("g", None, -1) == {}
+    assert [group.group_id for group in service.commits.expire()] == ["g"]
+    service.world.run(1000)
+    service.commits.expire()
+    service.world.run()
+    assert {group.group_id for group in service.commits.expire()} == {"g", "other"}
+
+
+def test_offsets_go_with_their_topic() -> None:
+    service = Service()
+    service.commit()
+    service.commits.topic_deleted("t")
+    service.world.run()
+    assert service.commits.fetch("g", None, -1) == {}

@@ -1,0 +1,456 @@
+"""Consumer groups of KIP-848, step by step and at random."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.unit.coordinator.world import MemoryLog, World, record_log
+
+from sharecore.coordinator.classic import ClassicGroup
+from sharecore.coordinator.consumer import (
+    ConsumerCoordinator,
+    ConsumerGroup,
+    ConsumerLimits,
+    Heartbeat,
+    HeartbeatAnswer,
+    MemberState,
+)
+from sharecore.coordinator.registry import Group, GroupRegistry
+from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.errors import ErrorCode, KafkaError
+
+A, B = UUID(int=1), UUID(int=2)
+
+
+class Topics:
+    """Topics that a test makes."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.topics: dict[str, TopicInfo] = {}
+        self.put("a", A, 4)
+        self.put("b", B, 2)
+
+    def put(self, name: str, topic_id: UUID, partitions: int) -> None:
+        self.version += 1
+        self.topics[name] = TopicInfo(name, topic_id, partitions)
+
+    def find(self, name: str) -> TopicInfo | None:
+        return self.topics.get(name)
+
+    def find_id(self, topic_id: UUID) -> TopicInfo | None:
+        return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
+
+    def names(self) -> list[str]:
+        return list(self.topics)
+
+
+class Member:
+    """A client: what it has been told, and what it has."""
+
+    def __init__(self, cluster: Cluster, member_id: str, **fields: Any) -> None:
+        self.cluster = cluster
+        self.member_id = member_id
+        self.fields = fields
+        self.epoch = 0
+        self.owned: frozenset[tuple[UUID, int]] = frozenset()
+        self.wanted: frozenset[tuple[UUID, int]] = frozenset()
+
+    def join(self, *names: str) -> HeartbeatAnswer:
+        self.epoch, self.owned = 0, frozenset()
+        return self._take(
+            self.cluster.heartbeat(
+                self.member_id,
+                0,
+                rebalance_timeout_ms=30_000,
+                subscribed_names=names or ("a",),
+                owned=frozenset(),
+                **self.fields,
+            )
+        )
+
+    def beat(self, **fields: Any) -> HeartbeatAnswer:
+        """Says what it has if it has changed: lets go what it must, takes what it may."""
+        owned = None
+        if self.owned != self.wanted:
+            owned = self.owned = self.wanted
+        return self._take(
+            self.cluster.heartbeat(self.member_id, self.epoch, owned=owned, **self.fields | fields)
+        )
+
+    def leave(self, epoch: int = -1) -> None:
+        self.cluster.heartbeat(self.member_id, epoch, **self.fields)
+
+    def _take(self, answer: HeartbeatAnswer) -> HeartbeatAnswer:
+        self.epoch = answer.epoch
+        if answer.assigned is not None:
+            self.wanted = frozenset(answer.assigned)
+        return answer
+
+
+class Cluster:
+    def __init__(self, **limits: int) -> None:
+        self.world = World()
+        self.log = MemoryLog()
+        self.topics = Topics()
+        self.limits = ConsumerLimits(**limits)
+        self.replaced: list[Group] = []
+        self.restart()
+
+    def restart(self) -> None:
+        self.world.crash()
+        records = record_log(self.world, [self.log])
+        self.registry = GroupRegistry()
+        self.groups = ConsumerCoordinator(
+            self.registry,
+            records,
+            self.topics,
+            lambda group_id: self.limits,
+            self.world,
+            self.world,
+            replaced=self.replaced.append,
+        )
+        records.load()
+        self.groups.start()
+
+    def heartbeat(self, member_id: str, epoch: int, **fields: Any) -> HeartbeatAnswer:
+        answers: list[HeartbeatAnswer | KafkaError] = []
+        self.groups.heartbeat(Heartbeat("g", member_id, epoch, **fields), answers.append)
+        self.world.run()
+        (answer,) = answers
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.registry.get("g")
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+
+def refusal(call: Any, *args: Any, **fields: Any) -> ErrorCode:
+    with pytest.raises(KafkaError) as refused:
+        call(*args, **fields)
+    return refused.value.code
+
+
+def test_a_partition_moves_only_after_it_was_let_go() -> None:
+    cluster = Cluster()
+    first, second = Member(cluster, "m1"), Member(cluster, "m2")
+    answer = first.join()
+    assert (answer.epoch, len(answer.assigned or ())) == (2, 4)
+    first.beat()
+    answer = second.join()
+    assert (answer.epoch, answer.assigned) == (3, set())
+    assert cluster.group.state_name == "Reconciling"
+    assert len(first.beat().assigned or ()) == 2
+    assert first.epoch == 2
+    assert second.beat().assigned is None
+    assert first.beat().epoch == 3
+    answer = second.beat()
+    assert len(answer.assigned or ()) == 2
+    assert not first.wanted & second.wanted
+    assert cluster.group.state_name == "Stable"
+
+
+def test_leaving_gives_the_partitions_back() -> None:
+    cluster = Cluster()
+    first, second = Member(cluster, "m1"), Member(cluster, "m2")
+    for member in (first, second, first, first, second):
+        member.beat() if member.epoch else member.join()
+    first.leave()
+    assert len(second.beat().assigned or ()) == 4
+    second.leave()
+    assert cluster.group.state_name == "Empty"
+    assert refusal(second.beat) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_silent_member_is_removed() -> None:
+    cluster = Cluster(session_timeout_ms=10_000)
+    member = Member(cluster, "m1")
+    member.join()
+    cluster.world.run(9_000)
+    member.beat()
+    cluster.world.run(9_999)
+    assert not cluster.group.is_empty
+    cluster.world.run(1)
+    assert cluster.group.is_empty
+
+
+def test_a_member_that_keeps_its_partitions_too_long_is_removed() -> None:
+    cluster = Cluster()
+    first, second = Member(cluster, "m1"), Member(cluster, "m2")
+    first.join()
+    first.beat()
+    second.join()
+    first.beat()
+    for _ in range(3):
+        cluster.world.run(10_000)
+        second.beat()
+    assert list(cluster.group.members) == ["m2"]
+    assert len(second.wanted) == 4
+
+
+def test_epochs_fence() -> None:
+    cluster = Cluster()
+    member = Member(cluster, "m1")
+    member.join()
+    epoch = member.epoch
+    assert refusal(cluster.heartbeat, "m1", epoch + 1) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert refusal(cluster.heartbeat, "m1", epoch - 1) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert refusal(cluster.heartbeat, "m9", 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    again = cluster.heartbeat("m1", 0, rebalance_timeout_ms=1, subscribed_names=["a"], owned=frozenset())
+    assert (again.epoch, len(again.assigned or ())) == (epoch, 4)
+
+
+def test_an_answer_that_got_lost_is_given_again() -> None:
+    cluster = Cluster()
+    first, second = Member(cluster, "m1"), Member(cluster, "m2")
+    first.join()
+    first.beat()
+    second.join()
+    first.beat()
+    before = first.epoch
+    first.beat()
+    assert first.epoch > before
+    again = cluster.heartbeat(
+        "m1", before, owned=first.owned, subscribed_names=["a"], rebalance_timeout_ms=30_000
+    )
+    assert (again.epoch, frozenset(again.assigned or ())) == (first.epoch, first.wanted)
+
+
+def test_groups_go_on_after_a_restart() -> None:
+    cluster = Cluster()
+    first, second = Member(cluster, "m1", rack_id="r"), Member(cluster, "m2", instance_id="i")
+    for member in (first, second, first, first, second):
+        member.beat() if member.epoch else member.join()
+    before = cluster.group
+    cluster.restart()
+    after = cluster.group
+    assert (after.epoch, after.target_epoch, after.target) == (
+        before.epoch,
+        before.target_epoch,
+        before.target,
+    )
+    assert after.holders == before.holders
+    assert first.beat().assigned is None
+    assert second.beat().epoch == second.epoch
+    assert after.epoch == before.epoch
+    cluster.world.run(60_000)
+    assert after.is_empty
+
+
+def test_a_static_member_comes_back_to_what_it_had() -> None:
+    cluster = Cluster()
+    first = Member(cluster, "m1", instance_id="i")
+    first.join()
+    first.beat()
+    epoch = cluster.group.epoch
+    second = Member(cluster, "m2", instance_id="i")
+    assert refusal(second.join) is ErrorCode.UNRELEASED_INSTANCE_ID
+    first.leave(-2)
+    assert len(second.join().assigned or ()) == 4
+    assert cluster.group.epoch == epoch
+    assert refusal(first.beat) is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_a_growing_topic_is_noticed() -> None:
+    cluster = Cluster()
+    member = Member(cluster, "m1")
+    member.join()
+    cluster.topics.put("a", A, 6)
+    assert len(member.beat().assigned or ()) == 6
+
+
+def test_a_member_may_subscribe_to_an_expression() -> None:
+    cluster = Cluster()
+    fields: dict[str, Any] = {"rebalance_timeout_ms": 1, "owned": frozenset()}
+    joined = cluster.heartbeat("m1", 0, subscribed_regex="[ab]", **fields)
+    assert {topic for topic, _ in joined.assigned or ()} == {A, B}
+    assert refusal(cluster.heartbeat, "m2", 0, subscribed_regex="(", **fields) is (
+        ErrorCode.INVALID_REGULAR_EXPRESSION
+    )
+    cluster.topics.put("c", UUID(int=3), 1)
+    assert not cluster.heartbeat("m1", joined.epoch).assigned
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"group_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"instance_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"rack_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"rebalance_timeout_ms": -1}, ErrorCode.INVALID_REQUEST),
+        ({"owned": None}, ErrorCode.INVALID_REQUEST),
+        ({"owned": frozenset({(A, 0)})}, ErrorCode.INVALID_REQUEST),
+        ({"subscribed_names": None}, ErrorCode.INVALID_REQUEST),
+        ({"epoch": -2}, ErrorCode.INVALID_REQUEST),
+        ({"epoch": -3}, ErrorCode.INVALID_REQUEST),
+        ({"server_assignor": "other"}, ErrorCode.UNSUPPORTED_ASSIGNOR),
+        ({"epoch": 5}, ErrorCode.GROUP_ID_NOT_FOUND),
+    ],
+)
+def test_what_no_member_may_say(fields: dict[str, Any], code: ErrorCode) -> None:
+    request = {
+        "group_id": "g",
+        "member_id": "m",
+        "epoch": 0,
+        "rebalance_timeout_ms": 1000,
+        "subscribed_names": ["a"],
+        "owned": frozenset(),
+        **fields,
+    }
+    answers: list[object] = []
+    assert refusal(Cluster().groups.heartbeat, Heartbeat(**request), answers.append) is code
+
+
+def test_an_empty_classic_group_gives_its_name() -> None:
+    cluster = Cluster()
+    classic = ClassicGroup("g", 0)
+    cluster.registry.add(classic)
+    Member(cluster, "m1").join()
+    assert cluster.replaced == [classic]
+    assert cluster.group.state_name == "Stable"
+
+
+def test_a_failed_write_is_made_up_for() -> None:
+    cluster = Cluster()
+    member = Member(cluster, "m1")
+    cluster.log.failing = True
+    assert refusal(member.join) is ErrorCode.KAFKA_STORAGE_ERROR
+    cluster.log.failing = False
+    member.join()
+    cluster.restart()
+    assert len(cluster.group.target["m1"][A]) == 4
+    member.beat()
+
+
+def test_commits_come_from_members_of_the_epoch() -> None:
+    cluster = Cluster()
+    member = Member(cluster, "m1")
+    member.join()
+
+    def commit(member_id: str, epoch: int, api_version: int = 9) -> None:
+        cluster.group.check_commit(member_id, None, epoch, transactional=False, api_version=api_version)
+
+    commit("m1", member.epoch)
+    assert refusal(commit, "m1", member.epoch - 1) is ErrorCode.STALE_MEMBER_EPOCH
+    assert refusal(commit, "m1", member.epoch, 8) is ErrorCode.UNSUPPORTED_VERSION
+    assert refusal(commit, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+# a group with one member and one topic, as a broker wrote it
+SEEN = [
+    (
+        "000500036e657700163344686c7871314b5159696d41684259636a6f426c41",
+        "00000000046369640b2f3132372e302e302e3102027401000493e00001000100",
+    ),
+    ("000300036e6577", "000000000002010008f3e94e1768cb82c1"),
+    (
+        "000700036e657700163344686c7871314b5159696d41684259636a6f426c41",
+        "0000028eae2166f2eb4e209c5ff349890677850300000000000000010000",
+    ),
+    ("000600036e6577", "000000000002010008000001a1fd04266d"),
+    (
+        "000800036e657700163344686c7871314b5159696d41684259636a6f426c41",
+        "0000000000020000000000028eae2166f2eb4e209c5ff34989067785030000000000000001010009030000000200000002"
+        "0100",
+    ),
+]
+
+
+def test_records_are_the_bytes_that_kafka_writes() -> None:
+    cluster = Cluster()
+    pairs = [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in SEEN]
+    cluster.log.append_local(pairs, now_ms=0)
+    cluster.restart()
+    group = cluster.registry.get("new")
+    assert isinstance(group, ConsumerGroup)
+    assert (group.epoch, group.target_epoch, group.state_name) == (2, 2, "Stable")
+    assert set(group.all_records()) == set(pairs)
+
+
+class Walk(RuleBasedStateMachine):
+    """Members come, go, lag behind and vanish; topics grow; the broker restarts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster()
+        self.members: list[Member] = []
+        self.count = 0
+        self.epoch = 0
+
+    @rule(names=st.sampled_from([("a",), ("b",), ("a", "b")]), assignor=st.sampled_from([None, "range"]))
+    def join(self, names: tuple[str, ...], assignor: str | None) -> None:
+        self.count += 1
+        member = Member(self.cluster, f"m{self.count}", server_assignor=assignor)
+        member.join(*names)
+        self.members.append(member)
+
+    @rule(index=st.integers(0, 9))
+    def beat(self, index: int) -> None:
+        if self.members:
+            self.members[index % len(self.members)].beat()
+
+    @rule(index=st.integers(0, 9))
+    def leave(self, index: int) -> None:
+        if self.members:
+            self.members.pop(index % len(self.members)).leave()
+
+    @rule()
+    def grow(self) -> None:
+        self.cluster.topics.put("a", A, self.cluster.topics.topics["a"].partitions + 1)
+
+    @rule()
+    def restart(self) -> None:
+        self.cluster.restart()
+
+    @rule(index=st.integers(0, 9))
+    def vanish(self, index: int) -> None:
+        if not self.members:
+            return
+        gone = self.members.pop(index % len(self.members))
+        for _ in range(5):
+            self.cluster.world.run(10_000)
+            for member in self.members:
+                member.beat()
+        assert gone.member_id not in self.cluster.group.members
+
+    @rule()
+    def settle(self) -> None:
+        """After a few rounds every subscribed partition has one member, and each has what it shall have."""
+        for _ in range(6):
+            for member in self.members:
+                member.beat()
+        if not self.members:
+            return
+        group = self.cluster.group
+        assert group.state_name == "Stable"
+        assert all(member.state is MemberState.STABLE for member in group.members.values())
+        wanted = {name for member in group.members.values() for name in member.subscribed_names}
+        topics = [topic for topic in self.cluster.topics.topics.values() if topic.name in wanted]
+        everything = [(topic.topic_id, index) for topic in topics for index in range(topic.partitions)]
+        assert sorted(each for member in self.members for each in member.wanted) == sorted(everything)
+
+    @invariant()
+    def nobody_has_what_another_has(self) -> None:
+        owned = [each for member in self.members for each in member.owned | member.wanted]
+        taken = [each for member in self.members for each in member.owned & member.wanted]
+        assert len(taken) == len(set(taken)), owned
+
+    @invariant()
+    def epochs_grow(self) -> None:
+        group = self.cluster.registry.get("g")
+        if isinstance(group, ConsumerGroup):
+            assert group.epoch >= self.epoch
+            self.epoch = group.epoch
+
+
+TestWalk = Walk.TestCase
+TestWalk.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)

@@ -1,0 +1,117 @@
+"""Committed offsets: durable before they are seen, rebuilt from the topic, bound to transactions."""
+
+from __future__ import annotations
+
+from tests.unit.coordinator.world import MemoryLog, World, record_log
+
+from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
+from sharecore.coordinator.offsets import Offsets
+from sharecore.coordinator.record_log import Producer
+from sharecore.errors import KafkaError
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def offsets(world: World, *logs: MemoryLog) -> Offsets:
+    return Offsets(record_log(world, list(logs)))
+
+
+def test_a_commit_is_seen_once_it_is_durable() -> None:
+    world, log, ended = World(), MemoryLog(), list[KafkaError | None]()
+    subject = offsets(world, log)
+    subject.commit("g", {P0: CommittedOffset(5)}, ended.append)
+    assert (subject.get("g"), ended) == ({}, [])
+    world.run()
+    assert (subject.get("g"), ended) == ({P0: CommittedOffset(5)}, [None])
+
+
+def test_a_commit_that_fails_leaves_the_offset_as_it_was() -> None:
+    world, log, ended = World(), MemoryLog(), list[KafkaError | None]()
+    subject = offsets(world, log)
+    subject.commit("g", {P0: CommittedOffset(5)}, ended.append)
+    world.run()
+    log.failing = True
+    subject.commit("g", {P0: CommittedOffset(9)}, ended.append)
+    world.run()
+    assert subject.get("g") == {P0: CommittedOffset(5)}
+    assert isinstance(ended[1], KafkaError)
+
+
+def test_offsets_are_rebuilt_from_the_topic() -> None:
+    world, logs = World(), [MemoryLog(index=0), MemoryLog(index=1)]
+    subject = offsets(world, *logs)
+    for group in "abcdefgh":
+        subject.commit(group, {P0: CommittedOffset(1), P1: CommittedOffset(2)}, lambda error: None)
+        subject.commit(group, {P0: CommittedOffset(3)}, lambda error: None)
+    subject.delete("h", [P0, P1], lambda error: None)
+    world.run()
+    assert all(log.batches for log in logs)
+    records = record_log(world, logs)
+    again = Offsets(records)
+    assert records.load() == sum(log.end_offset for log in logs)
+    assert again.groups() == set("abcdefg")
+    assert again.get("a") == {P0: CommittedOffset(3), P1: CommittedOffset(2)}
+
+
+def test_one_turns_commits_are_one_batch_a_partition() -> None:
+    world, log = World(), MemoryLog()
+    subject = offsets(world, log)
+    for offset in range(10):
+        subject.commit("g", {P0: CommittedOffset(offset)}, lambda error: None)
+    world.run()
+    assert [len(batch.records) for batch in log.batches] == [10]
+    assert subject.get("g")[P0].offset == 9
+
+
+def test_expiry_counts_from_the_commit_or_from_the_last_member() -> None:
+    world, log = World(), MemoryLog()
+    subject = offsets(world, log)
+    commits = {P0: CommittedOffset(1, commit_ms=1000), P1: CommittedOffset(1, commit_ms=1000, expire_ms=1500)}
+    subject.commit("g", commits, lambda error: None)
+    world.run()
+    assert subject.expired("g", now_ms=1400, retention_ms=500, since_ms=None) == []
+    assert subject.expired("g", now_ms=1500, retention_ms=500, since_ms=None) == [P0, P1]
+    assert subject.expired("g", now_ms=1500, retention_ms=500, since_ms=1200) == [P1]
+    assert subject.expired("g", now_ms=9999, retention_ms=500, since_ms=None, subscribed={"t"}) == []
+
+
+def test_offsets_of_a_transaction_count_from_its_commit_on() -> None:
+    world, log = World(), MemoryLog()
+    subject = offsets(world, log)
+    subject.commit("g", {P0: CommittedOffset(1), P1: CommittedOffset(1)}, lambda error: None)
+    world.run()
+    for producer in (Producer(7, 0), Producer(8, 0)):
+        partition = P0 if producer.id == 7 else P1
+        subject.commit("g", {partition: CommittedOffset(9)}, lambda error: None, producer=producer)
+    assert subject.get("g") == {P0: CommittedOffset(1), P1: CommittedOffset(1)}
+    assert subject.is_pending("g", P0)
+
+    def after(subject: Offsets) -> None:
+        subject.complete(7, 0, commit=True)
+        subject.complete(8, 0, commit=False)
+        assert subject.get("g") == {P0: CommittedOffset(9), P1: CommittedOffset(1)}
+        assert not subject.is_pending("g", P0)
+
+    records = record_log(world, [log])
+    reloaded = Offsets(records)
+    records.load()
+    assert reloaded.is_pending("g", P1)
+    after(reloaded)
+    after(subject)
+    log.append_marker(7, commit=True)
+    log.append_marker(8, commit=False)
+    records = record_log(world, [log])
+    decided = Offsets(records)
+    records.load()
+    assert decided.get("g") == subject.get("g")
+    assert not decided.is_pending("g", P1)
+
+
+def test_a_commit_after_a_transactions_outlives_it() -> None:
+    world, log = World(), MemoryLog()
+    subject = offsets(world, log)
+    subject.commit("g", {P0: CommittedOffset(9)}, lambda error: None, producer=Producer(7, 0))
+    subject.commit("g", {P0: CommittedOffset(2)}, lambda error: None)
+    world.run()
+    subject.complete(7, 0, commit=True)
+    assert subject.get("g") == {P0: CommittedOffset(2)}

@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import random
+from uuid import UUID
+
+import pytest
+from tests.unit.coordinator.world import World
+from tests.unit.partition.logs import MemoryLog
+
+from sharecore._core import Partition
+from sharecore.coordinator.keys import SharePartitionKey, parse_coordinator_key, partition_for
+from sharecore.coordinator.share_coordinator import ReadState, ShareCoordinator
+from sharecore.coordinator.state_records import (
+    SNAPSHOT,
+    UPDATE,
+    Snapshot,
+    Update,
+    decode_key,
+    decode_snapshot,
+    decode_update,
+    encode_key,
+    encode_snapshot,
+    encode_update,
+    pack_batches,
+    unpack_batches,
+)
+from sharecore.errors import ErrorCode, KafkaError
+
+KEY = SharePartitionKey("g", UUID(int=5), 3)
+ACKED, ARCHIVED, AVAILABLE = 2, 4, 0
+
+
+class Bench:
+    """A coordinator over logs in memory."""
+
+    def __init__(self, logs: int = 1, *, hold: bool = False, updates_per_snapshot: int = 500) -> None:
+        self.world = World()
+        self.logs = [MemoryLog("__share_group_state", n, hold=hold) for n in range(logs)]
+        self.updates_per_snapshot = updates_per_snapshot
+        self.ends: list[KafkaError | None] = []
+        self.coordinator = self.fresh()
+
+    def fresh(self) -> ShareCoordinator:
+        """One that knows no more than the logs."""
+        return ShareCoordinator(
+            lambda: self.logs,  # type: ignore[arg-type]
+            self.world,
+            self.world.call_soon,
+            updates_per_snapshot=self.updates_per_snapshot,
+        )
+
+    def initialize(self, state_epoch: int = 0, start_offset: int = 0, key: SharePartitionKey = KEY) -> None:
+        self.coordinator.initialize(key, state_epoch, start_offset, self.ends.append)
+        self.world.run()
+
+    def write(
+        self,
+        start_offset: int,
+        batches: list[tuple[int, int, int, int]],
+        *,
+        state_epoch: int = 0,
+        leader_epoch: int = 0,
+        count: int = -1,
+        key: SharePartitionKey = KEY,
+    ) -> None:
+        self.coordinator.write(
+            key, state_epoch, leader_epoch, start_offset, count, pack_batches(batches), self.ends.append
+        )
+        self.world.run()
+
+    def records(self) -> list[Snapshot | Update | None]:
+        out: list[Snapshot | Update | None] = []
+        for log in self.logs:
+            for _, _, key, value in log.scan(0):
+                kind, _ = decode_key(key or b"")
+                decode = decode_snapshot if kind == SNAPSHOT else decode_update
+                out.append(None if value is None else decode(value))
+        return out
+
+
+def content(state: ReadState) -> tuple[int, int, list[tuple[int, int, int, int]]]:
+    return state.state_epoch, state.start_offset, list(unpack_batches(state.batches))
+
+
+def refused(code: ErrorCode) -> pytest.RaisesExc[KafkaError]:
+    return pytest.raises(KafkaError, match=code.name)
+
+
+def test_records_are_the_bytes_that_kafka_writes() -> None:
+    # printed by ShareCoordinatorRecordSerde of Apache Kafka 4.3.1
+    key = SharePartitionKey("grüp", UUID(bytes=bytes(range(1, 17))), 77)
+    batches = pack_batches([(0, 9, 2, 1), (10, 1 << 40, 0, 3)])
+    assert encode_key(UPDATE, key).hex() == "000100056772c3bc700102030405060708090a0b0c0d0e0f100000004d"
+    head = "0000000000030000000400000005000000000000000600000000000000070000000000000008"
+    body = "03000000000000000000000000000000090200010000000000000000" + "0a0000010000000000" + "00000300"
+    assert encode_snapshot(Snapshot(3, 4, 5, 6, 7, 8, batches)).hex() == head + body + "00"
+    assert encode_snapshot(Snapshot(3, 4, 5, 6, 7, 8, batches, 300)).hex() == head + body + "0100040000012c"
+    update = encode_update(Update(3, 5, -1, pack_batches([(1, 2, 4, 2)] * 200), 0))
+    assert update[:20].hex() == "00000000000300000005ffffffffffffffffc901"
+    assert update[-7:].hex() == "01000400000000"
+    assert decode_update(update).delivery_complete_count == 0
+
+
+@pytest.mark.parametrize("cut", range(1, 90, 7))
+def test_damaged_records_are_told_from_others(cut: int) -> None:
+    value = encode_snapshot(Snapshot(3, 4, 5, 6, 7, 8, pack_batches([(0, 9, 2, 1)]), 300))
+    with pytest.raises(ValueError, match=r"."):
+        decode_snapshot(value[: min(cut, len(value) - 1)])
+    with pytest.raises(ValueError, match="too many"):
+        decode_snapshot(value + b"x")
+
+
+def test_a_share_partition_lives_where_kafka_looks_for_it() -> None:
+    key = SharePartitionKey("grüp", UUID(bytes=bytes(range(1, 17))), 3)
+    assert key.coordinator_key() == "grüp:AQIDBAUGBwgJCgsMDQ4PEA:3"
+    assert partition_for(key.coordinator_key(), 50) == 21
+    assert partition_for(key._replace(group_id="ключ-𝒳").coordinator_key(), 50) == 7
+    assert parse_coordinator_key(key.coordinator_key()) == key
+
+
+def test_state_is_initialized_read_and_begun_anew() -> None:
+    bench = Bench()
+    with refused(ErrorCode.INVALID_REQUEST):
+        bench.coordinator.read(KEY, 0)
+    with refused(ErrorCode.INVALID_REQUEST):
+        bench.write(0, [])
+    bench.initialize(5, -1)
+    assert content(bench.coordinator.read(KEY, 0)) == (5, -1, [])
+    bench.write(10, [(10, 19, ACKED, 1)], state_epoch=5, count=10)
+    with refused(ErrorCode.FENCED_STATE_EPOCH):
+        bench.initialize(4, 3)
+    bench.initialize(5, 7)
+    assert content(bench.coordinator.read(KEY, 0)) == (5, 7, [])
+    assert [type(record).__name__ for record in bench.records()] == ["Snapshot", "Update", "Snapshot"]
+    assert [record.snapshot_epoch for record in bench.records() if record] == [0, 0, 1]
+    assert bench.ends == [None] * 3
+
+
+def test_writers_that_were_superseded_are_fenced() -> None:
+    bench = Bench()
+    bench.initialize(6)
+    with refused(ErrorCode.FENCED_STATE_EPOCH):
+        bench.write(0, [], state_epoch=5)
+    bench.coordinator.read(KEY, 3)
+    bench.world.run()
+    with refused(ErrorCode.FENCED_LEADER_EPOCH):
+        bench.write(0, [], state_epoch=6, leader_epoch=2)
+    with refused(ErrorCode.FENCED_LEADER_EPOCH):
+        bench.coordinator.read(KEY, 2)
+    bench.write(0, [], state_epoch=6, leader_epoch=3)
+    bench.coordinator = bench.fresh()
+    with refused(ErrorCode.FENCED_LEADER_EPOCH):
+        bench.coordinator.read(KEY, 2)
+
+
+def test_updates_hold_what_is_new_and_cut_at_the_start_offset() -> None:
+    bench = Bench()
+    bench.initialize()
+    bench.write(12, [(5, 8, ACKED, 1), (40, 44, ARCHIVED, 2), (42, 50, AVAILABLE, 1)])
+    update = bench.records()[-1]
+    assert isinstance(update, Update)
+    assert list(unpack_batches(update.batches)) == [(40, 44, ARCHIVED, 2), (45, 50, AVAILABLE, 1)]
+    with refused(ErrorCode.INVALID_REQUEST):
+        bench.write(12, [(9, 8, ACKED, 1)])
+    with refused(ErrorCode.INVALID_REQUEST):
+        bench.write(12, [(9, 9, 7, 1)])
+
+
+def test_a_snapshot_follows_so_many_updates() -> None:
+    bench = Bench(updates_per_snapshot=3)
+    bench.initialize()
+    for offset in range(0, 80, 10):
+        bench.write(offset, [(offset, offset + 4, AVAILABLE, 1)])
+    kinds = "".join(type(record).__name__[0] for record in bench.records())
+    assert kinds == "SUUUSUUUS"
+    last = bench.records()[-1]
+    assert isinstance(last, Snapshot)
+    assert (last.snapshot_epoch, last.start_offset) == (2, 70)
+    assert list(unpack_batches(last.batches)) == [(70, 74, AVAILABLE, 1)]
+
+
+def test_deleted_state_is_gone_and_leaves_a_tombstone() -> None:
+    bench = Bench()
+    bench.initialize(3, 0)
+    for _ in range(2):
+        bench.coordinator.delete(KEY, bench.ends.append)
+        bench.world.run()
+    assert bench.ends == [None, None, None]
+    assert bench.records()[1:] == [None]
+    with refused(ErrorCode.INVALID_REQUEST):
+        bench.fresh().read(KEY, 0)
+    assert bench.coordinator.summary(KEY) == (0, 0, -1, -1)
+
+
+def test_writes_of_one_turn_share_an_append_and_wait_for_it() -> None:
+    bench = Bench(hold=True)
+    keys = [KEY._replace(partition=number) for number in range(20)]
+    for key in keys:
+        bench.coordinator.initialize(key, 0, 0, bench.ends.append)
+    bench.world.run()
+    assert bench.logs[0].appends == 1
+    assert bench.ends == []
+    bench.logs[0].settle()
+    assert bench.ends == [None] * 20
+
+
+def test_a_failed_write_leaves_what_was_there() -> None:
+    bench = Bench()
+    bench.initialize()
+    bench.write(0, [(0, 4, AVAILABLE, 1)])
+    bench.logs[0].failing = True
+    bench.write(0, [(5, 9, ACKED, 1)])
+    bench.logs[0].failing = False
+    assert [error and error.code for error in bench.ends] == [None, None, ErrorCode.KAFKA_STORAGE_ERROR]
+    assert content(bench.coordinator.read(KEY, 0)) == (0, 0, [(0, 4, AVAILABLE, 1)])
+
+
+def test_state_is_not_read_again_before_all_writes_have_ended() -> None:
+    bench = Bench(hold=True)
+    bench.initialize()
+    bench.logs[0].settle()
+    bench.write(0, [(0, 4, AVAILABLE, 1)])
+    bench.logs[0].failing = True
+    first = list(bench.logs[0]._open)
+    bench.write(0, [(5, 9, AVAILABLE, 1)])
+    first[0][0].settle(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    with refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+        bench.coordinator.read(KEY, 0)
+
+
+def test_what_begins_in_an_engine_is_written_without_what_needs_no_state() -> None:
+    bench = Bench()
+    bench.initialize()
+    engine = Partition(0)
+    engine.acquire(0, "m", [(0, 99)], fetch_offset=0)
+    writes = [
+        engine.acknowledge(0, "m", [(0, 9, b"\1")]),
+        engine.acknowledge(0, "m", [(10, 19, b"\1")]),
+        engine.acknowledge(0, "m", [(30, 39, b"\1")]),
+        engine.acknowledge(0, "m", [(20, 24, b"\2")]),
+    ]
+    for write in writes:
+        assert write is not None
+        bench.coordinator.write_begun(KEY, 0, 0, write, bench.ends.append)
+    bench.world.run()
+    updates = [record for record in bench.records() if isinstance(record, Update)]
+    assert [update.start_offset for update in updates] == [10, 20, 20, 20]
+    assert [list(unpack_batches(update.batches)) for update in updates] == [
+        [],
+        [],
+        [(30, 39, ACKED, 1)],
+        [(20, 24, AVAILABLE, 1)],
+    ]
+    assert [update.delivery_complete_count for update in updates] == [0, 0, 10, 10]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_restart_finds_what_was_written(seed: int) -> None:
+    dice = random.Random(seed)
+    bench = Bench(logs=3, updates_per_snapshot=dice.choice([0, 1, 4, 500]))
+    keys = [KEY._replace(partition=number) for number in range(6)]
+    starts = dict.fromkeys(keys, -1)
+    for step in range(300):
+        key = dice.choice(keys)
+        if starts[key] < 0 or dice.random() < 0.02:
+            if dice.random() < 0.2:
+                bench.coordinator.delete(key, bench.ends.append)
+                starts[key] = -1
+                continue
+            starts[key] = dice.randrange(50)
+            bench.initialize(step, starts[key], key)
+            continue
+        starts[key] += dice.randrange(4)
+        first = starts[key] + dice.randrange(30)
+        batch = (
+            first,
+            first + dice.randrange(6),
+            dice.choice([AVAILABLE, ACKED, ARCHIVED]),
+            1 + dice.randrange(3),
+        )
+        bench.write(starts[key], [batch], state_epoch=-1, key=key)
+        if dice.random() < 0.05:
+            bench.coordinator.prune()
+    bench.world.run()
+    again = bench.fresh()
+    for key in keys:
+        assert again.summary(key) == bench.coordinator.summary(key)
+        if starts[key] >= 0:
+            assert again.read(key, 0) == bench.coordinator.read(key, 0)
+
+
+def test_the_log_does_not_grow_with_history() -> None:
+    bench = Bench(updates_per_snapshot=10)
+    cold = KEY._replace(partition=99)
+    bench.initialize(key=cold)
+    bench.initialize()
+    for offset in range(3000):
+        bench.write(offset, [])
+        if offset % 500 == 0:
+            bench.world.run(400_000)
+            bench.coordinator.prune()
+            bench.world.run()
+    bench.coordinator.prune()
+    kept = len(list(bench.logs[0].scan(0)))
+    assert kept < 1000
+    again = bench.fresh()
+    assert again.read(cold, 0).start_offset == 0
+    assert again.read(KEY, 0).start_offset == 2999
+
+
+def test_a_damaged_topic_is_refused_with_its_offset(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    bench.initialize()
+    bench.logs[0].append_local([(encode_key(UPDATE, KEY), b"\0\0garbage")], now_ms=0)
+    with refused(ErrorCode.UNKNOWN_SERVER_ERROR):
+        bench.fresh().read(KEY, 0)
+    assert "offset 1" in caplog.text

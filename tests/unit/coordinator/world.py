@@ -1,0 +1,130 @@
+"""Time and a coordinator's topic in memory, stepped by hand."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import NamedTuple
+
+from sharecore.coordinator.record_log import Record, RecordLog
+from sharecore.coordinator.topic_log import WriteTicket
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import ScannedBatch
+
+
+class Timer:
+    """A callback that waits."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class World:
+    """Clock and timers; nothing happens but in `run`."""
+
+    def __init__(self) -> None:
+        self.ms = 1_000_000.0
+        self._order = count()
+        self._timers: list[tuple[float, int, Timer]] = []
+
+    def now_ms(self) -> int:
+        return int(self.ms)
+
+    def monotonic_ms(self) -> int:
+        return int(self.ms)
+
+    def call_soon(self, callback: Callable[[], None], /) -> Timer:
+        return self.call_later(0, callback)
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
+        timer = Timer(callback)
+        heapq.heappush(self._timers, (self.ms + delay * 1000, next(self._order), timer))
+        return timer
+
+    def crash(self) -> None:
+        """Whoever waited is gone."""
+        self._timers.clear()
+
+    def run(self, ms: float = 0) -> None:
+        """Lets time pass, and runs what is due in its order."""
+        until = self.ms + ms
+        while self._timers and self._timers[0][0] <= until:
+            at, _, timer = heapq.heappop(self._timers)
+            self.ms = max(self.ms, at)
+            if timer.callback is not None:
+                timer.callback()
+        self.ms = until
+
+
+class Ticket:
+    """A write that has ended."""
+
+    def __init__(self, error: KafkaError | None) -> None:
+        self.error = error
+
+    def add_done_callback(self, callback: Callable[[WriteTicket], None], /) -> None:
+        callback(self)
+
+
+class Appended(NamedTuple):
+    ticket: Ticket
+
+
+class MemoryLog:
+    """One partition of a coordinator's topic; writes are durable at once, or fail when `failing`."""
+
+    def __init__(self, topic: str = "__consumer_offsets", index: int = 0) -> None:
+        self.topic = topic
+        self.index = index
+        self.start_offset = 0
+        self.failing = False
+        self.batches: list[ScannedBatch] = []
+
+    @property
+    def end_offset(self) -> int:
+        return self.batches[-1].records[-1][0] + 1 if self.batches else self.start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        opened: dict[int, int] = {}
+        for batch in self.batches:
+            if batch.is_control:
+                opened.pop(batch.producer_id, None)
+            elif batch.producer_id >= 0:
+                opened.setdefault(batch.producer_id, batch.records[0][0])
+        return min(opened.values(), default=self.end_offset)
+
+    def append_local(
+        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+    ) -> Appended:
+        if self.failing:
+            return Appended(Ticket(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)))
+        base = self.end_offset
+        scanned = [(base + index, now_ms, key, value) for index, (key, value) in enumerate(records)]
+        self.batches.append(ScannedBatch(producer[0] if producer else -1, False, scanned))
+        return Appended(Ticket(None))
+
+    def append_marker(self, producer_id: int, *, commit: bool) -> None:
+        marker = (self.end_offset, 0, bytes([0, 0, 0, commit]), bytes(6))
+        self.batches.append(ScannedBatch(producer_id, True, [marker]))
+
+    def delete_records(self, before_offset: int, /) -> Ticket:
+        self.batches = [batch for batch in self.batches if batch.records[0][0] >= before_offset]
+        self.start_offset = before_offset
+        return Ticket(None)
+
+    def scan_batches(self, offset: int, /) -> Iterator[ScannedBatch]:
+        return (batch for batch in list(self.batches) if batch.records[0][0] >= offset)
+
+
+def record_log(world: World, logs: list[MemoryLog]) -> RecordLog:
+    """The topic of these partitions."""
+    return RecordLog(lambda: logs, world, world)

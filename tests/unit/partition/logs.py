@@ -1,0 +1,176 @@
+"""A log of record batches in memory, and time, stepped by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from struct import pack
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from tests.unit.coordinator.world import World
+
+from sharecore.errors import ErrorCode, KafkaError
+
+TOPIC = UUID(int=7)
+
+
+class Slice(NamedTuple):
+    records: bytes
+    batches: list[tuple[int, int]]
+
+
+class Ticket:
+    """A write that has not ended before `settle`."""
+
+    def __init__(self) -> None:
+        self.error: KafkaError | None = None
+        self._done = False
+        self._callbacks: list[Callable[[Ticket], None]] = []
+
+    def done(self) -> bool:
+        return self._done
+
+    def add_done_callback(self, callback: Callable[[Ticket], None]) -> None:
+        if self._done:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+    def settle(self, error: KafkaError | None = None) -> None:
+        self.error, self._done = error, True
+        for callback in self._callbacks:
+            callback(self)
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    last_offset: int
+    ticket: Ticket
+
+
+class MemoryLog:
+    """One partition. Records are readable at once; appends of coordinators end when `settle` says so.
+
+    Args:
+        hold: coordinators' appends wait for `settle`; otherwise they are durable at once.
+    """
+
+    def __init__(self, topic: str = "t", index: int = 0, *, hold: bool = False) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = TOPIC
+        self.start_offset = 0
+        self.high_watermark = 0
+        self.last_stable_offset = 0
+        self.hold = hold
+        self.failing = False
+        self.appends = 0
+        self.bytes_read = 0
+        self.transactions: list[tuple[int, int]] = []
+        self._open: list[tuple[Ticket, int, list[tuple[int, int, bytes | None, bytes | None]]]] = []
+        self._batches: list[tuple[int, int, bytes]] = []
+        self._records: list[tuple[int, int, bytes | None, bytes | None]] = []
+        self._end = 0
+        self._listeners: list[Callable[[Any], None]] = []
+
+    @property
+    def end_offset(self) -> int:
+        return self._end
+
+    def produce(self, *counts: int, size: int = 100, attributes: int = 0, producer_id: int = -1) -> None:
+        """Appends record batches of so many records."""
+        for count in counts:
+            first, last = self._end, self._end + count - 1
+            head = pack(">qiibIhiqqq", first, size - 12, 0, 2, 0, attributes, count - 1, 0, 0, producer_id)
+            self._batches.append((first, last, head + bytes(size - len(head))))
+            self._end = last + 1
+        self.high_watermark = self.last_stable_offset = self._end
+        self._tell()
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int | None = None,
+    ) -> Slice:
+        if not self.start_offset <= offset <= self._end:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        end = self.high_watermark if limit is None else limit
+        out: list[tuple[int, int, bytes]] = []
+        size = 0
+        for first, last, data in self._batches:
+            if last < offset:
+                continue
+            if last >= end or (size + len(data) > max_bytes and not (at_least_one and not out)):
+                break
+            if max_records is not None and out and out[-1][1] - offset + 1 >= max_records:
+                break
+            out.append((first, last, data))
+            size += len(data)
+        self.bytes_read += size
+        return Slice(b"".join(data for _, _, data in out), [(first, last) for first, last, _ in out])
+
+    def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
+        read = self.bytes_read
+        size = len(self.read(offset, max_bytes, limit=limit).records)
+        self.bytes_read = read
+        return size
+
+    def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
+        return self.transactions
+
+    def offset_for(self, timestamp: int) -> tuple[int, int, int] | None:
+        return next(((first, timestamp, 0) for first, _, _ in self._batches if first >= timestamp), None)
+
+    def on_advance(self, callback: Callable[[Any], None]) -> None:
+        self._listeners.append(callback)
+
+    def off_advance(self, callback: Callable[[Any], None]) -> None:
+        self._listeners.remove(callback)
+
+    def delete_records(self, before_offset: int) -> Ticket:
+        self.start_offset = before_offset
+        self._records = [record for record in self._records if record[0] >= before_offset]
+        self._tell()
+        ticket = Ticket()
+        ticket.settle()
+        return ticket
+
+    # as a coordinator's topic
+
+    def append_local(self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int) -> Appended:
+        base = self._end
+        self._end += len(records)
+        self.appends += 1
+        ticket = Ticket()
+        content = [(base + n, now_ms, key, value) for n, (key, value) in enumerate(records)]
+        self._open.append((ticket, self._end, [*content]))
+        if not self.hold:
+            self.settle()
+        return Appended(base, self._end - 1, ticket)
+
+    def settle(self) -> None:
+        """The writes under way end: well, or badly when `failing`."""
+        under_way, self._open = self._open, []
+        if self.failing:
+            self._end = self.high_watermark
+            for ticket, _, _ in under_way:
+                ticket.settle(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space"))
+            return
+        for ticket, end, content in under_way:
+            self._records += content
+            self.high_watermark = end
+            ticket.settle()
+
+    def scan(self, offset: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+        return (record for record in list(self._records) if record[0] >= offset)
+
+    def _tell(self) -> None:
+        for listener in list(self._listeners):
+            listener(self)
+
+
+__all__ = ["TOPIC", "MemoryLog", "World"]

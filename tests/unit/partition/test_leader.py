@@ -1,0 +1,372 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.partition.logs import TOPIC, MemoryLog, World
+
+from sharecore.config import GroupConfig
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch, SharePartition, SharePartitions
+from sharecore.persister import MemoryPersister, SharePartitionKey
+
+LIMITS = FetchLimits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, max_records=500, batch_size=500)
+EARLIEST = GroupConfig(share_auto_offset_reset="earliest")
+
+
+class Bench:
+    """Share partitions of one topic, a clock, and fetches that are answered into a list."""
+
+    def __init__(self, config: GroupConfig = EARLIEST, *, partitions: int = 1) -> None:
+        self.world = World()
+        self.config = config
+        self.logs = [MemoryLog(index=number) for number in range(partitions)]
+        self.persister = MemoryPersister()
+        self.ends: list[KafkaError | None] = []
+        self.answers: dict[str, list[PartitionFetch]] = {}
+        for number in range(partitions):
+            self.persister.initialize(SharePartitionKey("g", TOPIC, number), 0, -1, lambda error: None)
+        self.leaders = self.fresh()
+
+    def fresh(self) -> SharePartitions:
+        return SharePartitions(
+            lambda topic_id, index: self.logs[index],  # type: ignore[arg-type, return-value]
+            lambda group_id: self.config,
+            persister=self.persister,
+            clock=self.world,
+            call_later=self.world.call_later,
+        )
+
+    def leader(self, index: int = 0) -> SharePartition:
+        return self.leaders.get("g", TOPIC, index)
+
+    def fetch(self, member: str, limits: FetchLimits = LIMITS, order: list[int] | None = None) -> ShareFetch:
+        """Starts a fetch; its answer comes into `answers`."""
+        leaders = [self.leader(index) for index in order or range(len(self.logs))]
+
+        def ended(results: list[PartitionFetch]) -> None:
+            self.answers[member] = results
+
+        fetch = ShareFetch(member, leaders, limits, self.world.call_later, ended)
+        results = fetch.start()
+        if results is not None:
+            ended(results)
+        return fetch
+
+    def take(self, member: str, limits: FetchLimits = LIMITS, **kwargs: Any) -> list[tuple[int, int, int]]:
+        """What a fetch acquires at once in all partitions."""
+        self.answers.pop(member, None)
+        fetch = self.fetch(member, limits, **kwargs)
+        results = self.answers.pop(member, [])
+        fetch.cancel()
+        return [range_ for result in results for range_ in result.acquired]
+
+    def settle(self, member: str, *batches: tuple[int, int, int]) -> None:
+        """Acknowledges ranges, each with one type."""
+        self.leader().acknowledge(
+            member, [(first, last, bytes([kind])) for first, last, kind in batches], self.ends.append
+        )
+
+
+ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+
+
+def test_a_fetch_leases_whole_record_batches_and_returns_them() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10, 10, 10)
+    bench.fetch("m")
+    (result,) = bench.answers["m"]
+    assert result.acquired == [(0, 29, 1)]
+    assert len(result.records) == 300
+    assert bench.take("n") == []
+
+
+def test_a_fetch_waits_and_is_answered_when_data_arrives() -> None:
+    bench = Bench()
+    bench.fetch("m")
+    bench.world.run(499)
+    assert bench.answers == {}
+    bench.logs[0].produce(3)
+    assert bench.answers["m"][0].acquired == [(0, 2, 1)]
+    bench.world.run(1000)
+    assert len(bench.answers) == 1
+
+
+def test_a_fetch_that_finds_nothing_is_answered_when_its_time_is_over() -> None:
+    bench = Bench()
+    bench.fetch("m")
+    bench.world.run(500)
+    assert bench.answers == {"m": []}
+    assert not bench.leader().busy
+
+
+def test_a_fetch_that_was_cancelled_takes_nothing() -> None:
+    bench = Bench()
+    bench.fetch("m").cancel()
+    bench.logs[0].produce(3)
+    assert bench.answers == {}
+    assert bench.take("n") == [(0, 2, 1)]
+
+
+def test_fetches_that_wait_are_served_in_turn_and_only_while_there_is_something() -> None:
+    bench = Bench()
+    few = LIMITS._replace(max_records=10)
+    for member in "abc":
+        bench.fetch(member, few)
+    bench.logs[0].produce(10, 10)
+    assert sorted(bench.answers) == ["a", "b"]
+    assert bench.answers["a"][0].acquired == [(0, 9, 1)]
+    assert bench.answers["b"][0].acquired == [(10, 19, 1)]
+
+
+def test_a_fetch_waits_for_as_many_bytes_as_it_asks_for() -> None:
+    bench = Bench(partitions=2)
+    bench.fetch("m", LIMITS._replace(min_bytes=300))
+    bench.logs[0].produce(1)
+    bench.logs[1].produce(1)
+    assert bench.answers == {}
+    engine = bench.leader().engine
+    assert engine is not None
+    assert engine.next_deadline_ms is None, "nothing is leased while the fetch waits"
+    bench.logs[0].produce(1)
+    assert [len(result.records) for result in bench.answers["m"]] == [200, 100]
+
+
+def test_what_little_there_is_comes_when_the_time_is_over() -> None:
+    bench = Bench()
+    bench.fetch("m", LIMITS._replace(min_bytes=300))
+    bench.logs[0].produce(1)
+    bench.world.run(500)
+    assert bench.answers["m"][0].acquired == [(0, 0, 1)]
+
+
+def test_the_limits_hold_over_all_partitions() -> None:
+    bench = Bench(partitions=3)
+    for log in bench.logs:
+        log.produce(*[10] * 10)
+    assert bench.take("m", LIMITS._replace(max_records=150), order=[2, 0, 1]) == [(0, 99, 1), (0, 49, 1)]
+    assert len(bench.take("n", LIMITS._replace(max_bytes=350))) == 1
+
+
+def test_no_more_is_read_than_is_wanted() -> None:
+    bench = Bench()
+    bench.logs[0].produce(*[1] * 5000)
+    assert bench.take("m", LIMITS._replace(max_bytes=50_000_000, max_records=100)) == [(0, 99, 1)]
+    assert bench.logs[0].bytes_read <= 10_000
+
+
+def test_the_records_returned_are_those_that_were_acquired() -> None:
+    bench = Bench()
+    bench.logs[0].produce(*[10] * 10)
+    assert bench.take("m") == [(0, 99, 1)]
+    bench.settle("m", (20, 29, RELEASE), (60, 64, RELEASE))
+    bench.fetch("n")
+    (result,) = bench.answers["n"]
+    assert result.acquired == [(20, 29, 2), (60, 64, 2)]
+    assert len(result.records) == 200
+
+
+def test_released_records_wake_a_fetch_that_waits() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.fetch("n")
+    bench.settle("m", (3, 4, RELEASE))
+    assert bench.answers["n"][0].acquired == [(3, 4, 2)]
+    assert bench.ends == [None]
+
+
+def test_room_in_the_window_wakes_a_fetch_that_waits() -> None:
+    bench = Bench(GroupConfig(share_auto_offset_reset="earliest", share_partition_max_record_locks=100))
+    bench.logs[0].produce(*[100] * 3)
+    assert bench.take("m") == [(0, 99, 1)]
+    bench.fetch("n")
+    assert bench.answers == {}
+    bench.settle("m", (0, 99, ACCEPT))
+    assert bench.answers["n"][0].acquired == [(100, 199, 1)]
+
+
+def test_a_lock_that_runs_out_wakes_a_fetch_that_waits() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.world.run(29_800)
+    bench.fetch("n")
+    bench.world.run(199)
+    assert bench.answers == {}
+    bench.world.run(2)
+    assert bench.answers["n"][0].acquired == [(0, 9, 2)]
+    with pytest.raises(KafkaError, match="INVALID_RECORD_STATE"):
+        bench.settle("m", (0, 9, ACCEPT))
+
+
+def test_locks_that_were_renewed_run_on() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.world.run(20_000)
+    bench.settle("m", (0, 9, RENEW))
+    bench.world.run(20_000)
+    assert bench.take("n") == []
+    bench.world.run(10_001)
+    assert bench.take("n") == [(0, 9, 2)]
+
+
+def test_a_member_whose_session_ends_gives_back_what_it_holds() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.fetch("n")
+    bench.leaders.release("g", "m", [(TOPIC, 0), (TOPIC, 5)])
+    assert bench.answers["n"][0].acquired == [(0, 9, 2)]
+
+
+def test_an_acknowledgement_is_answered_when_it_is_durable() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.persister.hold = True
+    bench.settle("m", (0, 9, ACCEPT))
+    assert bench.ends == []
+    engine = bench.leader().engine
+    assert engine is not None
+    assert engine.start_offset == 0
+    bench.persister.held.pop()()
+    assert bench.ends == [None]
+    assert engine.start_offset == 10
+
+
+def test_an_acknowledgement_that_cannot_be_written_leaves_the_lease() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.persister.fail_next = 1
+    bench.settle("m", (0, 9, ACCEPT))
+    assert [error and error.code for error in bench.ends] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert bench.take("n") == []
+    bench.settle("m", (0, 9, ACCEPT))
+    assert bench.ends[1:] == [None]
+
+
+def test_a_leader_that_was_fenced_loads_the_state_anew() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.fetch("n")
+    bench.persister.initialize(SharePartitionKey("g", TOPIC, 0), 9, 4, lambda error: None)
+    bench.settle("m", (0, 9, ACCEPT))
+    assert [error and error.code for error in bench.ends] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert bench.answers["n"][0].error is not None
+    assert bench.answers["n"][0].error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert bench.take("n") == [(4, 9, 1)]
+
+
+def test_a_restart_goes_on_where_the_group_was() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10, 10)
+    bench.take("m")
+    bench.settle("m", (0, 4, ACCEPT), (7, 8, REJECT), (10, 10, RELEASE))
+    bench.leaders = bench.fresh()
+    assert bench.take("n") == [(5, 6, 1), (9, 9, 1), (10, 10, 2), (11, 19, 1)]
+
+
+@pytest.mark.parametrize(("reset", "first"), [("latest", 30), ("earliest", 10), ("by_duration:PT1S", 20)])
+def test_the_reset_policy_says_where_a_share_partition_begins(reset: str, first: int) -> None:
+    bench = Bench(GroupConfig(share_auto_offset_reset=reset))
+    bench.world.ms = 1020.0  # the fake log takes offsets for timestamps
+    bench.logs[0].produce(10, 10, 10)
+    bench.logs[0].start_offset = 10
+    assert bench.take("m") == ([(first, 29, 1)] if first < 30 else [])
+    bench.logs[0].produce(5)
+    assert bench.take("n") == [(30, 34, 1)]
+
+
+def test_the_reset_policy_is_not_applied_again_once_records_are_out() -> None:
+    bench = Bench(GroupConfig(share_auto_offset_reset="latest"))
+    bench.take("m")
+    bench.logs[0].produce(10)
+    assert bench.take("m") == [(0, 9, 1)]
+    bench.logs[0].produce(10)
+    bench.leaders = bench.fresh()
+    assert bench.take("n") == [(0, 19, 1)]
+
+
+def test_deleted_records_are_passed_over() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10, 10)
+    bench.take("m", LIMITS._replace(max_records=10))
+    bench.logs[0].delete_records(10)
+    engine = bench.leader().engine
+    assert engine is not None
+    assert engine.start_offset == 10
+    assert bench.take("n") == [(10, 19, 1)]
+
+
+def test_a_deleted_topic_ends_the_fetches_that_wait() -> None:
+    bench = Bench()
+    bench.fetch("m")
+    bench.leaders.drop_topic(TOPIC)
+    error = bench.answers["m"][0].error
+    assert error is not None
+    assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert len(bench.leaders) == 0
+
+
+def test_a_changed_configuration_reaches_the_leader() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10, 10)
+    bench.take("m", LIMITS._replace(max_records=10))
+    bench.config = GroupConfig(share_auto_offset_reset="earliest", share_record_lock_duration_ms=5000)
+    bench.leaders.reconfigure("g")
+    bench.take("m")
+    bench.world.run(5001)
+    assert bench.take("n") == [(10, 19, 2)]
+
+
+def test_idle_leaders_are_freed_and_busy_ones_kept() -> None:
+    bench = Bench(partitions=2)
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.leader(1).load()
+    bench.world.run(10_000)
+    assert bench.leaders.drop_idle(5000) == 1
+    assert bench.leaders.peek("g", TOPIC, 0) is not None
+    bench.world.run(300_000)
+    assert bench.leaders.drop_idle() == 1
+
+
+def test_state_that_is_not_there_is_told_to_the_client_and_asked_for_again() -> None:
+    bench = Bench()
+    key = SharePartitionKey("g", TOPIC, 0)
+    bench.persister.delete(key, lambda error: None)
+    bench.fetch("m")
+    assert bench.answers == {}, "a client that is told at once would ask again at once"
+    bench.world.run(500)
+    error = bench.answers["m"][0].error
+    assert error is not None
+    assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    bench.persister.initialize(key, 0, 0, lambda error: None)
+    bench.logs[0].produce(3)
+    assert bench.take("m") == [(0, 2, 1)]
+
+
+def test_records_of_aborted_transactions_are_delivered_to_nobody() -> None:
+    bench = Bench(GroupConfig(share_auto_offset_reset="earliest", share_isolation_level="read_committed"))
+    log = bench.logs[0]
+    log.produce(5)
+    log.produce(5, attributes=0x10, producer_id=7)
+    log.produce(1, attributes=0x30, producer_id=7)
+    log.produce(5)
+    log.transactions = [(7, 5)]
+    log.last_stable_offset = 11
+    bench.fetch("m")
+    (result,) = bench.answers["m"]
+    assert result.acquired == [(0, 4, 1), (10, 10, 1)]
+    assert len(result.records) == 200
+    log.last_stable_offset = 16
+    assert bench.take("n") == [(11, 15, 1)]
+    bench.settle("m", (0, 4, ACCEPT), (10, 10, 0))
+    engine = bench.leader().engine
+    assert engine is not None
+    assert engine.start_offset == 11
+    assert bench.ends == [None]

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.session import FINAL_EPOCH, ShareSession, ShareSessionCache, next_epoch
+
+A, B, C = ((UUID(int=1), index) for index in range(3))
+
+
+class Closed(list[str]):
+    def __call__(self, session: ShareSession) -> None:
+        self.append(session.member_id)
+
+
+def test_epochs_count_up_and_begin_again_at_one() -> None:
+    assert next_epoch(0) == 1
+    assert next_epoch(7) == 8
+    assert next_epoch(2**31 - 1) == 1
+
+
+def test_a_session_expects_one_epoch_after_the_other() -> None:
+    cache = ShareSessionCache(10, Closed())
+    session = cache.open("g", "m", "c")
+    assert cache.resume("g", "m", 1, "c") is session
+    for wrong in (0, 1, 3):
+        with pytest.raises(KafkaError) as refused:
+            cache.resume("g", "m", wrong, "c")
+        assert refused.value.code is ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert cache.resume("g", "m", 2, "c") is session
+
+
+def test_without_a_session_every_epoch_but_zero_is_refused() -> None:
+    cache = ShareSessionCache(10, Closed())
+    for epoch in (1, 5, FINAL_EPOCH):
+        with pytest.raises(KafkaError) as refused:
+            cache.resume("g", "m", epoch, "c")
+        assert refused.value.code is ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("group", "member"), [("", "m"), (None, "m"), ("g", ""), ("g", None), ("g", "x" * 256)]
+)
+def test_unusable_names_are_refused(group: str | None, member: str | None) -> None:
+    cache = ShareSessionCache(10, Closed())
+    with pytest.raises(KafkaError) as refused:
+        cache.open(group, member, "c")
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_a_new_session_replaces_and_closes_the_old() -> None:
+    closed = Closed()
+    cache = ShareSessionCache(1, closed)
+    first = cache.open("g", "m", "c")
+    second = cache.open("g", "m", "c")
+    assert closed == ["m"]
+    assert second is not first
+    assert len(cache) == 1
+    cache.close(first)
+    assert len(cache) == 1, "a session that was replaced closes nothing"
+
+
+def test_the_cache_is_bounded_over_all_groups() -> None:
+    cache = ShareSessionCache(2, Closed())
+    first = cache.open("g", "a", "c")
+    cache.open("h", "a", "c")
+    with pytest.raises(KafkaError) as refused:
+        cache.open("g", "b", "c")
+    assert refused.value.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    cache.close(first)
+    cache.open("g", "b", "c")
+
+
+def test_sessions_end_with_the_connection_that_they_were_last_used_on() -> None:
+    closed = Closed()
+    cache = ShareSessionCache(10, closed)
+    cache.open("g", "a", "one")
+    cache.open("g", "b", "one")
+    cache.open("g", "c", "two")
+    cache.resume("g", "b", 1, "two")
+    cache.connection_lost("one")
+    assert closed == ["a"]
+    cache.connection_lost("two")
+    assert sorted(closed) == ["a", "b", "c"]
+    assert len(cache) == 0
+    cache.connection_lost("two")
+
+
+def test_partitions_are_added_and_forgotten_and_take_turns_at_being_first() -> None:
+    session = ShareSession("g", "m", "c")
+    session.add([A, B])
+    session.add([C, A])
+    first = []
+    for epoch in range(1, 4):
+        session.epoch = epoch
+        order = session.rotation()
+        assert sorted(order) == [A, B, C]
+        first.append(order[0])
+    assert sorted(first) == [A, B, C]
+    session.forget([B, (UUID(int=9), 0)])
+    assert list(session.partitions) == [A, C]

@@ -1,0 +1,70 @@
+"""Transactions in a log: what readers of committed records may see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.storage.test_storage import create
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Log, Storage
+
+PRODUCER = (7, 0)
+RECORDS = [(b"k", b"v"), (b"k", None)]
+
+
+def open_log(path: Path) -> tuple[Storage, Log]:
+    storage = Storage(path)
+    log = storage.topics.log("t", 0)
+    assert log is not None
+    return storage, log
+
+
+def test_an_open_transaction_holds_readers_back_until_its_marker(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    create(storage, "t")
+    storage.close()
+    storage, log = open_log(tmp_path)
+    log.append_local(RECORDS, now_ms=1)
+    log.append_local(RECORDS, now_ms=1, producer=PRODUCER)
+    log.append_local(RECORDS, now_ms=1)
+    storage.sync()
+    assert (log.last_stable_offset, log.high_watermark) == (2, 6)
+    storage.close()
+
+    storage, log = open_log(tmp_path)
+    assert (log.last_stable_offset, log.high_watermark) == (2, 6)
+    log.append_marker(*PRODUCER, coordinator_epoch=0, commit=False, now_ms=2)
+    storage.sync()
+    assert (log.last_stable_offset, log.high_watermark) == (7, 7)
+    assert log.aborted(0, 7) == [(7, 2)]
+    storage.close()
+
+    storage, log = open_log(tmp_path)
+    assert log.aborted(0, 7) == [(7, 2)]
+    batches = list(log.scan_batches(0))
+    assert [(batch.producer_id, batch.is_control) for batch in batches] == [
+        (-1, False),
+        (7, False),
+        (-1, False),
+        (7, True),
+    ]
+    assert not batches[3].is_commit
+    assert [offset for offset, *_ in log.scan(0)] == list(range(6))
+    storage.close()
+
+
+def test_a_fenced_producer_adds_nothing(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    create(storage, "t")
+    log = storage.topics.log("t", 0)
+    assert log is not None
+    log.append_marker(7, 1, coordinator_epoch=0, commit=True, now_ms=1)
+    with pytest.raises(KafkaError) as refused:
+        log.append_local(RECORDS, now_ms=1, producer=PRODUCER)
+    assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert next(iter(log.scan_batches(0)), None) is None
+    storage.sync()
+    assert [batch.is_commit for batch in log.scan_batches(0)] == [True]
+    storage.close()

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sharecore.config import (
+    BrokerConfig,
+    GroupConfig,
+    OffsetReset,
+    TopicConfig,
+    broker_keys,
+    check_group_config,
+    group_keys,
+    listeners_of,
+    parse_properties,
+    read_properties,
+    unknown_names,
+)
+from sharecore.config.group import parse_duration_ms
+from sharecore.config.kafka_names import KAFKA_NAMES
+from sharecore.errors import ConfigError
+
+PAST_APACHE = {"group.share.partition.max.record.locks", "group.share.max.partition.max.record.locks"}
+
+
+def broker(**properties: str) -> BrokerConfig:
+    return BrokerConfig.from_properties({name.replace("_", "."): text for name, text in properties.items()})
+
+
+def test_defaults_stand_beside_each_other() -> None:
+    config = broker()
+    assert config.group_share_partition_max_record_locks == 2000
+    assert config.retention_ms == 7 * 24 * 3_600_000
+    assert TopicConfig.resolve({}, config) == TopicConfig()
+    assert GroupConfig.resolve({}, config) == GroupConfig()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "allowed"),
+    [
+        ("num.partitions", "many", "an integer, at least 1"),
+        ("num.partitions", "0", "an integer, at least 1"),
+        ("num.partitions", "99999999999", "an integer, at least 1"),
+        ("num.partitions", "", "an integer, at least 1"),
+        ("auto.create.topics.enable", "yes", "true or false"),
+        ("group.share.delivery.count.limit", "11", "an integer from 2 to 10"),
+        ("group.share.max.partition.max.record.locks", "10000001", "an integer from 2000 to 10000000"),
+        ("log.cleanup.policy", "delete,shrink", "a list of compact, delete"),
+        ("compression.type", "rar", "one of uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ("sharecore.durability", "never", "one of fsync, os"),
+        ("log.dirs", "/a,/b", "one path"),
+    ],
+)
+def test_a_bad_value_names_key_value_and_what_is_allowed(name: str, text: str, allowed: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig.from_properties({name: text})
+    assert str(refused.value).startswith(f"{name}={text}: ")
+    assert str(refused.value).endswith(f"allowed: {allowed}")
+
+
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [
+        ({"group.share.record.lock.duration.ms": "10000"}, "group.share.min.record.lock.duration.ms=15000"),
+        (
+            {"group.share.partition.max.record.locks": "5000"},
+            "group.share.max.partition.max.record.locks=4000",
+        ),
+        ({"group.share.heartbeat.interval.ms": "1000"}, "group.share.min.heartbeat.interval.ms=5000"),
+    ],
+)
+def test_defaults_of_groups_keep_within_their_bounds(properties: dict[str, str], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        BrokerConfig.from_properties(properties)
+
+
+def test_the_in_flight_window_goes_past_apache() -> None:
+    names = dict.fromkeys(PAST_APACHE, "10000000")
+    assert BrokerConfig.from_properties(names).group_share_max_partition_max_record_locks == 10_000_000
+
+
+def test_retention_has_three_keys() -> None:
+    assert broker(log_retention_hours="1", log_retention_minutes="2", log_retention_ms="3").retention_ms == 3
+    assert broker(log_retention_hours="1", log_retention_minutes="2").retention_ms == 120_000
+    assert broker(log_retention_hours="-1").retention_ms == -1
+    assert TopicConfig.resolve({}, broker(log_retention_hours="1")).retention_ms == 3_600_000
+    assert TopicConfig.resolve({"retention.ms": "-1"}, broker()).retention_ms == -1
+
+
+def test_aliases_give_way_to_the_name_they_stand_for() -> None:
+    assert broker(log_dir="/a").data_dir == "/a"
+    assert BrokerConfig.from_properties({"log.dirs": "/b", "log.dir": "/a"}).data_dir == "/b"
+    assert broker(broker_id="7").node_id == 7
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"retention.ms": "soon"}, "retention.ms=soon"),
+        ({"cleanup.policy": "keep"}, "cleanup.policy=keep"),
+        ({"retention.milliseconds": "1"}, "Unknown topic config name: retention.milliseconds"),
+    ],
+)
+def test_bad_topic_settings(overrides: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TopicConfig.resolve(overrides, broker())
+
+
+def test_group_settings_within_the_brokers_bounds() -> None:
+    config = GroupConfig.resolve(
+        {"share.auto.offset.reset": "by_duration:PT1H", "share.isolation.level": "read_committed"}, broker()
+    )
+    assert config.offset_reset == OffsetReset("by_duration", 3_600_000)
+    assert config.read_committed
+    assert config.share_record_lock_duration_ms == 30_000
+    assert (
+        GroupConfig.resolve(
+            {"share.record.lock.duration.ms": "16000"}, broker()
+        ).share_record_lock_duration_ms
+        == 16_000
+    )
+
+
+def test_a_group_setting_from_wider_bounds_is_brought_within_todays() -> None:
+    wide = broker(group_share_max_partition_max_record_locks="1000000")
+    locks = {"share.partition.max.record.locks": "1000000"}
+    check_group_config(locks, wide)
+    assert GroupConfig.resolve(locks, wide).share_partition_max_record_locks == 1_000_000
+    assert GroupConfig.resolve(locks, broker()).share_partition_max_record_locks == 4000
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("share.record.lock.duration.ms", "1000", "greater than or equal to group.share.min.record.lock"),
+        ("share.record.lock.duration.ms", "60001", "less than or equal to group.share.max.record.lock"),
+        ("share.delivery.count.limit", "1", "share.delivery.count.limit=1"),
+        ("share.partition.max.record.locks", "4001", "less than or equal to group.share.max.partition"),
+        ("share.auto.offset.reset", "by_duration", "by_duration: with an ISO-8601 duration"),
+        ("share.auto.offset.reset", "by_duration:1h", "ISO-8601"),
+        ("share.auto.offset.reset", "by_duration:-PT1H", "ISO-8601"),
+        ("share.auto.offset.reset", "by_duration:PT-1H", "negative"),
+        ("share.auto.offset.reset", "none", "share.auto.offset.reset=none"),
+        ("share.isolation.level", "serializable", "read_committed"),
+        ("share.nonsense", "1", "Unknown group config name: share.nonsense"),
+    ],
+)
+def test_group_settings_that_are_refused(name: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_group_config({name: text}, broker())
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_ms"),
+    [("PT1H", 3_600_000), ("P2DT3H4M5.678S", 183_845_678), ("pt0.5s", 500), ("PT0S", 0), ("P1D", 86_400_000)],
+)
+def test_durations(text: str, duration_ms: int) -> None:
+    assert parse_duration_ms(text) == duration_ms
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "1H", "PT1X", "P1Y", "PT-5S", "PT1H1H"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match=r"ISO-8601|negative"):
+        parse_duration_ms(text)
+
+
+def test_listeners() -> None:
+    config = broker(
+        listeners="plaintext://127.0.0.1:0, CONTROLLER://:9093, EXTERNAL://[::1]:9094",
+        advertised_listeners="PLAINTEXT://broker.example:19092",
+        controller_listener_names="CONTROLLER",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,EXTERNAL:PLAINTEXT",
+    )
+    first, second = listeners_of(config)
+    assert (first.host, first.port, first.advertised_host, first.advertised_port) == (
+        "127.0.0.1",
+        0,
+        "broker.example",
+        19092,
+    )
+    assert (second.name, second.host, second.advertised_host) == ("EXTERNAL", "::1", "::1")
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"listeners": "localhost:9092"}, "not an address"),
+        ({"listeners": "PLAINTEXT://a:99999"}, "not an address"),
+        ({"listeners": "SSL://a:9092"}, "speaks no TLS"),
+        ({"listeners": "INSIDE://a:9092"}, "INSIDE is not in it"),
+        ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"}, "twice"),
+        ({"advertised.listeners": "OTHER://a:1"}, "no such listener"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "cannot connect"),
+    ],
+)
+def test_listeners_that_are_refused(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        listeners_of(BrokerConfig.from_properties(properties))
+
+
+def test_property_files_are_read_as_java_does(tmp_path: Path) -> None:
+    text = "# comment\n! too\n\n a = 1 \nb:2\nc 3\nd=x\\\n    y\ne=\nf\\ g=t\\tab\\u0041\nw=C:\\\\x\na=4\n"
+    assert parse_properties(text) == {
+        "a": "4",
+        "b": "2",
+        "c": "3",
+        "d": "xy",
+        "e": "",
+        "f g": "t\tabA",
+        "w": "C:\\x",
+    }
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_properties(tmp_path / "missing.properties")
+
+
+def test_unknown_names_are_told_from_kafkas() -> None:
+    names = ["num.partitions", "log.dir", "num.io.threads", "ssl.keystore.location", "num.partitons"]
+    assert unknown_names(names) == (["num.io.threads", "ssl.keystore.location"], ["num.partitons"])
+    assert not KAFKA_NAMES & broker_keys().keys()
+
+
+def test_changes_while_running() -> None:
+    config = broker(num_partitions="3")
+    changed = config.with_properties({"log.retention.ms": "5"})
+    assert (changed.num_partitions, changed.retention_ms, config.log_retention_ms) == (3, 5, None)
+    with pytest.raises(ConfigError):
+        config.with_properties({"log.retention.ms": "-2"})
+
+
+def test_every_key_has_its_own_words() -> None:
+    for keys in (broker_keys(), group_keys()):
+        for _, key in keys.values():
+            assert key.doc.endswith("."), key.name
+            if key.default is not None:
+                assert key.parse(key.format(key.default) or "") == key.default
