@@ -198,10 +198,13 @@ impl Leaf {
 
     /// Takes the runs from `index` on into a leaf of their own.
     pub(super) fn split_off(&mut self, index: usize) -> Self {
-        Self {
+        let right = Self {
             base: self.base,
             runs: self.runs.split_off(index),
-        }
+        };
+        // a rewrite may have grown this leaf far over its size before it was split
+        self.runs.shrink_to(LEAF_MAX);
+        right
     }
 
     /// Appends all runs of `other`, which follow; the leaf must span them.
