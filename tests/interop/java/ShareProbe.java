@@ -51,10 +51,20 @@ public final class ShareProbe {
             while (System.nanoTime() < until) {
                 consumer.acknowledge(held, AcknowledgeType.RENEW);
                 report("renewed", consumer);
-                consumer.poll(Duration.ofMillis(lock / 3)).forEach(other -> { });
+                // a poll hands renewed records back at once: it does not wait
+                sleep(lock / 3);
+                consumer.poll(Duration.ofMillis(1)).forEach(other -> { });
             }
             consumer.acknowledge(held, AcknowledgeType.ACCEPT);
             report("accepted", consumer);
+        }
+    }
+
+    private static void sleep(long millis) {
+        try {
+            Thread.sleep(millis);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
         }
     }
 
