@@ -19,6 +19,7 @@ export SHARECORE := $(CURDIR)/.venv/bin/sharecore
 export KAFKA_LIBS := $(CURDIR)/$(KAFKA_JARS)
 export CLIENT_LIBS := $(CURDIR)/$(CLIENT_JARS)
 export ORACLE_WORK := $(CURDIR)/build/oracle
+export SHARECORE_CAPI := $(CURDIR)/build/capi
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -66,6 +67,23 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 	$(BIN)/pip install -q "$$(cat $<)[broker,clients]"
 	@touch $@
 
+# --- the C library, beside the wheel: an extension module that needs libpython cannot serve a program in C --------------
+
+capi: build/capi/.done ## build the C library and its header into build/capi/
+
+build/capi/.done: $(filter rust/capi/% rust/engine/%,$(SOURCES)) Cargo.toml Cargo.lock build/sources
+	@.ci/need cargo
+	cargo build -q --release --locked -p sharecore-capi
+	@mkdir -p $(@D)/include $(@D)/lib
+	cp rust/capi/include/sharecore.h $(@D)/include
+	for library in "$${CARGO_TARGET_DIR:-target}"/release/libsharecore.{a,so,dylib}; do \
+		[ ! -e "$$library" ] || cp "$$library" $(@D)/lib; done
+	@touch $@
+
+capi-header: ## write rust/capi/include/sharecore.h anew, from the crate's sources
+	@.ci/need cargo
+	SHARECORE_WRITE_HEADER=1 cargo test -q -p sharecore-capi --locked --test header
+
 # --- Apache Kafka's jars, from Maven Central: the clients and tools that the tests run, and the broker of the figures -
 
 COPY_JARS := mvn -q -B -ntp org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
@@ -105,7 +123,7 @@ rust-test: ## the crates' own tests
 
 PYTEST = $(BIN)/python -m pytest $(ARGS)
 
-pytest: .venv/.installed .venv-test/.installed jars
+pytest: .venv/.installed .venv-test/.installed jars capi
 	$(PYTEST) tests
 
 unit: .venv-test/.installed ## quick tests only: unit, tidy
@@ -131,4 +149,4 @@ clean: ## remove what was built (data/ and Cargo's target directory stay)
 	rm -rf .venv .venv-test build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 FORCE:
-.PHONY: help serve test build wheel jars lint fmt rust-test pytest unit interop torture differential bench-broker conformance clean FORCE
+.PHONY: help serve test build wheel capi capi-header jars lint fmt rust-test pytest unit interop torture differential bench-broker conformance clean FORCE

@@ -1,0 +1,76 @@
+//! Nothing that goes wrong inside gets out as a panic.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::handle::{self, Held, SharecorePartition};
+use crate::status::{Failure, SharecoreStatus, ended};
+
+/// Runs a call that touches no partition.
+pub(crate) fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> SharecoreStatus {
+    // what the closure may leave half done is behind a lock that is poisoned then, or the caller's own
+    let answer = catch_unwind(AssertUnwindSafe(work));
+    ended(answer.unwrap_or_else(|panic| Err(failed(&*panic))))
+}
+
+/// Runs a call with its partition locked; a panic in it poisons the lock, and every later call is told so.
+pub(crate) fn with(
+    partition: SharecorePartition,
+    work: impl FnOnce(&mut Held) -> Result<(), Failure>,
+) -> SharecoreStatus {
+    guarded(|| {
+        let held = handle::find(partition)?;
+        let mut held = held.lock().map_err(|_| {
+            Failure::new(
+                SharecoreStatus::Poisoned,
+                "the engine failed in an earlier call; free the partition and load it from what was persisted",
+            )
+        })?;
+        work(&mut held)
+    })
+}
+
+fn failed(panic: &(dyn Any + Send)) -> Failure {
+    let what = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    Failure::new(
+        SharecoreStatus::Poisoned,
+        format_args!("the engine failed: {what}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use sharecore_engine::{Config, Partition};
+
+    use super::*;
+    use crate::status::sharecore_last_error;
+
+    fn message() -> String {
+        let mut out = [0_u8; 200];
+        let length = unsafe { sharecore_last_error(out.as_mut_ptr().cast(), out.len()) };
+        String::from_utf8_lossy(&out[..length - 1]).into_owned()
+    }
+
+    #[test]
+    fn a_partition_in_which_the_engine_failed_only_lets_itself_be_freed() {
+        let made = Partition::new(Config::default(), 0, &[]).expect("empty state");
+        let partition = handle::insert(made).expect("a number");
+        assert_eq!(with(partition, |_| Ok(())), SharecoreStatus::Ok);
+        assert_eq!(
+            with(partition, |held| panic!("{} writes", held.open.len())),
+            SharecoreStatus::Poisoned
+        );
+        assert_eq!(message(), "the engine failed: 0 writes");
+        assert_eq!(with(partition, |_| Ok(())), SharecoreStatus::Poisoned);
+        assert!(message().contains("earlier call"));
+        assert_eq!(guarded(|| handle::remove(partition)), SharecoreStatus::Ok);
+        assert_eq!(
+            guarded(|| handle::remove(partition)),
+            SharecoreStatus::BadPartition
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Partitions by number: a place in a table and the generation of what lies there.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use sharecore_engine::{Partition, Write};
+
+use crate::status::{Failure, SharecoreStatus};
+
+/// A partition: a number, not an address. 0 is none. Any thread may use it; calls on one partition wait for each other.
+pub type SharecorePartition = u64;
+
+/// A partition and the writes that wait for their end.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) partition: Partition,
+    pub(crate) open: BTreeMap<u64, Write>,
+}
+
+#[derive(Debug)]
+struct Place {
+    /// Counts what has lain here; never 0, so that no partition is number 0.
+    generation: u32,
+    held: Option<Arc<Mutex<Held>>>,
+}
+
+#[derive(Debug)]
+struct Table {
+    places: Vec<Place>,
+    free: Vec<u32>,
+}
+
+static TABLE: RwLock<Table> = RwLock::new(Table {
+    places: Vec::new(),
+    free: Vec::new(),
+});
+
+fn split(number: SharecorePartition) -> (usize, u32) {
+    ((number & 0xffff_ffff) as usize, (number >> 32) as u32)
+}
+
+fn unknown(number: SharecorePartition) -> Failure {
+    if number == 0 {
+        return Failure::new(SharecoreStatus::BadPartition, "the partition is null");
+    }
+    Failure::new(
+        SharecoreStatus::BadPartition,
+        format_args!("partition {number:#x} was freed or never made"),
+    )
+}
+
+/// Gives a partition its number.
+pub(crate) fn insert(partition: Partition) -> Result<SharecorePartition, Failure> {
+    let held = Some(Arc::new(Mutex::new(Held {
+        partition,
+        open: BTreeMap::new(),
+    })));
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let index = if let Some(index) = table.free.pop() {
+        table.places[index as usize].held = held;
+        index
+    } else {
+        let index = u32::try_from(table.places.len()).map_err(|_| {
+            Failure::new(
+                SharecoreStatus::BadArgument,
+                "too many partitions; free some",
+            )
+        })?;
+        table.places.push(Place {
+            generation: 1,
+            held,
+        });
+        index
+    };
+    let generation = table.places[index as usize].generation;
+    Ok(u64::from(generation) << 32 | u64::from(index))
+}
+
+pub(crate) fn find(number: SharecorePartition) -> Result<Arc<Mutex<Held>>, Failure> {
+    let (index, generation) = split(number);
+    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    table
+        .places
+        .get(index)
+        .filter(|place| place.generation == generation)
+        .and_then(|place| place.held.clone())
+        .ok_or_else(|| unknown(number))
+}
+
+/// Takes a partition out of the table; calls that are under way end first.
+pub(crate) fn remove(number: SharecorePartition) -> Result<(), Failure> {
+    let (index, generation) = split(number);
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let held = table
+        .places
+        .get_mut(index)
+        .filter(|place| place.generation == generation)
+        .and_then(|place| place.held.take())
+        .ok_or_else(|| unknown(number))?;
+    // a place whose generations are used up stays empty: an old number must never mean something new
+    if let Some(next) = generation.checked_add(1) {
+        table.places[index].generation = next;
+        table.free.push(index as u32);
+    }
+    drop(table);
+    drop(held);
+    Ok(())
+}

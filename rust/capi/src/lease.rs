@@ -1,0 +1,166 @@
+//! What members do: acquire, acknowledge, leave.
+
+use std::cell::RefCell;
+use std::ffi::c_char;
+
+use sharecore_engine::{AckBatch, AcquireOptions, Acquired, OffsetRange};
+
+use crate::guard::{guarded, with};
+use crate::handle::SharecorePartition;
+use crate::memory::{List, Place, array, name, one};
+use crate::status::{Failure, SharecoreStatus};
+use crate::types::{
+    SharecoreAcknowledgement, SharecoreAcquired, SharecoreFetch, SharecoreRange, SharecoreWrite,
+};
+use crate::write::begin;
+
+thread_local! {
+    /// What this thread acquired last: a caller whose array was too small must not lose what it was leased.
+    static ACQUIRED: RefCell<Vec<Acquired>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Leases to a member what is available of the record batches that the log returned, which ascend and do not overlap.
+///
+/// TOO_SMALL: all is leased; `sharecore_acquired` gives it again to a larger array.
+///
+/// # Safety
+/// Each pointer must be null or point to as many elements as its count or capacity says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharecore_acquire(
+    partition: SharecorePartition,
+    now_ms: i64,
+    member: *const c_char,
+    member_length: usize,
+    batches: *const SharecoreRange,
+    batch_count: usize,
+    fetch: *const SharecoreFetch,
+    out: *mut SharecoreAcquired,
+    capacity: usize,
+    count: *mut usize,
+) -> SharecoreStatus {
+    with(partition, |held| {
+        // SAFETY: the caller's word
+        let (member, batches, fetch, list) = unsafe {
+            (
+                name(member, member_length)?,
+                array(batches, batch_count, "batches")?,
+                one(fetch, "fetch")?,
+                List::new(out, capacity, count)?,
+            )
+        };
+        let batches = ranges(batches)?;
+        let options = AcquireOptions {
+            fetch_offset: fetch.fetch_offset,
+            max_fetch_records: fetch.max_fetch_records,
+            batch_size: fetch.batch_size,
+            record_limit: fetch.record_limit,
+        };
+        ACQUIRED.with_borrow_mut(|acquired| {
+            acquired.clear();
+            held.partition
+                .acquire(now_ms, member, &batches, options, acquired);
+            list.put(acquired.iter().copied().map(Into::into))
+        })
+    })
+}
+
+/// What this thread's last `sharecore_acquire` leased, once more.
+///
+/// # Safety
+/// `out` must point to `capacity` writable elements, `count` be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharecore_acquired(
+    out: *mut SharecoreAcquired,
+    capacity: usize,
+    count: *mut usize,
+) -> SharecoreStatus {
+    guarded(|| {
+        // SAFETY: the caller's word
+        let list = unsafe { List::new(out, capacity, count) }?;
+        ACQUIRED.with_borrow(|acquired| list.put(acquired.iter().copied().map(Into::into)))
+    })
+}
+
+/// Settles, releases or renews records that a member holds: all of the request or, when it is refused, nothing but
+/// renewals. What lies before the start offset is passed over.
+///
+/// # Safety
+/// Each pointer, those within `batches` included, must be null or point to as many elements as its count says; `write`
+/// must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharecore_acknowledge(
+    partition: SharecorePartition,
+    now_ms: i64,
+    member: *const c_char,
+    member_length: usize,
+    batches: *const SharecoreAcknowledgement,
+    batch_count: usize,
+    write: *mut SharecoreWrite,
+) -> SharecoreStatus {
+    with(partition, |held| {
+        // SAFETY: the caller's word
+        let (member, batches, place) = unsafe {
+            (
+                name(member, member_length)?,
+                array(batches, batch_count, "batches")?,
+                Place::new(write, "write")?,
+            )
+        };
+        let batches = batches
+            .iter()
+            .map(|batch| {
+                Ok(AckBatch {
+                    first: batch.first,
+                    last: batch.last,
+                    // SAFETY: the caller's word
+                    types: unsafe { array(batch.types, batch.type_count, "types") }?,
+                })
+            })
+            .collect::<Result<Vec<_>, Failure>>()?;
+        let answer = held.partition.acknowledge(now_ms, member, &batches)?;
+        place.put(begin(held, answer));
+        Ok(())
+    })
+}
+
+/// Gives back all that a member holds: its session has closed.
+///
+/// # Safety
+/// `member` must point to `member_length` bytes; `write` must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharecore_release(
+    partition: SharecorePartition,
+    member: *const c_char,
+    member_length: usize,
+    write: *mut SharecoreWrite,
+) -> SharecoreStatus {
+    with(partition, |held| {
+        // SAFETY: the caller's word
+        let (member, place) =
+            unsafe { (name(member, member_length)?, Place::new(write, "write")?) };
+        let answer = held.partition.release(member);
+        place.put(begin(held, answer));
+        Ok(())
+    })
+}
+
+/// Record batches as the engine takes them.
+fn ranges(batches: &[SharecoreRange]) -> Result<Vec<OffsetRange>, Failure> {
+    let mut after = 0;
+    batches
+        .iter()
+        .map(|&SharecoreRange { first, last }| {
+            if first < after || last < first || last == i64::MAX {
+                return Err(Failure::new(
+                    SharecoreStatus::BadArgument,
+                    format_args!(
+                        "record batch {first}-{last} cannot follow offset {}",
+                        after - 1
+                    ),
+                ));
+            }
+            after = last + 1;
+            Ok(OffsetRange::new(first, last))
+        })
+        .collect()
+}

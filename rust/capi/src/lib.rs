@@ -1,0 +1,35 @@
+//! The engine behind a C ABI.
+//!
+//! A partition is a number that stands for a place in a table, never an address: one that is null, was freed or was never
+//! given out is refused and not followed. No panic crosses the boundary; where one happens the partition answers no more.
+//! Memory stays with the caller: results go to arrays that it brings.
+#![allow(
+    clippy::doc_markdown,
+    reason = "the documentation goes into a C header, where names stand bare"
+)]
+
+mod guard;
+mod handle;
+mod inspect;
+mod lease;
+mod life;
+mod memory;
+mod status;
+mod types;
+mod write;
+
+pub use handle::SharecorePartition;
+pub use inspect::{sharecore_check, sharecore_inflight, sharecore_inspect};
+pub use lease::{sharecore_acknowledge, sharecore_acquire, sharecore_acquired, sharecore_release};
+pub use life::{
+    sharecore_config_default, sharecore_configure, sharecore_create, sharecore_free, sharecore_load,
+};
+pub use status::{SharecoreStatus, sharecore_last_error};
+pub use types::{
+    SharecoreAcknowledgement, SharecoreAcquired, SharecoreConfig, SharecoreFetch, SharecoreRange,
+    SharecoreState, SharecoreStateBatch, SharecoreWrite,
+};
+pub use write::{
+    sharecore_advance, sharecore_archive, sharecore_combine, sharecore_commit,
+    sharecore_move_log_start, sharecore_rollback, sharecore_write_batches,
+};

@@ -1,0 +1,163 @@
+//! What is persisted: changes that begin, their batches, how they end, and how they are joined.
+
+use sharecore_engine::{Write, combine};
+
+use crate::guard::{guarded, with};
+use crate::handle::{Held, SharecorePartition};
+use crate::memory::{List, Place, array};
+use crate::status::SharecoreStatus;
+use crate::types::{SharecoreStateBatch, SharecoreWrite, state_batches};
+
+/// Keeps a write's batches until it ends.
+pub(crate) fn begin(held: &mut Held, write: Option<Write>) -> SharecoreWrite {
+    let Some(write) = write else {
+        return SharecoreWrite::default();
+    };
+    let told = SharecoreWrite {
+        id: write.id,
+        start_offset: write.start_offset,
+        delivery_complete_count: write.delivery_complete_count,
+        batch_count: write.batches().len(),
+    };
+    held.open.insert(write.id, write);
+    told
+}
+
+/// The state batches of an open write, in order of their offsets, equal neighbours joined.
+///
+/// INVALID_REQUEST: the write has ended, or never was. TOO_SMALL: ask again with a larger array.
+///
+/// # Safety
+/// `out` must point to `capacity` writable elements, `count` be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharecore_write_batches(
+    partition: SharecorePartition,
+    write_id: u64,
+    out: *mut SharecoreStateBatch,
+    capacity: usize,
+    count: *mut usize,
+) -> SharecoreStatus {
+    with(partition, |held| {
+        // SAFETY: the caller's word
+        let list = unsafe { List::new(out, capacity, count) }?;
+        let write = held
+            .open
+            .get(&write_id)
+            .ok_or(sharecore_engine::Refusal::UnknownWrite { id: write_id })?;
+        list.put(write.batches().iter().copied().map(Into::into))
+    })
+}
+
+/// The write is durable: what it changed may change again, and the start offset moves over what is settled.
+///
+/// INVALID_REQUEST: the write has ended, or never was.
+#[unsafe(no_mangle)]
+pub extern "C" fn sharecore_commit(
+    partition: SharecorePartition,
+    write_id: u64,
+) -> SharecoreStatus {
+    with(partition, |held| {
+        held.partition.commit(write_id)?;
+        held.open.remove(&write_id);
+        Ok(())
+    })
+}
+
+/// The write failed: what it changed is as before, save for locks that have run out meanwhile.
+///
+/// INVALID_REQUEST: the write has ended, or never was.
+#[unsafe(no_mangle)]
+pub extern "C" fn sharecore_rollback(
+    partition: SharecorePartition,
+    write_id: u64,
+    now_ms: i64,
+) -> SharecoreStatus {
+    with(partition, |held| {
+        held.partition.rollback(write_id, now_ms)?;
+        held.open.remove(&write_id);
+        Ok(())
+    })
+}
+
+/// Ends the acquisition locks that have run out.
+///
+/// # Safety
+/// `write` must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharecore_advance(
+    partition: SharecorePartition,
+    now_ms: i64,
+    write: *mut SharecoreWrite,
+) -> SharecoreStatus {
+    with(partition, |held| {
+        // SAFETY: the caller's word
+        let place = unsafe { Place::new(write, "write") }?;
+        let answer = held.partition.advance(now_ms);
+        place.put(begin(held, answer));
+        Ok(())
+    })
+}
+
+/// Retention or DeleteRecords moved the log's start.
+#[unsafe(no_mangle)]
+pub extern "C" fn sharecore_move_log_start(
+    partition: SharecorePartition,
+    offset: i64,
+) -> SharecoreStatus {
+    with(partition, |held| {
+        held.partition.move_log_start(offset);
+        Ok(())
+    })
+}
+
+/// Offsets that hold no record for this group: aborted transactions, control records.
+#[unsafe(no_mangle)]
+pub extern "C" fn sharecore_archive(
+    partition: SharecorePartition,
+    first: i64,
+    last: i64,
+) -> SharecoreStatus {
+    with(partition, |held| {
+        held.partition.archive(first, last);
+        Ok(())
+    })
+}
+
+/// Joins new state batches with those persisted before, and drops what lies before `start_offset` (-1: nothing).
+///
+/// The result ascends and does not overlap; at most twice as many batches go out as came in.
+///
+/// # Safety
+/// `existing`, `new` and `out` must point to as many elements as their counts and capacity say; `out` must not overlap
+/// the other two; `count` must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharecore_combine(
+    existing: *const SharecoreStateBatch,
+    existing_count: usize,
+    new_batches: *const SharecoreStateBatch,
+    new_count: usize,
+    start_offset: i64,
+    out: *mut SharecoreStateBatch,
+    capacity: usize,
+    count: *mut usize,
+) -> SharecoreStatus {
+    guarded(|| {
+        // SAFETY: the caller's word
+        let (existing, new, list) = unsafe {
+            (
+                array(existing, existing_count, "existing")?,
+                array(new_batches, new_count, "new_batches")?,
+                List::new(out, capacity, count)?,
+            )
+        };
+        let start_offset = (start_offset >= 0).then_some(start_offset);
+        let mut combined = Vec::new();
+        combine(
+            &state_batches(existing)?,
+            &state_batches(new)?,
+            start_offset,
+            &mut combined,
+        );
+        list.put(combined.into_iter().map(Into::into))
+    })
+}

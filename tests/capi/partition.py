@@ -1,0 +1,193 @@
+"""The interface of `sharecore._core.Partition` on top of the C ABI, so that the trace driver can drive it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.capi.library import load
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.trace.engines import Engine, StateBatch
+
+ffi, lib = load()
+_FIRST_CAPACITY = 4  # small: the traces go through "too small, ask again" as well
+
+
+class CError(Exception):
+    """A status that no trace should lead to."""
+
+
+def last_error() -> str:
+    length = lib.sharecore_last_error(ffi.NULL, 0)
+    out = ffi.new("char[]", length)
+    lib.sharecore_last_error(out, length)
+    return bytes(ffi.buffer(out, length - 1)).decode()
+
+
+def _check(status: int) -> None:
+    if status > 0:
+        raise KafkaError(ErrorCode(status), last_error())
+    if status < 0:
+        raise CError(f"{status}: {last_error()}")
+
+
+def _list(kind: str, first: Callable[..., int], again: Callable[..., int] | None = None) -> list[Any]:
+    """The structs, as tuples, of a call that takes an array, its capacity and a place for the count."""
+    count = ffi.new("size_t *")
+    out = ffi.new(f"{kind}[]", _FIRST_CAPACITY)
+    status = first(out, _FIRST_CAPACITY, count)
+    if status == lib.SHARECORE_STATUS_TOO_SMALL:
+        out = ffi.new(f"{kind}[]", count[0])
+        status = (again or first)(out, len(out), count)
+    _check(status)
+    fields = [name for name, _ in ffi.typeof(kind).fields]
+    return [tuple(getattr(item, name) for name in fields) for item in out[0 : count[0]]]
+
+
+def _state_batches(batches: Iterable[StateBatch]) -> Any:
+    return ffi.new("SharecoreStateBatch[]", [tuple(batch) for batch in batches])
+
+
+@dataclass(frozen=True, slots=True)
+class CWrite:
+    id: int
+    start_offset: int
+    state: list[StateBatch]
+
+    def batches(self) -> list[StateBatch]:
+        return self.state
+
+
+class CPartition:
+    def __init__(self, start_offset: int, state_batches: Sequence[StateBatch], **limits: Any) -> None:
+        self._config = ffi.new("SharecoreConfig *")
+        _check(lib.sharecore_config_default(self._config))
+        self._set(limits)
+        made = ffi.new("SharecorePartition *")
+        state = _state_batches(state_batches)
+        _check(lib.sharecore_load(self._config, start_offset, state, len(state), made))
+        self._number: int = made[0]
+
+    def __del__(self) -> None:
+        if hasattr(self, "_number"):
+            _check(lib.sharecore_free(self._number))
+
+    def _set(self, limits: dict[str, Any]) -> None:
+        for name, value in limits.items():
+            if value is not None:
+                setattr(self._config, name, value)
+
+    def configure(self, **limits: Any) -> None:
+        self._set(limits)
+        _check(lib.sharecore_configure(self._number, self._config))
+
+    def acquire(
+        self,
+        now_ms: int,
+        member: str,
+        batches: list[tuple[int, int]],
+        *,
+        fetch_offset: int,
+        max_fetch_records: int = 500,
+        batch_size: int = 500,
+        record_limit: bool = False,
+    ) -> list[tuple[int, int, int]]:
+        name, ranges = member.encode(), ffi.new("SharecoreRange[]", batches)
+        fetch = ffi.new("SharecoreFetch *", (fetch_offset, max_fetch_records, batch_size, record_limit))
+        return _list(
+            "SharecoreAcquired",
+            lambda *out: lib.sharecore_acquire(
+                self._number, now_ms, name, len(name), ranges, len(ranges), fetch, *out
+            ),
+            lib.sharecore_acquired,
+        )
+
+    def acknowledge(self, now_ms: int, member: str, batches: list[tuple[int, int, bytes]]) -> CWrite | None:
+        name, types = member.encode(), [ffi.from_buffer(types) for _, _, types in batches]
+        each = [(first, last, held, len(held)) for (first, last, _), held in zip(batches, types, strict=True)]
+        given = ffi.new("SharecoreAcknowledgement[]", each)
+        return self._write(
+            lambda write: lib.sharecore_acknowledge(
+                self._number, now_ms, name, len(name), given, len(given), write
+            )
+        )
+
+    def release(self, now_ms: int, member: str) -> CWrite | None:
+        name = member.encode()
+        return self._write(lambda write: lib.sharecore_release(self._number, name, len(name), write))
+
+    def advance(self, now_ms: int) -> CWrite | None:
+        return self._write(lambda write: lib.sharecore_advance(self._number, now_ms, write))
+
+    def _write(self, call: Callable[[Any], int]) -> CWrite | None:
+        write = ffi.new("SharecoreWrite *")
+        _check(call(write))
+        if write.id == 0:
+            return None
+        batches = _list(
+            "SharecoreStateBatch",
+            lambda *out: lib.sharecore_write_batches(self._number, write.id, *out),
+        )
+        assert len(batches) == write.batch_count
+        return CWrite(write.id, write.start_offset, batches)
+
+    def move_log_start(self, now_ms: int, offset: int) -> None:
+        _check(lib.sharecore_move_log_start(self._number, offset))
+
+    def archive(self, now_ms: int, first: int, last: int) -> None:
+        _check(lib.sharecore_archive(self._number, first, last))
+
+    def commit(self, write_id: int, now_ms: int) -> None:
+        _check(lib.sharecore_commit(self._number, write_id))
+
+    def rollback(self, write_id: int, now_ms: int) -> None:
+        _check(lib.sharecore_rollback(self._number, write_id, now_ms))
+
+    def _state(self) -> Any:
+        state = ffi.new("SharecoreState *")
+        _check(lib.sharecore_inspect(self._number, state))
+        return state
+
+    @property
+    def start_offset(self) -> int:
+        return int(self._state().start_offset)
+
+    @property
+    def end_offset(self) -> int:
+        return int(self._state().end_offset)
+
+    @property
+    def next_fetch_offset(self) -> int:
+        return int(self._state().next_fetch_offset)
+
+    @property
+    def can_acquire(self) -> bool:
+        return bool(self._state().can_acquire)
+
+    @property
+    def delivery_complete_count(self) -> int:
+        return int(self._state().delivery_complete_count)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        deadline_ms = int(self._state().next_deadline_ms)
+        return None if deadline_ms == 2**63 - 1 else deadline_ms
+
+    def inflight(self) -> list[StateBatch]:
+        return _list("SharecoreStateBatch", lambda *out: lib.sharecore_inflight(self._number, *out))
+
+    def check(self) -> None:
+        _check(lib.sharecore_check(self._number))
+
+
+def combine(existing: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
+    left, right = _state_batches(existing), _state_batches(new)
+    return _list(
+        "SharecoreStateBatch",
+        lambda *out: lib.sharecore_combine(left, len(left), right, len(right), start_offset, *out),
+    )
+
+
+ENGINE = Engine("rust", CPartition, combine)
