@@ -281,6 +281,10 @@ class Store:
         staging_bytes: int = ...,
     ) -> Self:
         """Raises OSError when the directory cannot be had, is in use, or holds damaged files."""
+    @staticmethod
+    def look(path: str | PathLike[str], *, cache_bytes: int = ...) -> Store:
+        """A store to read: what the directory holds now, whoever has it. Nothing in it is changed, and what
+        would write is refused. Raises OSError when there is no store or its files are damaged."""
     def close(self) -> None:
         """Commits what is staged and stops."""
     def fileno(self) -> int: ...

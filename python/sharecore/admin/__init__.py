@@ -17,6 +17,8 @@ from sharecore.admin.model import (
     Target,
     TopicPartition,
 )
+from sharecore.admin.share_state import SharePartitionState, StateChange, StateDump, StateHistory
+from sharecore.admin.state_topic import StateProblem
 
 __all__ = [
     "Admin",
@@ -30,6 +32,11 @@ __all__ = [
     "ResetPlan",
     "ResetResult",
     "ShareGroup",
+    "SharePartitionState",
+    "StateChange",
+    "StateDump",
+    "StateHistory",
+    "StateProblem",
     "Target",
     "TopicPartition",
 ]

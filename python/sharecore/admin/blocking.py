@@ -53,4 +53,6 @@ class BlockingAdmin:
     delete_offsets = _blocking(Admin.delete_offsets)
     delete_group = _blocking(Admin.delete_group)
     configs = _blocking(Admin.configs)
+    share_state = _blocking(Admin.share_state)
+    share_state_history = _blocking(Admin.share_state_history)
     alter_configs = _blocking(Admin.alter_configs)

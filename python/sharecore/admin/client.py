@@ -20,8 +20,11 @@ from sharecore.admin.model import (
     Target,
     TopicPartition,
 )
+from sharecore.admin.share_state import History, LiveState, StateDump, StateHistory
+from sharecore.admin.state_fetch import read_state_topic
 from sharecore.admin.transport import Transport, accept
 from sharecore.client.settings import read_connection_settings
+from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.errors import KafkaError
 from sharecore.protocol import ApiKey
 
@@ -265,6 +268,19 @@ class Admin:
             ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource], "validate_only": validate_only}
         )
         accept(answer.responses[0])
+
+    async def share_state(self, key: SharePartitionKey | None = None) -> StateDump:
+        """The live state of all share partitions or of one, read out of `__share_group_state`.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION when there never was any, or a broker refused.
+        """
+        state = await read_state_topic(self._transport, lambda: LiveState(key), key)
+        return state.dump(await self._transport.names_of(state.topic_ids()))
+
+    async def share_state_history(self, key: SharePartitionKey) -> StateHistory:
+        """The records about one share partition that are still there; raises as `share_state`."""
+        return (await read_state_topic(self._transport, lambda: History(key), key)).history()
 
     async def _resolve(
         self, target: Target, partitions: Collection[TopicPartition]

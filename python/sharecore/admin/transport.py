@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
+from uuid import UUID
 
 from sharecore.admin.model import TopicPartition
 from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
@@ -103,6 +104,49 @@ class Transport:
             return found
 
         return await self._try(ask) if wanted else {}
+
+    async def fetch(self, partition: TopicPartition, offset: int, max_bytes: int) -> Any:
+        """The records of a partition from an offset on: its part of a Fetch response.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE, the topic is unknown, or its leader did not answer.
+        """
+
+        async def ask() -> Any:
+            leader = (await self._leaders([partition]))[partition]
+            ids = {topic.name: topic_id for topic_id, topic in self._cluster.topics.items()}
+            asked = {
+                "partition": partition.partition,
+                "fetch_offset": offset,
+                "partition_max_bytes": max_bytes,
+                "current_leader_epoch": -1,
+                "last_fetched_epoch": -1,
+                "log_start_offset": -1,
+            }
+            message = {
+                "max_wait_ms": 0,
+                "min_bytes": 0,
+                "max_bytes": max_bytes,
+                "session_epoch": -1,
+                "topics": [{"topic_id": ids[partition.topic], "partitions": [asked]}],
+            }
+            answer = await self._ask_node(leader, ApiKey.FETCH, message)
+            return accept(answer.responses[0].partitions[0])
+
+        return await self._try(ask)
+
+    async def names_of(self, topic_ids: Iterable[UUID]) -> dict[UUID, str]:
+        """The names of topics, those left out that there are no more; raises KafkaError."""
+        wanted = set(topic_ids)
+        if wanted:
+
+            async def ask() -> None:
+                await self._cluster.refresh(topic_ids=wanted)
+
+            await self._try(ask)
+        return {
+            topic_id: topic.name for topic_id, topic in self._cluster.topics.items() if topic_id in wanted
+        }
 
     async def close(self) -> None:
         """Ends all connections."""

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 from typer.core import TyperGroup
 
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, connect, failures_in_one_line
+from sharecore.cli.admin import Settings, SettingsFile, admin_at, key_values
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed
 from sharecore.cli.tables import known, show
 
 if TYPE_CHECKING:
     from sharecore.admin import BlockingAdmin, ResetPlan, Target, TopicPartition
 
-API_TIMEOUT_MS = 5000
-
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the share group.")]
-Settings = Annotated[
-    Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
-    typer.Option(
-        "-X",
-        metavar="KEY=VALUE",
-        help="A client setting, such as security.protocol=SASL_SSL; may be repeated.",
-    ),
-]
-SettingsFile = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option("--command-config", metavar="FILE", help="Client settings as KEY=VALUE lines."),
-]
 Topics = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--topic", metavar="TOPIC[:0,1,2]", help="A topic, or partitions of it; may be repeated."),
@@ -205,7 +190,7 @@ def config(
     """Show a group's settings, after changing those given."""
     with _admin(context, bootstrap) as admin:
         if change or unset:
-            admin.alter_configs(group, _pairs(change or [], "--set"), unset=unset or ())
+            admin.alter_configs(group, key_values(change or [], "--set"), unset=unset or ())
         entries = admin.configs(group)
     rows = [
         [entry.name, known_text(entry.value), "group" if entry.own else "default"]
@@ -219,36 +204,9 @@ def known_text(value: str | None) -> str:
     return "-" if value is None else value
 
 
-@contextmanager
-def _admin(context: typer.Context, bootstrap: str) -> Iterator[BlockingAdmin]:
-    """An administrator of the cluster; what fails ends the program with one line."""
-    with failures_in_one_line():
-        from sharecore.admin import BlockingAdmin
-        from sharecore.config import read_properties
-        from sharecore.errors import ConfigError, KafkaError
-
-        given, pairs, file = context.obj
-        address = bootstrap or given
-        settings = {"default.api.timeout.ms": str(API_TIMEOUT_MS)}
-        try:
-            settings |= read_properties(file) if file is not None else {}
-            settings |= _pairs(pairs or [], "-X") | {"bootstrap.servers": address}
-            # it would try for a while: who mistyped the address wants to know at once
-            connect(address).close()
-            with BlockingAdmin(settings) as admin:
-                yield admin
-        except (ConfigError, KafkaError, OSError) as error:
-            raise CommandFailed(str(error)) from None
-
-
-def _pairs(texts: list[str], option: str) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise CommandFailed(f"{option} {text}: not KEY=VALUE")
-        pairs[name.strip()] = value
-    return pairs
+def _admin(context: typer.Context, bootstrap: str) -> AbstractContextManager[BlockingAdmin]:
+    given, settings, file = context.obj
+    return admin_at(bootstrap or given, settings, file)
 
 
 def _target(earliest: bool, latest: bool, time: datetime | None, offset: int | None) -> Target:

@@ -22,6 +22,7 @@ UNINITIALIZED = -1
 
 STATE_BATCH = Struct(">qqbhx")
 
+_KEY_KIND = Struct(">h")
 _KEY_HEAD = Struct(">hh")
 _KEY_TAIL = Struct(">16si")
 _SNAPSHOT_HEAD = Struct(">hiiiqqq")
@@ -56,6 +57,31 @@ class Update(NamedTuple):
     delivery_complete_count: int = UNINITIALIZED
 
 
+class StateRecord(NamedTuple):
+    """One record, decoded; without a value it deletes the state of the share partition."""
+
+    kind: int
+    key: SharePartitionKey
+    value: Snapshot | Update | None
+
+
+class UnknownRecordType(ValueError):
+    """A record of a kind that this version does not know; Kafka passes it over and says so."""
+
+
+def decode_record(key: bytes | None, value: bytes | None) -> StateRecord:
+    """Reads a record of the topic.
+
+    Raises:
+        UnknownRecordType: of no kind that is known.
+        ValueError: key or value is damaged, or the value's version is not known.
+    """
+    kind, partition = decode_key(key or b"")
+    if value is None:
+        return StateRecord(kind, partition, None)
+    return StateRecord(kind, partition, decode_snapshot(value) if kind == SNAPSHOT else decode_update(value))
+
+
 def encode_key(kind: int, key: SharePartitionKey) -> bytes:
     """Key of a record of either kind."""
     group = key.group_id.encode()
@@ -66,14 +92,16 @@ def decode_key(data: bytes) -> tuple[int, SharePartitionKey]:
     """Kind and share partition of a record's key.
 
     Raises:
-        ValueError: the bytes are no key of a kind that is known.
+        UnknownRecordType: of no kind that is known.
+        ValueError: the bytes are damaged.
     """
     try:
-        kind, size = _KEY_HEAD.unpack_from(data)
+        (kind,) = _KEY_KIND.unpack_from(data)
         if kind not in (SNAPSHOT, UPDATE):
-            raise ValueError(f"record type {kind} is not known")
+            raise UnknownRecordType(f"record type {kind} is not known")
+        _, size = _KEY_HEAD.unpack_from(data)
         group = data[4 : 4 + size].decode()
-        topic_id, partition = _KEY_TAIL.unpack_from(data, 4 + size)
+        topic_id, partition = _KEY_TAIL.unpack(data[4 + size :])
     except (PackError, UnicodeDecodeError) as error:
         raise ValueError(f"damaged key: {error}") from error
     return kind, SharePartitionKey(group, UUID(bytes=topic_id), partition)

@@ -9,7 +9,7 @@ from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.coordinator.record_log import Done, Record
 from sharecore.coordinator.share_state import ShareState
 from sharecore.coordinator.staged_log import CallSoon, StagedLog
-from sharecore.coordinator.state_records import SNAPSHOT, decode_key, decode_snapshot, decode_update
+from sharecore.coordinator.state_replay import StateReplay
 from sharecore.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -45,15 +45,18 @@ class StateShard:
             return
         if self._staged.under_way:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        self.states = {}
+        replay = StateReplay()
         offset = self._log.start_offset
         try:
             for offset, _timestamp, key, value in self._log.scan(self._log.start_offset):
-                self._replay(offset, key, value)
+                passed_over = replay.take(offset, key, value)
+                if passed_over is not None:
+                    logger.warning("%s at offset %d: %s", self._staged.name, offset, passed_over)
         except ValueError as error:
             text = f"{self._staged.name} at offset {offset}: {error}"
             logger.error("share state cannot be read: %s", text)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
+        self.states = replay.states
         self._staged.stale = False
 
     def append(
@@ -105,25 +108,3 @@ class StateShard:
                 self.append(state.snapshot(now_ms), now_ms, None, snapshot_of=state)
                 count += 1
         return count
-
-    def _replay(self, offset: int, key: bytes | None, value: bytes | None) -> None:
-        kind, partition = decode_key(key or b"")
-        if value is None:
-            self.states.pop(partition, None)
-            return
-        state = self.states.get(partition)
-        if kind == SNAPSHOT:
-            if state is None:
-                state = self.states[partition] = ShareState(partition)
-            state.replay_snapshot(decode_snapshot(value))
-            state.snapshot_offset = offset
-        elif state is not None:
-            state.replay_update(decode_update(value))
-            state.fence_epoch = max(state.fence_epoch, state.leader_epoch)
-        else:
-            logger.warning(
-                "%s at offset %d: update of %s without a snapshot before it is passed over",
-                self._staged.name,
-                offset,
-                partition.coordinator_key(),
-            )

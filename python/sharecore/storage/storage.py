@@ -31,12 +31,15 @@ class StorageOptions:
         segment_bytes: size of a file after which the next begins.
         cache_bytes: recent batches kept in memory.
         staging_bytes: what may wait for the disk; appends beyond are refused.
+        read_only: the directory is read as it is now and not changed, also while a broker has it; writes are
+            refused.
     """
 
     durability: str = "fsync"
     segment_bytes: int = 64 << 20
     cache_bytes: int = 16 << 20
     staging_bytes: int = 32 << 20
+    read_only: bool = False
 
 
 class Storage:
@@ -51,13 +54,7 @@ class Storage:
 
     def __init__(self, path: Path, options: StorageOptions | None = None) -> None:
         options = options or StorageOptions()
-        self.store = Store(
-            str(path),
-            durability=options.durability,
-            segment_bytes=options.segment_bytes,
-            cache_bytes=options.cache_bytes,
-            staging_bytes=options.staging_bytes,
-        )
+        self.store = _store(str(path), options)
         self._tickets: deque[Ticket] = deque()
         self._ended = 0
         self._settled = Ticket(0)
@@ -121,3 +118,15 @@ class Storage:
             self._logs[log_id] = log = Log(self.store, self._ticket, log_id, topic, index, topic_id)
             log.moved(self.store.offsets(log_id))
         return log
+
+
+def _store(path: str, options: StorageOptions) -> Store:
+    if options.read_only:
+        return Store.look(path, cache_bytes=options.cache_bytes)
+    return Store(
+        path,
+        durability=options.durability,
+        segment_bytes=options.segment_bytes,
+        cache_bytes=options.cache_bytes,
+        staging_bytes=options.staging_bytes,
+    )

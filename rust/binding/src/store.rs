@@ -87,6 +87,15 @@ impl PyStore {
             .map_err(|error| failed(&error))
     }
 
+    #[staticmethod]
+    #[pyo3(signature = (path, *, cache_bytes = 0))]
+    #[allow(clippy::needless_pass_by_value)]
+    fn look(py: Python<'_>, path: PathBuf, cache_bytes: usize) -> PyResult<Self> {
+        py.detach(|| Store::look(&path, cache_bytes))
+            .map(Self)
+            .map_err(|error| failed(&error))
+    }
+
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }

@@ -110,6 +110,17 @@ impl StoreError {
         move |source| Self::Io { path, source }
     }
 
+    /// Whether reading a directory that another process writes to may go well the next time.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Locked(_) => false,
+            Self::Damaged { .. } => true,
+            Self::Io { path, source } => {
+                source.kind() == io::ErrorKind::NotFound && path.extension().is_some()
+            }
+        }
+    }
+
     pub(crate) fn damaged(path: impl Into<PathBuf>, at: u64, what: impl Into<String>) -> Self {
         Self::Damaged {
             path: path.into(),

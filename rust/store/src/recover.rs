@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
+    io,
     path::Path,
     sync::Arc,
 };
@@ -36,6 +37,22 @@ pub(crate) fn lock(dir: &Path) -> Result<File, StoreError> {
     }
 }
 
+/// What opening may do to the files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// The directory is this process's: what a crash left is cleared away.
+    Own,
+    /// Nothing is changed; another process may be writing.
+    Look,
+}
+
+/// Where the journal ends: its newest segment, if there is one, and the end of the last whole frame in it.
+struct End {
+    since: Since,
+    last: Option<(u64, u64)>,
+    frame: u64,
+}
+
 /// Reads all there is into `state`; the journal goes on where the last whole frame ends.
 pub(crate) fn open(
     dir: &Path,
@@ -43,41 +60,7 @@ pub(crate) fn open(
     state: &mut State,
 ) -> Result<Journal, StoreError> {
     let sync = options.durability == Durability::Fsync;
-    let since = checkpoint::load(dir, state)?.unwrap_or(Since {
-        segment: 1,
-        frame: 1,
-    });
-    let found = journals(dir, since)?;
-    let mut frame = since.frame;
-    let mut last = None;
-    for (i, (id, first)) in found.iter().copied().enumerate() {
-        let path = Kind::Journal.path(dir, id);
-        if first != frame || (i == 0 && id != since.segment) {
-            let what = format!(
-                "the journal should go on with frame {frame} of segment {}",
-                since.segment
-            );
-            return Err(StoreError::damaged(path, 0, what));
-        }
-        if let Some((full, position)) = last {
-            seal_later(state, full, position, Since { segment: id, frame });
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(StoreError::io(&path))?;
-        state.segments.add(id, Kind::Journal, Some(Arc::new(file)));
-        let next = found.get(i + 1).map(|(_, first)| *first);
-        let position;
-        (position, frame) = Replay {
-            path: &path,
-            segment: id,
-            state,
-        }
-        .run(frame, next)?;
-        last = Some((id, position));
-    }
+    let End { since, last, frame } = replay(dir, state, Access::Own)?;
     let (segment, position) = if let Some(found) = last {
         found
     } else {
@@ -91,9 +74,6 @@ pub(crate) fn open(
     file.set_len(position).map_err(StoreError::io(dir))?;
     reach(state)?;
     remove_leftovers(dir, state)?;
-    for log in state.logs.values_mut() {
-        log.end = log.durable_end;
-    }
     Ok(Journal {
         dir: dir.into(),
         segment,
@@ -107,8 +87,63 @@ pub(crate) fn open(
     })
 }
 
+/// Reads all there is into `state` and changes no file.
+///
+/// A process that has the directory may replace files meanwhile: a file that is gone or does not fit the others may be
+/// found right by another attempt.
+pub(crate) fn look(dir: &Path, state: &mut State) -> Result<(), StoreError> {
+    let end = replay(dir, state, Access::Look)?;
+    if end.last.is_none() && end.frame == 1 {
+        let nothing = io::Error::new(io::ErrorKind::NotFound, "holds no data of a broker");
+        return Err(StoreError::io(dir)(nothing));
+    }
+    reach(state)
+}
+
+fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreError> {
+    let since = checkpoint::load(dir, state)?.unwrap_or(Since {
+        segment: 1,
+        frame: 1,
+    });
+    let found = journals(dir, since, access)?;
+    let mut frame = since.frame;
+    let mut last = None;
+    for (i, (id, first)) in found.iter().copied().enumerate() {
+        let path = Kind::Journal.path(dir, id);
+        if first != frame || (i == 0 && id != since.segment) {
+            let what = format!(
+                "the journal should go on with frame {frame} of segment {}",
+                since.segment
+            );
+            return Err(StoreError::damaged(path, 0, what));
+        }
+        if let Some((full, position)) = last.filter(|_| access == Access::Own) {
+            seal_later(state, full, position, Since { segment: id, frame });
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(access == Access::Own)
+            .open(&path)
+            .map_err(StoreError::io(&path))?;
+        state.segments.add(id, Kind::Journal, Some(Arc::new(file)));
+        let next = found.get(i + 1).map(|(_, first)| *first);
+        let position;
+        (position, frame) = Replay {
+            path: &path,
+            segment: id,
+            state,
+        }
+        .run(frame, next)?;
+        last = Some((id, position));
+    }
+    for log in state.logs.values_mut() {
+        log.end = log.durable_end;
+    }
+    Ok(End { since, last, frame })
+}
+
 /// Journal segments that a checkpoint does not cover, with the numbers of their first frames.
-fn journals(dir: &Path, since: Since) -> Result<Vec<(u64, u64)>, StoreError> {
+fn journals(dir: &Path, since: Since, access: Access) -> Result<Vec<(u64, u64)>, StoreError> {
     let mut ids = segment::list(dir, Kind::Journal.suffix())?;
     ids.retain(|id| *id >= since.segment);
     let mut found = Vec::with_capacity(ids.len());
@@ -118,7 +153,9 @@ fn journals(dir: &Path, since: Since) -> Result<Vec<(u64, u64)>, StoreError> {
             Some(first) => found.push((*id, first)),
             // a crash between creating the newest file and writing its header
             None if Some(id) == ids.last() => {
-                fs::remove_file(&path).map_err(StoreError::io(&path))?;
+                if access == Access::Own {
+                    fs::remove_file(&path).map_err(StoreError::io(&path))?;
+                }
             }
             None => {
                 return Err(StoreError::damaged(

@@ -58,7 +58,7 @@ impl Replay<'_> {
             return Err(self.damaged(at, &format!("frames {frame} to {} are missing", next - 1)));
         }
         if next.is_none()
-            && let Some(later) = self.synced_frame_after(at, frame)?
+            && let Some(later) = self.synced_frame_after(at, size, frame)?
         {
             return Err(self.damaged(
                 at,
@@ -72,14 +72,20 @@ impl Replay<'_> {
         StoreError::damaged(self.path, at, what)
     }
 
-    /// Number of a whole frame behind `end` that was written when all before it had been synced: then the end is no
-    /// torn write.
-    fn synced_frame_after(&self, end: u64, expected: u64) -> Result<Option<u64>, StoreError> {
+    /// Number of a whole frame between `end` and `size` that was written when all before it had been synced: then the
+    /// end is no torn write. What another process appended since is none of this.
+    fn synced_frame_after(
+        &self,
+        end: u64,
+        size: u64,
+        expected: u64,
+    ) -> Result<Option<u64>, StoreError> {
         let mut file = File::open(self.path).map_err(StoreError::io(self.path))?;
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(end))
             .map_err(StoreError::io(self.path))?;
-        file.read_to_end(&mut bytes)
+        file.take(size - end)
+            .read_to_end(&mut bytes)
             .map_err(StoreError::io(self.path))?;
         let mut from = 1;
         while let Some(found) = bytes

@@ -151,11 +151,18 @@ impl State {
             .ok_or(Refusal::UnknownLog(id))
     }
 
+    /// Refuses when nothing is written any more.
+    pub(crate) fn writable(&self) -> Result<(), Refusal> {
+        if self.closing {
+            let why = "the store takes no writes: it was closed, or opened only to be read";
+            return Err(Refusal::Storage(why.into()));
+        }
+        Ok(())
+    }
+
     /// Refuses when too much waits already.
     pub(crate) fn room(&self) -> Result<(), Refusal> {
-        if self.closing {
-            return Err(Refusal::Storage("the store is closed".into()));
-        }
+        self.writable()?;
         if self.staged_bytes >= self.staging_limit {
             Err(Refusal::Busy)
         } else {

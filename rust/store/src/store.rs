@@ -7,6 +7,7 @@ use std::{
     path::Path,
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use crate::{
@@ -108,6 +109,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    fn new(state: State) -> io::Result<Self> {
+        Ok(Self {
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            maintenance: Condvar::new(),
+            settled: Condvar::new(),
+            signal: Signal::new()?,
+            fault: Fault::default(),
+        })
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic under the lock")
     }
@@ -130,20 +142,40 @@ pub struct Store {
     lock: Mutex<Option<File>>,
 }
 
+/// How often a directory that changes while it is read is begun anew, and how long to wait in between.
+const LOOKS_MAX: usize = 20;
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
 impl Store {
+    /// Reads the store in `dir` as it is now, and changes nothing: no file, no lock. A process that has the directory
+    /// may go on writing; what it writes from now on is not seen. Calls that would write are refused.
+    pub fn look(dir: &Path, cache_bytes: usize) -> Result<Self, StoreError> {
+        let mut attempt = 1;
+        let mut state = loop {
+            let mut state = State::new(dir.into(), cache_bytes, 0);
+            match recover::look(dir, &mut state) {
+                Ok(()) => break state,
+                // its owner may have replaced files between one look and the next
+                Err(error) if attempt == LOOKS_MAX || !error.may_pass() => return Err(error),
+                Err(_) => thread::sleep(LOOK_PAUSE),
+            }
+            attempt += 1;
+        };
+        state.closing = true;
+        Ok(Self {
+            shared: Arc::new(Shared::new(state).map_err(StoreError::io(dir))?),
+            writer: Mutex::default(),
+            maintainer: Mutex::default(),
+            lock: Mutex::default(),
+        })
+    }
+
     /// Opens the store in `dir`, which is created when it is missing.
     pub fn open(dir: &Path, options: &Options) -> Result<Self, StoreError> {
         let lock = recover::lock(dir)?;
         let mut state = State::new(dir.into(), options.cache_bytes, options.staging_bytes);
         let journal = recover::open(dir, options, &mut state)?;
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            work: Condvar::new(),
-            maintenance: Condvar::new(),
-            settled: Condvar::new(),
-            signal: Signal::new().map_err(StoreError::io(dir))?,
-            fault: Fault::default(),
-        });
+        let shared = Arc::new(Shared::new(state).map_err(StoreError::io(dir))?);
         let store = Self {
             shared: Arc::clone(&shared),
             writer: Mutex::default(),
@@ -278,6 +310,7 @@ impl Store {
     /// Moves a log's start to `before`; -1 stands for the high watermark.
     pub fn delete_records(&self, log: LogId, before: i64) -> Result<u64, Refusal> {
         let mut state = self.shared.lock();
+        state.writable()?;
         let target = state.log(log)?;
         let before = if before == -1 {
             target.durable_end
@@ -338,6 +371,7 @@ impl Store {
         max_bytes: Option<u64>,
     ) -> Result<Option<u64>, Refusal> {
         let mut state = self.shared.lock();
+        state.writable()?;
         let offset = state.retained_from(log, oldest_ms, max_bytes)?;
         if offset <= state.log(log)?.start {
             return Ok(None);

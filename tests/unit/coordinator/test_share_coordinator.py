@@ -315,3 +315,13 @@ def test_a_damaged_topic_is_refused_with_its_offset(caplog: pytest.LogCaptureFix
     with refused(ErrorCode.UNKNOWN_SERVER_ERROR):
         bench.fresh().read(KEY, 0)
     assert "offset 1" in caplog.text
+
+
+def test_a_record_of_a_later_version_is_passed_over_as_kafka_does_and_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    bench.initialize(start_offset=4)
+    bench.logs[0].append_local([(b"\0\x09key", b"value")], now_ms=0)
+    assert bench.fresh().read(KEY, 0).start_offset == 4
+    assert "offset 1: passed over: record type 9" in caplog.text

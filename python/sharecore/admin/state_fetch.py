@@ -1,0 +1,55 @@
+"""Share state over the wire, from sharecore as from Apache Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sharecore.admin.model import EARLIEST_TIMESTAMP, TopicPartition
+from sharecore.admin.state_topic import CHUNK_BYTES, StateProblem, StateSink, feed
+from sharecore.admin.transport import Transport
+from sharecore.coordinator.keys import SharePartitionKey, partition_for
+from sharecore.coordinator.share_coordinator import STATE_TOPIC
+from sharecore.errors import ErrorCode, KafkaError
+
+Sink = TypeVar("Sink", bound=StateSink)
+_ATTEMPTS = 5
+
+
+async def read_state_topic(
+    transport: Transport, new_sink: Callable[[], Sink], key: SharePartitionKey | None = None
+) -> Sink:
+    """Reads the topic as it is now, or only the partition that has the state of `key`.
+
+    Raises:
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION when there is no such topic, or a broker refused.
+    """
+    partitions = await transport.partitions_of(STATE_TOPIC)
+    if key is not None:
+        partitions = [TopicPartition(STATE_TOPIC, partition_for(key.coordinator_key(), len(partitions)))]
+    for attempt in range(_ATTEMPTS):
+        sink = new_sink()
+        starts = await transport.offsets_for(partitions, EARLIEST_TIMESTAMP)
+        try:
+            for partition, start in sorted(starts.items()):
+                await _read(transport, partition, start, sink)
+        except KafkaError as error:
+            # snapshots have made redundant what was being read, and it was let go of
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return sink
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _read(transport: Transport, partition: TopicPartition, offset: int, sink: StateSink) -> None:
+    answer = await transport.fetch(partition, offset, CHUNK_BYTES)
+    end = answer.high_watermark
+    while offset < end:
+        following = feed(sink, partition.partition, answer.records or b"", offset, end)
+        if following == offset:
+            sink.problem(StateProblem(partition.partition, offset, "nothing from here on can be read"))
+            return
+        offset = following
+        if offset < end:
+            answer = await transport.fetch(partition, offset, CHUNK_BYTES)

@@ -1,0 +1,61 @@
+"""An administrator of a cluster, as commands take one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from sharecore.cli.clients import CommandFailed, connect, failures_in_one_line
+
+if TYPE_CHECKING:
+    from sharecore.admin import BlockingAdmin
+
+API_TIMEOUT_MS = 5000
+
+Settings = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+    typer.Option(
+        "-X",
+        metavar="KEY=VALUE",
+        help="A client setting, such as security.protocol=SASL_SSL; may be repeated.",
+    ),
+]
+SettingsFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--command-config", metavar="FILE", help="Client settings as KEY=VALUE lines."),
+]
+
+
+@contextmanager
+def admin_at(address: str, settings: list[str] | None, file: Path | None) -> Iterator[BlockingAdmin]:
+    """An administrator of the cluster; what fails ends the program with one line."""
+    with failures_in_one_line():
+        from sharecore.admin import BlockingAdmin
+        from sharecore.config import read_properties
+        from sharecore.errors import ConfigError, KafkaError
+
+        chosen = {"default.api.timeout.ms": str(API_TIMEOUT_MS)}
+        try:
+            chosen |= read_properties(file) if file is not None else {}
+            chosen |= key_values(settings or [], "-X") | {"bootstrap.servers": address}
+            # it would try for a while: who mistyped the address wants to know at once
+            connect(address).close()
+            with BlockingAdmin(chosen) as admin:
+                yield admin
+        except (ConfigError, KafkaError, OSError) as error:
+            raise CommandFailed(str(error)) from None
+
+
+def key_values(texts: list[str], option: str) -> dict[str, str]:
+    """The values of an option that is repeated; raises CommandFailed for one that is not KEY=VALUE."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise CommandFailed(f"{option} {text}: not KEY=VALUE")
+        pairs[name.strip()] = value
+    return pairs

@@ -1,0 +1,131 @@
+"""`sharecore state`: what `__share_group_state` says, of a cluster or of a data directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from sharecore.cli.admin import Settings, SettingsFile, admin_at
+from sharecore.cli.clients import BOOTSTRAP, CommandFailed, failures_in_one_line
+from sharecore.cli.state_output import FORMATS, show_history, show_problems, show_states
+
+if TYPE_CHECKING:
+    from sharecore.admin import StateDump, StateHistory
+    from sharecore.coordinator.keys import SharePartitionKey
+
+state = typer.Typer(
+    help="Show what the broker keeps of share groups.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@state.callback()
+def options() -> None:
+    """Show what the broker keeps of share groups."""
+
+
+@state.command("dump", short_help="Print the state of share partitions.")
+def dump(
+    data_dir: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            metavar="DIR",
+            help="A data directory of sharecore's. Nothing in it is changed, and its broker may be running.",
+        ),
+    ] = None,
+    bootstrap: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap-server",
+            "-b",
+            metavar="HOST:PORT",
+            envvar="SHARECORE_BOOTSTRAP_SERVER",
+            help=f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]",
+        ),
+    ] = "",
+    key: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="GROUP:TOPICID:PARTITION", help="Only this share partition."),
+    ] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Every record about --key that is still there, oldest first.")
+    ] = False,
+    output: Annotated[
+        str, typer.Option("--format", metavar="table|json", help="json: an object a line.")
+    ] = "table",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Print the state of share partitions as the topic __share_group_state has it.
+
+    \b
+    sharecore state dump                                       of the broker on localhost:9092
+    sharecore state dump --data-dir ./data                     of a broker that may be stopped
+    sharecore state dump --format json | jq 'select(.topic == "orders")'
+    sharecore state dump --key orders-group:Wj5BzQ1_Q9yJHXXV8pq9pA:0 --history
+
+    \b
+    KEY        group, topic id and partition; --key takes it as it is printed
+    START      what lies before is done for the group; -1: nobody has asked for records yet
+    DONE       settled records from START on, which need not be delivered again; -1: not known
+    EPOCHS     state epoch / leader epoch / snapshot epoch: the state began anew, a new leader read it,
+               all of it was written once more
+    IN FLIGHT  records from START on that are not simply new: offsets, state, x how often delivered
+
+    With --history each line is a record: ShareSnapshot holds the whole state, ShareUpdate what changed
+    since, a tombstone deletes it. Records that a later snapshot made redundant are gone.
+
+    Records that cannot be read are told on stderr with partition and offset; the exit status is then 1.
+    """
+    with failures_in_one_line():
+        if output not in FORMATS:
+            raise CommandFailed(f"--format {output}: not one of {', '.join(FORMATS)}")
+        if data_dir is not None and bootstrap:
+            raise CommandFailed("--data-dir and --bootstrap-server exclude each other")
+        if history and key is None:
+            raise CommandFailed("--history needs --key GROUP:TOPICID:PARTITION")
+        chosen = _key(key)
+        if data_dir is not None:
+            found = _from_data_dir(data_dir, chosen, history=history)
+        else:
+            with admin_at(bootstrap or BOOTSTRAP, setting, command_config) as admin:
+                if chosen is not None and history:
+                    found = admin.share_state_history(chosen)
+                else:
+                    found = admin.share_state(chosen)
+    _show(found, output)
+
+
+def _key(text: str | None) -> SharePartitionKey | None:
+    from sharecore.coordinator.keys import parse_coordinator_key
+
+    try:
+        return None if text is None else parse_coordinator_key(text)
+    except ValueError as error:
+        raise CommandFailed(f"--key {error}") from None
+
+
+def _from_data_dir(path: Path, key: SharePartitionKey | None, *, history: bool) -> StateDump | StateHistory:
+    from sharecore.admin.data_dir import share_state, share_state_history
+    from sharecore.errors import KafkaError
+
+    try:
+        return share_state_history(path, key) if key is not None and history else share_state(path, key)
+    except (KafkaError, OSError) as error:
+        raise CommandFailed(str(error)) from None
+
+
+def _show(found: StateDump | StateHistory, output: str) -> None:
+    from sharecore.admin import StateDump
+
+    if isinstance(found, StateDump):
+        show_states(found.states, output)
+    else:
+        show_history(found.changes, output)
+    show_problems(found.problems)
+    if any(problem.damaged for problem in found.problems):
+        raise typer.Exit(1)

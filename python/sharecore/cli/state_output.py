@@ -1,0 +1,159 @@
+"""Share state as a table, or as JSON lines with the field names of Kafka's own formatter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sharecore.cli.tables import show
+
+if TYPE_CHECKING:
+    from sharecore.admin import SharePartitionState, StateChange, StateProblem
+    from sharecore.coordinator.state_records import Snapshot, StateBatch
+
+FORMATS = ("table", "json")
+_STATES = {0: "available", 2: "acknowledged", 3: "archiving", 4: "archived"}
+_BATCHES_SHOWN = 4
+
+
+def show_states(states: Iterable[SharePartitionState], output: str) -> None:
+    """Prints what holds, a share partition a line."""
+    from sharecore.coordinator.keys import topic_id_text
+
+    if output == "json":
+        for each in states:
+            _line(
+                key=each.key.coordinator_key(),
+                **_named(each.key.group_id, each.topic, topic_id_text(each.key.topic_id), each.key.partition),
+                snapshotEpoch=each.snapshot_epoch,
+                stateEpoch=each.state_epoch,
+                leaderEpoch=each.leader_epoch,
+                startOffset=each.start_offset,
+                deliveryCompleteCount=each.delivery_complete_count,
+                createTimestamp=each.created_ms,
+                writeTimestamp=each.snapshot_ms,
+                stateBatches=_json_batches(each.batches),
+            )
+        return
+    show(
+        ["KEY", "TOPIC", "START", "DONE", "EPOCHS", "SNAPSHOT", "IN FLIGHT"],
+        [
+            [
+                each.key.coordinator_key(),
+                each.topic or "-",
+                str(each.start_offset),
+                str(each.delivery_complete_count),
+                f"{each.state_epoch}/{each.leader_epoch}/{each.snapshot_epoch}",
+                _time(each.snapshot_ms),
+                _short(each.batches),
+            ]
+            for each in states
+        ],
+    )
+
+
+def show_history(changes: Iterable[StateChange], output: str) -> None:
+    """Prints records, the oldest first."""
+    if output == "json":
+        for change in changes:
+            _line(
+                partition=change.partition,
+                offset=change.offset,
+                timestamp=change.timestamp_ms,
+                type=_type(change),
+                **_fields(change),
+            )
+        return
+    rows = []
+    for change in changes:
+        fields = _fields(change)
+        epochs = "/".join(
+            str(fields.get(name, "-")) for name in ("stateEpoch", "leaderEpoch", "snapshotEpoch")
+        )
+        rows.append(
+            [
+                f"{change.partition}:{change.offset}",
+                _time(change.timestamp_ms),
+                _type(change),
+                str(fields.get("startOffset", "-")),
+                str(fields.get("deliveryCompleteCount", "-")),
+                epochs if fields else "-",
+                _short(change.batches),
+            ]
+        )
+    show(["OFFSET", "WRITTEN", "RECORD", "START", "DONE", "EPOCHS", "IN FLIGHT"], rows)
+
+
+def show_problems(problems: Iterable[StateProblem]) -> None:
+    """Says on stderr what could not be read, and where."""
+    for each in problems:
+        typer.echo(
+            f"sharecore: __share_group_state-{each.partition} at offset {each.offset}: {each.reason}",
+            err=True,
+        )
+
+
+def _fields(change: StateChange) -> dict[str, Any]:
+    """The fields of a record, named and ordered as in Kafka's schemas; none of a tombstone."""
+    from sharecore.coordinator.state_records import Snapshot
+
+    value = change.value
+    if value is None:
+        return {}
+    whole = value if isinstance(value, Snapshot) else None
+    return {
+        "snapshotEpoch": value.snapshot_epoch,
+        **({"stateEpoch": whole.state_epoch} if whole else {}),
+        "leaderEpoch": value.leader_epoch,
+        "startOffset": value.start_offset,
+        "deliveryCompleteCount": value.delivery_complete_count,
+        **_times(whole),
+        "stateBatches": _json_batches(change.batches),
+    }
+
+
+def _times(snapshot: Snapshot | None) -> dict[str, int]:
+    if snapshot is None:
+        return {}
+    return {"createTimestamp": snapshot.create_ms, "writeTimestamp": snapshot.write_ms}
+
+
+def _type(change: StateChange) -> str:
+    from sharecore.coordinator.state_records import SNAPSHOT
+
+    if change.value is None:
+        return "tombstone"
+    return "ShareSnapshot" if change.kind == SNAPSHOT else "ShareUpdate"
+
+
+def _named(group_id: str, topic: str | None, topic_id: str, partition: int) -> dict[str, Any]:
+    return {"groupId": group_id, "topic": topic, "topicId": topic_id, "partition": partition}
+
+
+def _json_batches(batches: Iterable[StateBatch]) -> list[dict[str, int]]:
+    return [
+        {"firstOffset": first, "lastOffset": last, "deliveryState": state, "deliveryCount": count}
+        for first, last, state, count in batches
+    ]
+
+
+def _short(batches: Sequence[StateBatch]) -> str:
+    texts = [
+        f"{first if first == last else f'{first}-{last}'} {_STATES.get(state, state)} x{count}"
+        for first, last, state, count in batches[:_BATCHES_SHOWN]
+    ]
+    if len(batches) > _BATCHES_SHOWN:
+        texts.append(f"and {len(batches) - _BATCHES_SHOWN} more")
+    return ", ".join(texts) or "-"
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000).isoformat(sep=" ", timespec="seconds")
+
+
+def _line(**fields: Any) -> None:
+    typer.echo(json.dumps(fields))
