@@ -142,6 +142,10 @@ differential: .venv-test/.installed ## the engine against the reference and Apac
 bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on this machine (ARGS="--records 200000 --only latency")
 	.venv/bin/python -m benches.broker $(ARGS)
 
+bench-store: ## the store beside fjall 3: the table of docs/decisions/embedded-store.md
+	@.ci/need cargo
+	cargo run -q --release --locked --manifest-path benches/store/Cargo.toml
+
 conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore (half an hour); writes docs/compatibility.md
 	tests/conformance/all.sh
 
@@ -149,4 +153,4 @@ clean: ## remove what was built (data/ and Cargo's target directory stay)
 	rm -rf .venv .venv-test build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 FORCE:
-.PHONY: help serve test build wheel capi capi-header jars lint fmt rust-test pytest unit interop torture differential bench-broker conformance clean FORCE
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars pytest FORCE
