@@ -120,8 +120,8 @@ class Broker:
         if self._retention is not None:
             self._retention.stop()
         self.server.stop_listening()
-        # what waits for the disk is answered, and so are share fetches: a client that never heard of its
-        # session could not close it
+        # What waits for the disk is answered. Share fetches that wait are not: after an empty answer the client
+        # would send the next one into the closing connection, and take its acknowledgements for lost.
         self.share.finish()
         self.storage.sync()
         await asyncio.sleep(0)

@@ -104,10 +104,7 @@ class Share:
         self._care = self._loop.call_later(_CARE_SECONDS, self._take_care)
 
     def finish(self) -> None:
-        """Answers the fetches that wait and hands on what is staged: the broker is about to stop."""
-        for session in self.sessions:
-            for fetch in list(session.fetches):
-                fetch.abandon()
+        """Hands on what is staged: the broker is about to stop."""
         self.coordinator.flush()
 
     def stop(self) -> None:
