@@ -120,7 +120,7 @@ class Broker:
         if self._retention is not None:
             self._retention.stop()
         self.server.stop_listening()
-        # What waits for the disk is answered. Share fetches that wait are not: after an empty answer the client
+        # What waits for the disk is answered. Share fetches that wait are not: after an empty answer a client
         # would send the next one into the closing connection, and take its acknowledgements for lost.
         self.share.finish()
         self.storage.sync()
