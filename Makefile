@@ -146,6 +146,9 @@ bench-store: ## the store beside fjall 3: the table of docs/decisions/embedded-s
 	@.ci/need cargo
 	cargo run -q --release --locked --manifest-path benches/store/Cargo.toml
 
+compare-tools: .venv/.installed .venv-test/.installed jars ## Apache's tools for groups on sharecore and on Apache, outputs line by line
+	$(BIN)/python -m tests.interop.tools $(ARGS)
+
 conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore (half an hour); writes docs/compatibility.md
 	tests/conformance/all.sh
 

@@ -206,4 +206,12 @@ class KafkaError(Exception):
 
 
 class ConfigError(Exception):
-    """A configuration value that cannot stand; the text names the key, the value and what is allowed."""
+    """A configuration value that cannot stand; the text names the key, the value and what is allowed.
+
+    Attributes:
+        answer: the same in Kafka's words, for its tools.
+    """
+
+    def __init__(self, text: str, answer: str | None = None) -> None:
+        super().__init__(text)
+        self.answer = answer or text

@@ -60,8 +60,49 @@ def test_a_bad_value_names_key_value_and_what_is_allowed(name: str, text: str, a
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "answer"),
+    [
+        ("share.session.timeout.ms", "0", "Value must be at least 1"),
+        ("consumer.session.timeout.ms", "soon", "Not a number of type INT"),
+        ("share.renew.acknowledge.enable", "maybe", "Expected value to be either true or false"),
+        (
+            "share.isolation.level",
+            "serializable",
+            "String must be one of: read_committed, read_uncommitted",
+        ),
+    ],
+)
+def test_kafkas_tools_are_answered_in_its_words(name: str, text: str, answer: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        check_group_config({name: text}, broker())
+    assert refused.value.answer == f"Invalid value {text} for configuration {name}: {answer}"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "text"),
+    [
+        ({"consumer.session.timeout.ms": "44999"}, "equal to group.consumer.min.session.timeout.ms"),
+        ({"consumer.heartbeat.interval.ms": "15001"}, "equal to group.consumer.max.heartbeat.interval.ms"),
+        ({"consumer.assignment.interval.ms": "15001"}, "equal to group.consumer.max.assignment.interval.ms"),
+    ],
+)
+def test_consumer_groups_keep_within_the_bounds_of_the_broker(overrides: dict[str, str], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        check_group_config(overrides, broker())
+
+
+def test_a_consumer_group_has_its_own_settings() -> None:
+    own = GroupConfig.resolve({"consumer.session.timeout.ms": "50000"}, broker())
+    assert (own.consumer_session_timeout_ms, own.consumer_heartbeat_interval_ms) == (50000, 5000)
+
+
+@pytest.mark.parametrize(
     ("properties", "named"),
     [
+        (
+            {"group.consumer.session.timeout.ms": "70000"},
+            "group.consumer.max.session.timeout.ms=60000",
+        ),
         ({"group.share.record.lock.duration.ms": "10000"}, "group.share.min.record.lock.duration.ms=15000"),
         (
             {"group.share.partition.max.record.locks": "5000"},

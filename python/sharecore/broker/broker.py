@@ -88,7 +88,9 @@ class Broker:
         self.producer_ids = ProducerIds(self.storage.catalogue)
         await ensure_internal_topics(self.topics, self.config)
         loop = asyncio.get_running_loop()
-        self.groups = Groups(lambda: self.config, self.topics, self.producer_ids, self.clock, loop)
+        self.groups = Groups(
+            lambda: self.config, self.topics, self.group_configs, self.producer_ids, self.clock, loop
+        )
         self.share = Share(
             lambda: self.config,
             self.topics,

@@ -139,7 +139,7 @@ def _check(broker: Broker, resource_type: int, settings: Mapping[str, str], touc
             _check_broker(broker, settings, touched)
     except ConfigError as error:
         code = ErrorCode.INVALID_REQUEST if resource_type == ResourceType.BROKER else ErrorCode.INVALID_CONFIG
-        raise KafkaError(code, str(error)) from None
+        raise KafkaError(code, error.answer) from None
 
 
 def _check_broker(broker: Broker, settings: Mapping[str, str], touched: set[str]) -> None:

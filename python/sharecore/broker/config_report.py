@@ -69,7 +69,7 @@ def cluster_entries(broker: Broker) -> list[Entry]:
 
 
 def group_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
-    """Every setting of a share group with these overrides."""
+    """Every setting of a group with these overrides."""
     entries = []
     for name, (_, key) in group_keys().items():
         values: list[Value] = []

@@ -1,4 +1,4 @@
-"""What each share group's configuration is: its own settings over the broker's defaults."""
+"""What each group's configuration is: its own settings over the broker's defaults."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.topic_view import TopicDirectory
 from sharecore.clock import Clock
@@ -35,18 +36,21 @@ class Groups:
 
     Args:
         config: the broker's configuration as it is now.
+        group_configs: the groups' own.
     """
 
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
         topics: Topics,
+        group_configs: GroupConfigs,
         producer_ids: ProducerIds,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._config = config
         self._topics = topics
+        self._group_configs = group_configs
         self._clock = clock
         self._loop = loop
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
@@ -173,12 +177,12 @@ class Groups:
         return self._topics.log(partition.topic, partition.partition)
 
     def _consumer_limits(self, group_id: str) -> ConsumerLimits:
-        config = self._config()
+        own = self._group_configs.get(group_id)
         return ConsumerLimits(
-            config.group_consumer_session_timeout_ms,
-            config.group_consumer_heartbeat_interval_ms,
-            config.group_consumer_assignment_interval_ms,
-            config.group_consumer_max_size,
+            own.consumer_session_timeout_ms,
+            own.consumer_heartbeat_interval_ms,
+            own.consumer_assignment_interval_ms,
+            self._config().group_consumer_max_size,
         )
 
     def _transaction_ended(self, producer_id: int, partition: TopicPartition, commit: bool) -> None:

@@ -87,13 +87,15 @@ class BrokerConfig(
             raise ConfigError(
                 f"log.dirs={','.join(self.log_dirs)}: this broker keeps one directory; allowed: one path"
             )
-        for key in _BOUNDED:
-            self._within(f"group.share.min.{key}", f"group.share.{key}", f"group.share.max.{key}")
-        if self.group_share_heartbeat_interval_ms >= self.group_share_session_timeout_ms:
-            raise ConfigError(
-                f"group.share.heartbeat.interval.ms={self.group_share_heartbeat_interval_ms}: too high; "
-                f"allowed: less than group.share.session.timeout.ms={self.group_share_session_timeout_ms}"
-            )
+        for kind, keys in _BOUNDED.items():
+            for key in keys:
+                self._within(f"group.{kind}.min.{key}", f"group.{kind}.{key}", f"group.{kind}.max.{key}")
+            heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+            if self.value(heartbeat) >= self.value(session):
+                raise ConfigError(
+                    f"{heartbeat}={self.value(heartbeat)}: too high; "
+                    f"allowed: less than {session}={self.value(session)}"
+                )
 
     def _within(self, low: str, name: str, high: str) -> None:
         if not self.value(low) <= self.value(name) <= self.value(high):
@@ -106,14 +108,11 @@ class BrokerConfig(
 ALIASES = {"log.dir": "log.dirs", "broker.id": "node.id"}
 """Names that stand for another where that one is not set."""
 
-_BOUNDED = (
-    "assignment.interval.ms",
-    "heartbeat.interval.ms",
-    "session.timeout.ms",
-    "delivery.count.limit",
-    "record.lock.duration.ms",
-    "partition.max.record.locks",
-)
+_MEMBERSHIP = ("assignment.interval.ms", "heartbeat.interval.ms", "session.timeout.ms")
+_BOUNDED = {
+    "consumer": _MEMBERSHIP,
+    "share": (*_MEMBERSHIP, "delivery.count.limit", "record.lock.duration.ms", "partition.max.record.locks"),
+}
 
 
 @cache

@@ -27,11 +27,29 @@ class ConsumerSettings:
     group_consumer_session_timeout_ms: int = setting(
         Kind.INT, 45000, "A member of a consumer group that is silent for so long is removed.", low=1
     )
+    group_consumer_min_session_timeout_ms: int = setting(
+        Kind.INT, 45000, "The least that a group may choose.", low=1
+    )
+    group_consumer_max_session_timeout_ms: int = setting(
+        Kind.INT, 60000, "The most that a group may choose.", low=1
+    )
     group_consumer_heartbeat_interval_ms: int = setting(
         Kind.INT, 5000, "Time between the heartbeats of a member of a consumer group.", low=1
     )
+    group_consumer_min_heartbeat_interval_ms: int = setting(
+        Kind.INT, 5000, "The least that a group may choose.", low=1
+    )
+    group_consumer_max_heartbeat_interval_ms: int = setting(
+        Kind.INT, 15000, "The most that a group may choose.", low=1
+    )
     group_consumer_assignment_interval_ms: int = setting(
         Kind.INT, 1000, "Least time between two assignments of a consumer group.", low=0
+    )
+    group_consumer_min_assignment_interval_ms: int = setting(
+        Kind.INT, 0, "The least that a group may choose.", low=0
+    )
+    group_consumer_max_assignment_interval_ms: int = setting(
+        Kind.INT, 15000, "The most that a group may choose.", low=0
     )
     group_consumer_max_size: int = setting(Kind.INT, _NO_BOUND, "Members of one consumer group.", low=1)
     group_consumer_assignors: tuple[str, ...] = setting(

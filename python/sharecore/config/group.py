@@ -1,4 +1,4 @@
-"""A share group's configuration: its own settings within the broker's bounds, else the broker's defaults."""
+"""A group's configuration: its own settings within the broker's bounds, else the broker's defaults."""
 
 from __future__ import annotations
 
@@ -67,8 +67,29 @@ def _check_reset(text: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupConfig:
-    """The settings of one share group; a field's name with dots is Kafka's name of the key."""
+    """The settings of one group, of whichever type; a field's name with dots is Kafka's name of the key."""
 
+    consumer_assignment_interval_ms: int = setting(
+        Kind.INT,
+        1000,
+        "Least time between two assignments of a consumer group.",
+        low=0,
+        synonym="group.consumer.assignment.interval.ms",
+    )
+    consumer_heartbeat_interval_ms: int = setting(
+        Kind.INT,
+        5000,
+        "Time between the heartbeats of a member of a consumer group.",
+        low=1,
+        synonym="group.consumer.heartbeat.interval.ms",
+    )
+    consumer_session_timeout_ms: int = setting(
+        Kind.INT,
+        45000,
+        "A member of a consumer group that is silent for so long is removed.",
+        low=1,
+        synonym="group.consumer.session.timeout.ms",
+    )
     share_assignment_interval_ms: int = setting(
         Kind.INT,
         1000,
@@ -77,7 +98,12 @@ class GroupConfig:
         synonym="group.share.assignment.interval.ms",
     )
     share_auto_offset_reset: str = setting(
-        Kind.STRING, "latest", "Where a share partition starts that has no state.", check=_check_reset
+        Kind.STRING,
+        "latest",
+        "Where a share partition starts that has no state.",
+        check=_check_reset,
+        refusal="Invalid value `{text}` for configuration {name}. The value must be either 'earliest', "
+        "'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
     )
     share_delivery_count_limit: int = setting(
         Kind.INT,
@@ -167,8 +193,11 @@ def check_group_config(overrides: Mapping[str, str], broker: BrokerConfig) -> No
         if value > high:
             raise ConfigError(f"{name} must be less than or equal to {high_name}")
     config = replace(_broker_defaults(broker), **values)
-    if config.share_heartbeat_interval_ms >= config.share_session_timeout_ms:
-        raise ConfigError("share.session.timeout.ms must be greater than share.heartbeat.interval.ms")
+    for kind in ("consumer", "share"):
+        session, heartbeat = f"{kind}_session_timeout_ms", f"{kind}_heartbeat_interval_ms"
+        if getattr(config, heartbeat) >= getattr(config, session):
+            names = session.replace("_", "."), heartbeat.replace("_", ".")
+            raise ConfigError(f"{names[0]} must be greater than {names[1]}")
 
 
 @cache
@@ -189,8 +218,8 @@ def _parse(overrides: Mapping[str, str]) -> dict[str, Any]:
 
 def _bounds(attribute: str, broker: BrokerConfig) -> tuple[str, int, str, int] | None:
     """The broker's keys that bound a group's setting, with their values: low name, low, high name, high."""
-    setting_name = attribute.removeprefix("share_")
-    low, high = f"group_share_min_{setting_name}", f"group_share_max_{setting_name}"
+    kind, _, setting_name = attribute.partition("_")
+    low, high = f"group_{kind}_min_{setting_name}", f"group_{kind}_max_{setting_name}"
     if not hasattr(broker, low):
         return None
     return low.replace("_", "."), getattr(broker, low), high.replace("_", "."), getattr(broker, high)

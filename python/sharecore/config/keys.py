@@ -53,6 +53,7 @@ class ConfigKey:
         low, high: limits of a number, both inclusive; None means the type's own.
         choices: the words that a string, or each element of a list, may be.
         check: raises ValueError with what is allowed where the limits above don't say it all.
+        refusal: Kafka's words for a value that `check` refuses, with {name} and {text} in it.
         dynamic: whether a broker's key may be altered while it runs.
         synonym: the broker's key that gives a topic's or group's default.
     """
@@ -65,6 +66,7 @@ class ConfigKey:
     high: int | float | None = None
     choices: tuple[str, ...] = ()
     check: Callable[[Any], None] | None = None
+    refusal: str = ""
     dynamic: Dynamic = Dynamic.READ_ONLY
     synonym: str | None = None
 
@@ -81,7 +83,8 @@ class ConfigKey:
             self._within_limits(value)
         except ValueError as error:
             reason = f"{self.name}={text}: {error or 'not allowed'}; allowed: {self.allowed}"
-            raise ConfigError(reason) from None
+            answer = f"Invalid value {text} for configuration {self.name}: {self._kafka_reason(text)}"
+            raise ConfigError(reason, answer) from None
         return value
 
     def _convert(self, text: str) -> Any:
@@ -118,6 +121,23 @@ class ConfigKey:
                     )
         if self.check is not None:
             self.check(value)
+
+    def _kafka_reason(self, text: str) -> str:
+        """Why Kafka would say that a text is refused."""
+        if self.kind is Kind.BOOLEAN:
+            return "Expected value to be either true or false"
+        if self.kind not in (Kind.STRING, Kind.LIST):
+            try:
+                value = self._convert(text)
+            except ValueError:
+                return f"Not a number of type {self.kind.name}"
+            if self.low is not None and value < self.low:
+                return f"Value must be at least {self.low}"
+            if self.high is not None and value > self.high:
+                return f"Value must be no more than {self.high}"
+        if self.choices:
+            return f"String must be one of: {', '.join(self.choices)}"
+        return self.refusal.format(name=self.name, text=text) or f"The value must be {self.allowed}"
 
     @property
     def allowed(self) -> str:

@@ -173,8 +173,8 @@ class ShareGroup:
     def deleted_records(self) -> list[Record]:
         """Tombstones of the group; it has no members."""
         kinds = (
-            ShareRecord.STATE_PARTITION_METADATA,
             ShareRecord.TARGET_ASSIGNMENT_METADATA,
+            ShareRecord.STATE_PARTITION_METADATA,
             ShareRecord.METADATA,
         )
         return [share_record(kind, self.group_id, None) for kind in kinds]

@@ -106,7 +106,7 @@ class ShareTopicStates:
             logger.error(
                 "state of %s partition %d of %s was not made: %s", topic_id, partition, group.group_id, error
             )
-        if group.epoch == group.assignment_epoch:
+        if len(failed) < self._count(missing):
             group.epoch += 1
         self._write(group, _ignore)
         for done in waiting:
@@ -118,14 +118,12 @@ class ShareTopicStates:
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
-        """Sets start offsets: state begins anew under a higher state epoch, so that leaders notice."""
-        group.epoch += 1
+        """Sets start offsets: state begins anew."""
         for (topic, partition), start_offset in offsets.items():
             group.add_initialized(topic, {partition})
             key = SharePartitionKey(group.group_id, topic.topic_id, partition)
             self._initialize(key, group.epoch, start_offset, done[topic, partition])
-        self._records.append(group.group_id, [group.epoch_record(), group.topics_record()], _ignore)
-        group.recorded_epoch = group.epoch
+        self._write(group, _ignore)
 
     def delete_topics(self, group: ShareGroup, topic_ids: Collection[UUID], done: Done) -> None:
         """Deletes the state of all partitions of some topics of a group."""

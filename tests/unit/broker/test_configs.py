@@ -73,7 +73,7 @@ def test_every_setting_is_described(broker: RunningBroker, topic: str) -> None:
     for config in describe(broker, BROKER, "1").configs:
         assert config.documentation
         assert config.value is not None or not config.synonyms
-    assert len(describe(broker, GROUP, "any").configs) == 9
+    assert len(describe(broker, GROUP, "any").configs) == 12
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ async def _create(context: RequestContext, topic: Any, *, validate_only: bool) -
     try:
         TopicConfig.resolve(configs, broker.config)
     except ConfigError as error:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+        raise KafkaError(ErrorCode.INVALID_CONFIG, error.answer) from None
     topic_id = None
     if not validate_only:
         topic_id = (await broker.topics.create(topic.name, count, configs)).topic_id
