@@ -139,6 +139,28 @@ differential: .venv-test/.installed ## the engine against the reference and Apac
 	@.ci/need java maven
 	$(BIN)/python -m tests.differential.run $(ARGS)
 
+SECONDS ?= 60
+FUZZ_TARGETS := operations numbers combiner records recovery
+# what cargo-fuzz passes, but for its sanitizers: coverage that libFuzzer reads works on a stable compiler
+FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+	-Cllvm-args=-sanitizer-coverage-trace-compares
+
+fuzz: build/fuzz/.done ## look for crashes with libFuzzer, SECONDS=60 a target (ARGS="operations records": only these)
+	@for target in $(or $(ARGS),$(FUZZ_TARGETS)); do mkdir -p build/fuzz/corpus/$$target; \
+		echo "$$target, $(SECONDS) s"; \
+		build/fuzz/$$target -max_total_time=$(SECONDS) -max_len=4096 -rss_limit_mb=1024 -timeout=20 \
+			-verbosity=0 -print_final_stats=1 -artifact_prefix=build/fuzz/$$target- build/fuzz/corpus/$$target; done
+
+build/fuzz/.done: $(SOURCES) build/sources
+	@.ci/need cargo cxx
+	@mkdir -p $(@D)
+	host=$$(rustc -vV | sed -n 's/^host: //p'); out="$${CARGO_TARGET_DIR:-target}/fuzz-build"; \
+	RUSTFLAGS='$(FUZZ_FLAGS)' CARGO_TARGET_DIR="$$out" cargo build -q --locked --profile fuzz --target "$$host" \
+		-p sharecore-fuzz --features libfuzzer --bins; \
+	for target in $(FUZZ_TARGETS); do cp "$$out/$$host/fuzz/$$target" $(@D); done
+	@touch $@
+
 bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on this machine (ARGS="--records 200000 --only latency")
 	.venv/bin/python -m benches.broker $(ARGS)
 

@@ -61,6 +61,8 @@ impl Partition {
             complete,
             ..
         } = self;
+        // a caller may ask for any numbers; no record has a negative offset
+        let range = OffsetRange::new(range.first.max(0), range.last);
         let Ok(()) = map.rewrite(range, |piece, cell| {
             if !condition(cell) {
                 return Ok::<_, Infallible>(None);

@@ -1,0 +1,282 @@
+//! A partition with its persister: every operation's answer and every invariant is checked.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sharecore_engine::{
+    AckBatch, AcquireOptions, Config, OffsetRange, Partition, RecordState, StateBatch, Write,
+    combine,
+};
+
+/// An operation; offsets count from the start offset or from where the next fetch reads.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Acquire {
+        member: u8,
+        batches: Vec<(u8, u8)>,
+        max: u8,
+        size: u8,
+        record_limit: bool,
+    },
+    Acknowledge {
+        member: u8,
+        batches: Vec<(u8, u8, Vec<u8>)>,
+    },
+    Release {
+        member: u8,
+    },
+    Advance {
+        ms: u16,
+    },
+    LogStart {
+        by: u8,
+    },
+    Archive {
+        at: u8,
+        length: u8,
+    },
+    /// One of the open writes ends.
+    End {
+        which: u8,
+        well: bool,
+    },
+    Configure {
+        max_delivery_count: u16,
+        max_inflight: u8,
+    },
+    Reload,
+}
+
+pub(crate) struct World {
+    partition: Partition,
+    config: Config,
+    now_ms: i64,
+    durable: (i64, Vec<StateBatch>),
+    open: Vec<Write>,
+}
+
+impl World {
+    pub(crate) fn new(config: Config) -> Self {
+        let partition = Partition::new(config, 0, &[]).expect("empty state");
+        Self {
+            partition,
+            config,
+            now_ms: 0,
+            durable: (0, vec![]),
+            open: vec![],
+        }
+    }
+
+    fn states(&self) -> BTreeMap<i64, (RecordState, u16)> {
+        let runs = self.partition.inflight();
+        let each = runs
+            .iter()
+            .flat_map(|run| (run.first..=run.last).map(|o| (o, (run.state, run.delivery_count))));
+        each.collect()
+    }
+
+    /// Carries an operation out; panics where an answer or an invariant is wrong.
+    pub(crate) fn step(&mut self, step: &Step) {
+        let before = (self.partition.start_offset(), self.states());
+        let write = match step {
+            Step::Acquire {
+                member,
+                batches,
+                max,
+                size,
+                record_limit,
+            } => {
+                self.acquire(&format!("m{member}"), batches, *max, *size, *record_limit);
+                None
+            }
+            Step::Acknowledge { member, batches } => {
+                self.acknowledge(&format!("m{member}"), batches)
+            }
+            Step::Release { member } => self.partition.release(&format!("m{member}")),
+            Step::Advance { ms } => {
+                self.now_ms += i64::from(*ms);
+                let write = self.partition.advance(self.now_ms);
+                assert!(
+                    self.partition
+                        .next_deadline_ms()
+                        .is_none_or(|deadline| deadline > self.now_ms)
+                );
+                write
+            }
+            Step::LogStart { by } => {
+                self.partition.move_log_start(before.0 + i64::from(*by));
+                None
+            }
+            Step::Archive { at, length } => {
+                let first = before.0 + i64::from(*at);
+                self.partition.archive(first, first + i64::from(*length));
+                None
+            }
+            Step::End { which, well } => {
+                self.end(*which, *well);
+                None
+            }
+            Step::Configure {
+                max_delivery_count,
+                max_inflight,
+            } => {
+                self.config.max_delivery_count = *max_delivery_count;
+                self.config.max_inflight = i64::from(*max_inflight);
+                self.partition.configure(self.config);
+                None
+            }
+            Step::Reload => return self.reload(),
+        };
+        if let Some(write) = write {
+            assert_eq!(write.start_offset, before.0);
+            assert!(write.batches().is_sorted_by(|a, b| a.last < b.first));
+            self.open.push(write);
+        }
+        if let Err(broken) = self.partition.check() {
+            panic!("{broken}");
+        }
+        let undone = matches!(step, Step::End { well: false, .. });
+        self.keeps(&before, undone);
+    }
+
+    /// The start offset only grows, settled records stay settled and delivery counts don't fall.
+    fn keeps(&self, (start, states): &(i64, BTreeMap<i64, (RecordState, u16)>), undone: bool) {
+        // a fetch may return a record batch that begins before the start offset of an empty window
+        assert!(*start <= self.partition.start_offset());
+        let now = self.states();
+        for (offset, &(state, count)) in states.range(self.partition.start_offset()..) {
+            let &(state_now, count_now) = now.get(offset).expect("what is in flight stays known");
+            assert!(
+                count_now >= count,
+                "delivery count of {offset} fell from {count} to {count_now}"
+            );
+            assert!(
+                !state.is_terminal() || state_now == state || undone,
+                "{offset} was {state:?} and is {state_now:?}"
+            );
+        }
+    }
+
+    fn acquire(
+        &mut self,
+        member: &str,
+        batches: &[(u8, u8)],
+        max: u8,
+        size: u8,
+        record_limit: bool,
+    ) {
+        let fetch_offset = self.partition.next_fetch_offset();
+        let mut next = fetch_offset;
+        let mut ranges = vec![];
+        for &(gap, length) in batches {
+            let first = next + i64::from(gap / 2);
+            ranges.push(OffsetRange::new(first, first + i64::from(length)));
+            next = first + i64::from(length) + 1;
+        }
+        let before = self.states();
+        let max_fetch_records = i64::from(max);
+        let options = AcquireOptions {
+            fetch_offset,
+            max_fetch_records,
+            batch_size: i64::from(size),
+            record_limit,
+        };
+        let mut out = vec![];
+        self.partition
+            .acquire(self.now_ms, member, &ranges, options, &mut out);
+        let count: i64 = out.iter().map(|a| a.last - a.first + 1).sum();
+        assert!(
+            !record_limit || count <= max_fetch_records,
+            "{count} records, {max_fetch_records} were wanted"
+        );
+        assert!(out.is_sorted_by(|a, b| a.last < b.first));
+        for (offset, acquired) in out
+            .iter()
+            .flat_map(|a| (a.first..=a.last).map(move |offset| (offset, a)))
+        {
+            let known = before
+                .get(&offset)
+                .copied()
+                .unwrap_or((RecordState::Available, 0));
+            assert_eq!(
+                known.0,
+                RecordState::Available,
+                "{offset} was given out twice"
+            );
+            assert_eq!(known.1 + 1, acquired.delivery_count);
+        }
+    }
+
+    fn acknowledge(&mut self, member: &str, batches: &[(u8, u8, Vec<u8>)]) -> Option<Write> {
+        let start = self.partition.start_offset();
+        let batches: Vec<_> = batches
+            .iter()
+            .map(|(at, length, types)| {
+                let first = start + i64::from(*at) - 2;
+                let length = if types.len() == 1 {
+                    i64::from(*length)
+                } else {
+                    types.len() as i64 - 1
+                };
+                AckBatch {
+                    first,
+                    last: first + length,
+                    types,
+                }
+            })
+            .collect();
+        let before = self.partition.inflight();
+        let complete = self.partition.delivery_complete_count();
+        let answer = self.partition.acknowledge(self.now_ms, member, &batches);
+        if answer.is_err() {
+            let now = self.partition.inflight();
+            assert_eq!(now, before, "a refused request changes nothing");
+            assert_eq!(self.partition.delivery_complete_count(), complete);
+        }
+        answer.unwrap_or_default()
+    }
+
+    fn end(&mut self, which: u8, well: bool) {
+        if self.open.is_empty() {
+            return;
+        }
+        let write = self.open.remove(usize::from(which) % self.open.len());
+        if well {
+            self.durable.0 = self.durable.0.max(write.start_offset);
+            let mut state = vec![];
+            combine(
+                &self.durable.1,
+                write.batches(),
+                Some(self.durable.0),
+                &mut state,
+            );
+            self.durable.1 = state;
+            self.partition.commit(write.id).expect("open");
+        } else {
+            self.partition
+                .rollback(write.id, self.now_ms)
+                .expect("open");
+        }
+        assert!(
+            self.partition.commit(write.id).is_err(),
+            "a write ends once"
+        );
+    }
+
+    /// What was acknowledged durably is so after a restart.
+    fn reload(&mut self) {
+        let start = self.partition.start_offset();
+        let settled: HashMap<_, _> = self
+            .states()
+            .into_iter()
+            .filter(|(_, (state, _))| state.is_terminal())
+            .collect();
+        self.partition =
+            Partition::new(self.config, self.durable.0, &self.durable.1).expect("sound state");
+        self.open.clear();
+        self.partition.check().expect("invariants");
+        for (offset, (state, _)) in self.states() {
+            assert!(state != RecordState::Acquired);
+            assert!(!state.is_terminal() || settled.contains_key(&offset) || offset < start);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The state-batch combiner against a model that knows each offset.
+
+use arbitrary::{Result, Unstructured};
+use sharecore_engine::{RecordState, StateBatch, combine};
+
+use crate::combined::model;
+
+/// Any state batches, overlapping and in any order.
+pub fn combiner(data: &[u8]) {
+    // bytes that run out end the lists
+    let _ = run(&mut Unstructured::new(data));
+}
+
+fn batches(u: &mut Unstructured<'_>) -> Result<Vec<StateBatch>> {
+    let states = [
+        RecordState::Available,
+        RecordState::Acknowledged,
+        RecordState::Archived,
+    ];
+    (0..u.int_in_range(0..=24_usize)?)
+        .map(|_| {
+            let first = u.int_in_range(0..=100)?;
+            Ok(StateBatch {
+                first,
+                last: first + u.int_in_range(0..=30)?,
+                state: *u.choose(&states)?,
+                delivery_count: u.int_in_range(0..=4)?,
+            })
+        })
+        .collect()
+}
+
+fn run(u: &mut Unstructured<'_>) -> Result<()> {
+    let start_offset = u.arbitrary::<u8>()?;
+    let start_offset = (start_offset < 128).then_some(i64::from(start_offset));
+    let (existing, new) = (batches(u)?, batches(u)?);
+    let mut out = Vec::new();
+    combine(&existing, &new, start_offset, &mut out);
+    assert_eq!(out, model(&existing, &new, start_offset));
+    let mut again = Vec::new();
+    combine(&out, &[], start_offset, &mut again);
+    assert_eq!(again, out, "what is combined stays as it is");
+    Ok(())
+}

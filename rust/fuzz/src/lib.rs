@@ -1,0 +1,21 @@
+//! What is fuzzed: each target takes any bytes at all and panics where something is wrong.
+//!
+//! `make fuzz` builds them with libFuzzer and lets them look for new ways through the code; `cargo test` runs each on a
+//! fixed set of random bytes, so that a target never rots.
+#![forbid(unsafe_code)]
+
+#[path = "../../engine/tests/models/combined.rs"]
+mod combined;
+mod combiner;
+mod numbers;
+mod operations;
+mod records;
+mod recovery;
+#[path = "../../engine/tests/models/world.rs"]
+mod world;
+
+pub use combiner::combiner;
+pub use numbers::numbers;
+pub use operations::operations;
+pub use records::records;
+pub use recovery::recovery;

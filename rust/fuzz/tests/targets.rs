@@ -1,0 +1,52 @@
+//! Each target on random bytes, the same ones every time: what a change of the code broke shows before `make fuzz`.
+
+use sharecore_fuzz::{combiner, numbers, operations, records, recovery};
+
+/// xorshift64*: bytes that are the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn bytes(&mut self, most: u64) -> Vec<u8> {
+        let length = (self.next() >> 33) % most;
+        (0..length).map(|_| (self.next() >> 56) as u8).collect()
+    }
+}
+
+fn run(target: fn(&[u8]), inputs: usize, bytes_max: u64) {
+    let mut random = Random(0x5eed);
+    for _ in 0..inputs {
+        target(&random.bytes(bytes_max));
+    }
+}
+
+#[test]
+fn any_operations() {
+    run(operations, 500, 1000);
+}
+
+#[test]
+fn any_numbers() {
+    run(numbers, 1000, 1000);
+}
+
+#[test]
+fn any_state_batches() {
+    run(combiner, 1000, 400);
+}
+
+#[test]
+fn any_records() {
+    run(records, 1000, 400);
+}
+
+#[test]
+fn any_journal() {
+    run(recovery, 100, 1000);
+}
