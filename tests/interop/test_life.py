@@ -22,7 +22,8 @@ def serve(home: Path, *arguments: str, timeout: float = 20) -> subprocess.Comple
 
 @ours
 def test_the_first_answer_comes_at_once(new_broker: BrokerMaker) -> None:
-    assert new_broker().start() < 2.0
+    # the figure is in the bench; this is for a start that waits for something
+    assert new_broker().start() < 10.0
 
 
 def test_sigterm_ends_cleanly_under_load(new_broker: BrokerMaker) -> None:
