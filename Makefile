@@ -132,12 +132,16 @@ unit: .venv-test/.installed ## quick tests only: unit, tidy
 interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker
 	$(PYTEST) tests/interop
 
-torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load and audit what it had answered
-	KILLS=$${KILLS:-100} $(PYTEST) tests/interop/test_crash.py
+torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
+	KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
 
 differential: .venv-test/.installed ## the engine against the reference and Apache, fresh seeds (ARGS="--help")
 	@.ci/need java maven
 	$(BIN)/python -m tests.differential.run $(ARGS)
+
+differential-state: .venv-test/.installed ## 160,000 operations on share state, ours against Apache's coordinator (ARGS="--help")
+	@.ci/need java maven
+	$(BIN)/python -m tests.differential.share_state --operations 160000 $(ARGS)
 
 SECONDS ?= 60
 FUZZ_TARGETS := operations numbers combiner records recovery

@@ -16,7 +16,7 @@ from typing import Any
 from tests.differential.step import Operation, Result
 
 ORACLE = Path(__file__).parents[1] / "oracle"
-_JAVA_OPTIONS = "-Xms256m -Xmx512m -XX:+UseSerialGC"
+JAVA_OPTIONS = "-Xms256m -Xmx512m -XX:+UseSerialGC"
 
 
 class OracleError(Exception):
@@ -41,7 +41,7 @@ def combine(cases: Iterable[Mapping[str, Any]], directory: Path) -> list[Result]
         [str(ORACLE / "oracle.sh"), "combine", str(file), "--runs", "0"],
         capture_output=True,
         text=True,
-        env={"JAVA_OPTS": _JAVA_OPTIONS, **os.environ},
+        env={"JAVA_OPTS": JAVA_OPTIONS, **os.environ},
     )
     if done.returncode:
         raise OracleError(f"the oracle ended: {done.stderr.strip()[-2000:]}")
@@ -62,7 +62,7 @@ class Oracle:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env={"JAVA_OPTS": _JAVA_OPTIONS, **os.environ},
+            env={"JAVA_OPTS": JAVA_OPTIONS, **os.environ},
         )
 
     def run(self, operations: Iterable[Operation]) -> list[Result]:

@@ -87,7 +87,10 @@ class ShareCoordinator:
         now_ms = self._clock.now_ms()
         if state is None:
             state = shard.states[key] = ShareState(key)
-        shard.append(state.initialize(state_epoch, start_offset, now_ms), now_ms, done, snapshot_of=state)
+        record = state.initialize(
+            state_epoch, start_offset, now_ms=now_ms, updates_per_snapshot=self._updates_per_snapshot
+        )
+        shard.append(record, now_ms, done, snapshot_of=state)
 
     def write(
         self,
@@ -112,12 +115,11 @@ class ShareCoordinator:
         shard = self._shard(key)
         state = self._writable(shard, key, state_epoch, leader_epoch)
         if batches:
-            floor = state.start_offset if start_offset == UNINITIALIZED else start_offset
             try:
-                batches = combine_state_batches([batches], floor)
+                batches = combine_state_batches([batches], start_offset)
             except ValueError as error:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
-        self._append(shard, state, leader_epoch, start_offset, delivery_complete_count, batches, done)
+        self._append(shard, state, start_offset, delivery_complete_count, batches, done)
 
     def write_begun(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
@@ -134,7 +136,7 @@ class ShareCoordinator:
         shard = self._shard(key)
         state = self._writable(shard, key, state_epoch, leader_epoch)
         start_offset, count, batches = pack_write(write, state.start_offset)
-        self._append(shard, state, leader_epoch, start_offset, count, batches, done)
+        self._append(shard, state, start_offset, count, batches, done)
 
     def _writable(
         self, shard: StateShard, key: SharePartitionKey, state_epoch: int, leader_epoch: int
@@ -151,7 +153,6 @@ class ShareCoordinator:
         self,
         shard: StateShard,
         state: ShareState,
-        leader_epoch: int,
         start_offset: int,
         delivery_complete_count: int,
         batches: bytes,
@@ -160,7 +161,6 @@ class ShareCoordinator:
         now_ms = self._clock.now_ms()
         before = state.snapshot_epoch
         record = state.write(
-            leader_epoch,
             start_offset,
             delivery_complete_count,
             batches,

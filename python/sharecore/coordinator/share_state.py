@@ -76,17 +76,22 @@ class ShareState:
             return merged
         return b""
 
-    def initialize(self, state_epoch: int, start_offset: int, now_ms: int) -> Record:
+    def initialize(
+        self, state_epoch: int, start_offset: int, *, now_ms: int, updates_per_snapshot: int
+    ) -> Record:
         """Begins anew at a start offset (-1: not known yet); gives the snapshot to append.
 
         Raises:
             KafkaError: FENCED_STATE_EPOCH when the state has a higher epoch.
         """
-        if 0 <= state_epoch < self.state_epoch:
+        if _superseded(state_epoch, self.state_epoch):
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
         count = UNINITIALIZED if start_offset == UNINITIALIZED else 0
         value = Snapshot(self.snapshot_epoch + 1, state_epoch, 0, start_offset, now_ms, now_ms, b"", count)
+        # as in Kafka, only a snapshot that is due begins the count anew
+        updates = self.updates if self.updates < updates_per_snapshot else 0
         self.replay_snapshot(value)
+        self.updates = updates
         return self.snapshot_key, encode_snapshot(value)
 
     def check(self, state_epoch: int, leader_epoch: int) -> None:
@@ -95,14 +100,13 @@ class ShareState:
         Raises:
             KafkaError: FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH.
         """
-        if 0 <= leader_epoch < self.fence_epoch:
+        if _superseded(leader_epoch, self.fence_epoch):
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-        if 0 <= state_epoch < self.state_epoch:
+        if _superseded(state_epoch, self.state_epoch):
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
 
     def write(
         self,
-        leader_epoch: int,
         start_offset: int,
         delivery_complete_count: int,
         batches: bytes,
@@ -117,23 +121,24 @@ class ShareState:
         """
         update = Update(
             self.snapshot_epoch,
-            max(leader_epoch, self.leader_epoch),
+            self.leader_epoch,
             start_offset,
             batches,
             delivery_complete_count,
         )
         due = self.updates >= updates_per_snapshot
         self.replay_update(update)
-        return self.snapshot(now_ms) if due else (self.update_key, encode_update(update))
+        # as Kafka does, the time of creation begins anew with a snapshot that is due
+        return self.snapshot(now_ms, now_ms) if due else (self.update_key, encode_update(update))
 
-    def snapshot(self, now_ms: int) -> Record:
+    def snapshot(self, now_ms: int, create_ms: int) -> Record:
         """The record that makes all earlier ones redundant."""
         value = Snapshot(
             self.snapshot_epoch + 1,
             self.state_epoch,
             self.leader_epoch,
             self.start_offset,
-            self.create_ms,
+            create_ms,
             now_ms,
             self.batches(),
             self.delivery_complete_count,
@@ -152,9 +157,8 @@ class ShareState:
         self.check(-1, leader_epoch)
         if leader_epoch <= self.fence_epoch:
             return None
-        self.fence_epoch = leader_epoch
+        self.fence_epoch = self.leader_epoch = leader_epoch
         return self.write(
-            leader_epoch,
             self.start_offset,
             self.delivery_complete_count,
             b"",
@@ -188,3 +192,7 @@ class ShareState:
             self._parts_bytes += len(value.batches)
             if self._parts_bytes > self._merge_at:
                 self.batches()
+
+
+def _superseded(epoch: int, newest: int) -> bool:
+    return epoch != UNINITIALIZED and epoch < newest

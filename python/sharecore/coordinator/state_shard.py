@@ -105,6 +105,6 @@ class StateShard:
         count = 0
         for state in self.states.values():
             if end - state.snapshot_offset > slack and now_ms - state.write_ms >= older_than_ms:
-                self.append(state.snapshot(now_ms), now_ms, None, snapshot_of=state)
+                self.append(state.snapshot(now_ms, state.create_ms), now_ms, None, snapshot_of=state)
                 count += 1
         return count

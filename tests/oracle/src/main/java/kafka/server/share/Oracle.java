@@ -3,7 +3,7 @@ package kafka.server.share;
 import java.io.IOException;
 import java.util.*;
 
-/** Drives the real SharePartition and PersisterStateBatchCombiner of the Kafka jars on the class path. See README.md. */
+/** Drives the real SharePartition, PersisterStateBatchCombiner and ShareCoordinatorShard of the Kafka jars on the class path. See README.md. */
 public final class Oracle {
     private Oracle() { }
 
@@ -18,8 +18,9 @@ public final class Oracle {
             case "trace" -> Trace.trace(a[1], flags.contains("--raw"));
             case "bench" -> Bench.bench(a[1], n.get("--warmup"), n.get("--runs"), flags.contains("--heap"));
             case "combine" -> Combine.combine(a[1], n.get("--warmup"), n.get("--runs"));
+            case "state" -> State.state(a[1]);
             default -> {
-                System.err.println("usage: trace FILE [--raw] | bench FILE [--warmup W --runs N --heap] | combine FILE [--warmup W --runs N]");
+                System.err.println("usage: trace FILE [--raw] | bench FILE [--warmup W --runs N --heap] | combine FILE [--warmup W --runs N] | state FILE");
                 System.exit(2);
             }
         }
