@@ -5,28 +5,37 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
-from tests.harness.clients import ACCEPT, QUIET, RELEASE, share_consumer
+from tests.harness.clients import ACCEPT, QUIET, REJECT, RELEASE, share_consumer
 
+from sharecore.admin import SharePartitionState
+
+_ACKNOWLEDGED, _ARCHIVED = 2, 4
 FAST_RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, **QUIET}
 
 
 class Ledger:
     """A producer and a share consumer of one partition at work while the broker goes down and up again.
 
-    Every tenth record is released at its first delivery, the rest is accepted. `broken` says what went wrong.
+    Every tenth record is released at its first delivery; of the rest some are rejected, most are accepted.
+    `broken` says what went wrong.
     """
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
-        self._bootstrap, self._topic, self._group = bootstrap, topic, group
+        self._bootstrap, self.topic, self._group = bootstrap, topic, group
         self._producing, self._consuming = threading.Event(), threading.Event()
         self._producing.set()
         self._consuming.set()
         self._threads = [threading.Thread(target=work) for work in (self._produce, self._consume)]
         self.answered: dict[int, bytes] = {}
-        self.accepted: set[int] = set()
-        self.perhaps_accepted: set[int] = set()
+        self.settled: dict[int, int] = {}
+        self.perhaps_settled: set[int] = set()
+        self.released: set[int] = set()
+        self.start_offset = -1
+        self._counts: dict[int, int] = {}
+        self._durable_counts: dict[int, int] = {}
         self.deliveries: Counter[int] = Counter()
         self.broken: list[str] = []
 
@@ -35,7 +44,7 @@ class Ledger:
             thread.start()
 
     def settle(self, seconds_max: float) -> None:
-        """Stops producing, waits until everything answered is accepted, and reads the log again."""
+        """Stops producing, waits until everything answered is settled, and reads the log again."""
         self._producing.clear()
         self._threads[0].join()
         until = time.monotonic() + seconds_max
@@ -44,12 +53,41 @@ class Ledger:
         self._consuming.clear()
         self._threads[1].join()
         if missing := sorted(self._open()):
-            self.broken.append(f"{len(missing)} answered records could not be accepted: {missing[:10]}")
+            self.broken.append(f"{len(missing)} answered records could not be settled: {missing[:10]}")
         self._read_log_again()
 
     def _open(self) -> set[int]:
         """Answered records that no acknowledgement was sent for that may have taken effect."""
-        return self.answered.keys() - self.accepted - self.perhaps_accepted
+        return self.answered.keys() - self.settled.keys() - self.perhaps_settled
+
+    def check_durable(self, read: Callable[[], SharePartitionState | None]) -> None:
+        """Compares what the broker has on its disk with what it answered before.
+
+        Args:
+            read: reads it; None when there is nothing yet.
+        """
+        settled = dict(self.settled)
+        state = read()
+        if state is None:
+            if settled:
+                self.broken.append(f"no state on the disk, but {len(settled)} answered acknowledgements")
+            return
+        if state.start_offset < self.start_offset:
+            self.broken.append(f"the start offset went from {self.start_offset} to {state.start_offset}")
+        self.start_offset = state.start_offset
+        durable = {
+            offset: (kind, count)
+            for first, last, kind, count in state.batches
+            for offset in range(first, last + 1)
+        }
+        for offset, kind in settled.items():
+            found = durable.get(offset, (None, 0))[0]
+            if offset >= state.start_offset and found != kind:
+                self.broken.append(f"offset {offset} is {found} on the disk, but {kind} was answered")
+        for offset, before in self._durable_counts.items():
+            if offset >= state.start_offset and durable.get(offset, (0, 0))[1] < before:
+                self.broken.append(f"offset {offset} has fewer deliveries on the disk than {before}")
+        self._durable_counts = {offset: count for offset, (_, count) in durable.items()}
 
     def _produce(self) -> None:
         producer = Producer(
@@ -64,7 +102,7 @@ class Ledger:
         number = 0
         while self._producing.is_set():
             try:
-                producer.produce(self._topic, b"record-%d" % number, partition=0, on_delivery=self._on_answer)
+                producer.produce(self.topic, b"record-%d" % number, partition=0, on_delivery=self._on_answer)
                 number += 1
             except BufferError:
                 producer.poll(0.1)
@@ -81,37 +119,51 @@ class Ledger:
             self.answered[offset] = message.value() or b""
 
     def _consume(self) -> None:
-        with share_consumer(self._bootstrap, self._group, [self._topic], **FAST_RECONNECT) as consumer:
+        with share_consumer(self._bootstrap, self._group, [self.topic], **FAST_RECONNECT) as consumer:
             while self._consuming.is_set():
-                accepting = set()
+                settling: dict[int, int] = {}
+                releasing = set()
                 for message in consumer.poll(0.1):
                     if message.error() is not None:
                         continue
                     offset, count = message.offset() or 0, message.delivery_count() or 0
                     self._on_delivery(offset, count)
-                    first = self.deliveries[offset] == 1 and offset % 10 == 0
-                    consumer.acknowledge(message, RELEASE if first else ACCEPT)
-                    if not first:
-                        accepting.add(offset)
+                    if self.deliveries[offset] == 1 and offset % 10 == 0:
+                        consumer.acknowledge(message, RELEASE)
+                        releasing.add(offset)
+                    elif offset % 25 == 7:
+                        consumer.acknowledge(message, REJECT)
+                        settling[offset] = _ARCHIVED
+                    else:
+                        consumer.acknowledge(message, ACCEPT)
+                        settling[offset] = _ACKNOWLEDGED
                 try:
                     answers = consumer.commit_sync(5.0)
                 except KafkaException:
                     answers = {}
-                sure = bool(answers) and all(error is None for error in answers.values())
-                (self.accepted if sure else self.perhaps_accepted).update(accepting)
+                if answers and all(error is None for error in answers.values()):
+                    self.settled |= settling
+                    self.released |= releasing
+                else:
+                    self.perhaps_settled.update(settling)
 
     def _on_delivery(self, offset: int, count: int) -> None:
         self.deliveries[offset] += 1
-        if offset in self.accepted:
+        if offset in self.settled:
             self.broken.append(
-                f"offset {offset} came back (delivery {count}) after its acceptance was answered"
+                f"offset {offset} came back (delivery {count}) after its acknowledgement was answered"
             )
+        least = self._counts.get(offset, 1) + (offset in self.released)
+        if count < least:
+            self.broken.append(f"offset {offset} came with delivery count {count}, not at least {least}")
+        self.released.discard(offset)
+        self._counts[offset] = count
 
     def _read_log_again(self) -> None:
         consumer = Consumer(
             {"bootstrap.servers": self._bootstrap, "group.id": "ledger", "enable.auto.commit": False}
         )
-        consumer.assign([TopicPartition(self._topic, 0, 0)])
+        consumer.assign([TopicPartition(self.topic, 0, 0)])
         missing = dict(self.answered)
         until = time.monotonic() + 30
         while missing and time.monotonic() < until:

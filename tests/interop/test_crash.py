@@ -1,41 +1,108 @@
-"""kill -9 in the middle of producing and consuming: what was answered holds, the rest comes again."""
+"""kill -9, and writes that fail, in the middle of producing and consuming: what was answered holds."""
 
 from __future__ import annotations
 
 import os
 import random
+import resource
 import time
 
 import pytest
+from tests.harness.broker import Broker
 from tests.harness.clients import configure_group, create_topic
 from tests.harness.ledger import Ledger
 from tests.interop.conftest import BrokerMaker
 
-KILLS = int(os.environ.get("KILLS", "4"))
+from sharecore.admin import SharePartitionState
+from sharecore.admin.data_dir import share_state
+
+KILLS = int(os.environ.get("KILLS", "3"))
+FAULTS = int(os.environ.get("FAULTS", "3"))
 SEED = int(os.environ.get("SEED", str(random.randrange(10**6))))
+GROUP = "ledger"
 
 
-@pytest.mark.timeout(120 + 10 * KILLS)
-def test_what_was_answered_holds(new_broker: BrokerMaker) -> None:
-    broker = new_broker()
+def begin(broker: Broker) -> list[Ledger]:
+    """Two topics, each with a producer and a share consumer at work."""
     broker.start()
-    create_topic(broker.bootstrap, "ledger")
+    topics = [f"{GROUP}-{number}" for number in range(2)]
     configure_group(
         broker.bootstrap,
-        "ledger",
+        GROUP,
         share_auto_offset_reset="earliest",
         share_delivery_count_limit=10,
         share_record_lock_duration_ms=2000,
     )
-    ledger = Ledger(broker.bootstrap, "ledger", "ledger")
-    ledger.start()
+    for topic in topics:
+        create_topic(broker.bootstrap, topic)
+    ledgers = [Ledger(broker.bootstrap, topic, GROUP) for topic in topics]
+    for ledger in ledgers:
+        ledger.start()
+    return ledgers
+
+
+def check_disk(broker: Broker, ledgers: list[Ledger]) -> None:
+    """Holds what each ledger knows against the broker's data directory."""
+
+    def read(topic: str) -> SharePartitionState | None:
+        found = share_state(broker.home / "data")
+        assert found.problems == []
+        return next((state for state in found.states if state.topic == topic), None)
+
+    for ledger in ledgers:
+        ledger.check_durable(lambda topic=ledger.topic: read(topic))  # type: ignore[misc]
+
+
+def end(broker: Broker, ledgers: list[Ledger], replay: str, least: int) -> None:
+    """Lets everything be settled, and says what was broken."""
+    time.sleep(1)
+    for ledger in ledgers:
+        ledger.settle(60)
+    check_disk(broker, ledgers)
+    for ledger in ledgers:
+        assert ledger.broken == [], f"replay with {replay}"
+        assert len(ledger.answered) > least, "too little was produced to mean anything"
+        assert sum(ledger.deliveries.values()) > len(ledger.deliveries), "nothing was ever redelivered"
+        assert ledger.start_offset > 0
+        print(
+            f"{ledger.topic}: {len(ledger.answered)} records answered, {len(ledger.settled)} settled, "
+            f"{sum(ledger.deliveries.values())} deliveries, start offset {ledger.start_offset}"
+        )
+
+
+@pytest.mark.timeout(120 + 10 * KILLS)
+def test_what_was_answered_outlives_the_process(new_broker: BrokerMaker) -> None:
+    broker = new_broker()
+    ledgers = begin(broker)
     moments = random.Random(SEED)
     for _ in range(KILLS):
         time.sleep(moments.uniform(0.5, 3.0))
         broker.kill()
+        check_disk(broker, ledgers)
         broker.start()
-    time.sleep(1)
-    ledger.settle(60)
-    assert ledger.broken == [], f"replay with SEED={SEED} KILLS={KILLS}"
-    assert len(ledger.answered) > 100 * KILLS, "too little was produced to mean anything"
-    assert sum(ledger.deliveries.values()) > len(ledger.deliveries), "nothing was ever redelivered"
+    end(broker, ledgers, f"SEED={SEED} KILLS={KILLS}", 100 * KILLS)
+
+
+@pytest.mark.timeout(120 + 10 * FAULTS)
+def test_what_was_answered_outlives_writes_that_fail(new_broker: BrokerMaker) -> None:
+    broker = new_broker()
+    ledgers = begin(broker)
+    moments = random.Random(SEED)
+    for _ in range(FAULTS):
+        time.sleep(moments.uniform(0.5, 2.0))
+        # as on a full disk: no file grows beyond what there is, or a little more, so that frames are cut off
+        size = max(path.stat().st_size for path in (broker.home / "data").glob("*.journal"))
+        limit = moments.choice([0, size, size + moments.randrange(4096)])
+        resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        time.sleep(moments.uniform(0.2, 1.5))
+        check_disk(broker, ledgers)
+        if moments.random() < 0.3:
+            broker.kill()
+            check_disk(broker, ledgers)
+            broker.start()
+        else:
+            unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, unlimited)
+    log = broker.read_log()
+    end(broker, ledgers, f"SEED={SEED} FAULTS={FAULTS}", 100)
+    assert "was not written" in log or "File too large" in log, log[-2000:]
