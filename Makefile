@@ -165,6 +165,9 @@ build/fuzz/.done: $(SOURCES) build/sources
 	for target in $(FUZZ_TARGETS); do cp "$$out/$$host/fuzz/$$target" $(@D); done
 	@touch $@
 
+assignors: .venv-test/.installed jars ## the assignors against Apache's own classes, fresh seeds (ARGS="--lives 500 simple")
+	$(BIN)/python -m tests.differential.assignors $(ARGS)
+
 bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on this machine (ARGS="--records 200000 --only latency")
 	.venv/bin/python -m benches.broker $(ARGS)
 

@@ -141,26 +141,35 @@ class _Balance:
         self.sharing[each] -= 1
 
     def _fill(self, lacking: list[TopicPartition]) -> None:
-        """Gives partitions to members who have room, these taking turns."""
-        room = [
-            number for number, owned in enumerate(self.assigned) if len(owned) < self.count_wanted[number]
-        ]
-        turn = 0
+        """Gives partitions to members who have room, these taking turns, until a whole round finds no taker.
+
+        A member that has just been given a partition may be given it again, and has then less than its count:
+        so it is with Apache.
+        """
+        counts = [len(owned) for owned in self.assigned]
+        room = [number for number, count in enumerate(counts) if count < self.count_wanted[number]]
+        new: list[dict[TopicPartition, None]] = [{} for _ in self.members]
+        turn, taken = 0, False
         for each in lacking:
             while self.sharing[each] < self.sharing_wanted and room:
-                steps = (step % len(room) for step in range(turn, turn + len(room)))
-                found = next((step for step in steps if each not in self.assigned[room[step]]), None)
-                if found is None:
-                    break
-                number = room[found]
-                self.assigned[number][each] = None
+                if turn == len(room):
+                    if not taken:
+                        break
+                    turn, taken = 0, False
+                number = room[turn]
+                if each in self.assigned[number]:
+                    turn += 1
+                    continue
+                new[number][each] = None
+                taken = True
                 self.sharing[each] += 1
-                turn = found + 1
-                if len(self.assigned[number]) >= self.count_wanted[number]:
-                    del room[found]
-                    turn = found
-                if room:
-                    turn %= len(room)
+                counts[number] += 1
+                if counts[number] < self.count_wanted[number]:
+                    turn += 1
+                else:
+                    del room[turn]
+        for owned, more in zip(self.assigned, new, strict=True):
+            owned.update(more)
 
 
 def _in_hash_order(items: Iterable[T], spread_hash: Callable[[T], int], capacity: int) -> list[T]:
