@@ -345,6 +345,9 @@ class ShareGroups:
             if error is not None:
                 done(error)
                 return
+            if not group.is_empty:
+                done(KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty."))
+                return
             self._registry.remove(group)
             self._records.append(group.group_id, group.deleted_records(), done)
 

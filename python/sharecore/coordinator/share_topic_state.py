@@ -46,11 +46,14 @@ class ShareTopicStates:
         self._records = records
         self._topics = topics
         self._waiting: dict[str, list[Done]] = {}
+        self._deletions: set[tuple[str, UUID]] = set()
 
     def initialize_missing(self, group: ShareGroup, done: Done) -> None:
         """Has state made for subscribed partitions that have none; `done` when nothing more can be had for
         now.
         """
+        if group.deleting:
+            self._retry_deletions(group)
         if group.complete_at == self._topics.version:
             done(None)
             return
@@ -65,7 +68,7 @@ class ShareTopicStates:
         self._waiting[group.group_id] = [done]
         for topic, partitions in missing:
             group.initializing[topic.topic_id] = TopicState(topic.name, set(partitions))
-        self._write(group, _ignore)
+        self._write_plan(group)
         all_done = _Gather(self._count(missing), lambda failed: self._initialized(group, missing, failed))
         for topic, partitions in missing:
             # partitions that a known topic has grown by are new: nothing in them may be missed
@@ -100,8 +103,9 @@ class ShareTopicStates:
     ) -> None:
         waiting = self._waiting.pop(group.group_id)
         for topic, partitions in missing:
-            made = {index for index in partitions if (topic.topic_id, index) not in failed}
-            group.add_initialized(topic, made)
+            self._add_made(
+                group, topic, {each for each in partitions if (topic.topic_id, each) not in failed}
+            )
         for (topic_id, partition), error in failed.items():
             logger.error(
                 "state of %s partition %d of %s was not made: %s", topic_id, partition, group.group_id, error
@@ -118,34 +122,58 @@ class ShareTopicStates:
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
-        """Sets start offsets: state begins anew."""
+        """Sets start offsets: state begins anew; `done` for each once that is durable."""
+        partitions: dict[TopicInfo, set[int]] = {}
+        for topic, partition in offsets:
+            partitions.setdefault(topic, set()).add(partition)
+        for topic, some in partitions.items():
+            group.initializing[topic.topic_id] = TopicState(topic.name, some)
+        self._write_plan(group)
+
+        def ended(failed: Mapping[tuple[TopicInfo, int], KafkaError]) -> None:
+            for topic, some in partitions.items():
+                self._add_made(group, topic, {each for each in some if (topic, each) not in failed})
+
+            def written(error: KafkaError | None) -> None:
+                for name, waiting in done.items():
+                    waiting(failed.get(name, error))
+
+            self._write(group, written)
+
+        all_done = _Gather(len(offsets), ended)
         for (topic, partition), start_offset in offsets.items():
-            group.add_initialized(topic, {partition})
             key = SharePartitionKey(group.group_id, topic.topic_id, partition)
-            self._initialize(key, group.epoch, start_offset, done[topic, partition])
-        self._write(group, _ignore)
+            self._initialize(key, group.epoch, start_offset, all_done.part((topic, partition)))
+
+    @staticmethod
+    def _add_made(group: ShareGroup, topic: TopicInfo, partitions: Collection[int]) -> None:
+        """State has been made, unless its deletion was asked for meanwhile."""
+        if topic.topic_id in group.initializing:
+            group.add_initialized(topic, partitions)
 
     def delete_topics(self, group: ShareGroup, topic_ids: Collection[UUID], done: Done) -> None:
         """Deletes the state of all partitions of some topics of a group."""
-        group.complete_at = -1
         keys: list[SharePartitionKey] = []
         for topic_id in topic_ids:
-            partitions: set[int] = set()
+            topic = self._topics.find_id(topic_id)
+            partitions = set() if topic is None else set(range(topic.partitions))
             for stage in (group.initializing, group.initialized):
-                state = stage.pop(topic_id, None)
+                state = stage.get(topic_id)
                 if state is not None:
                     partitions |= state.partitions
-                    group.deleting[topic_id] = state.name
-            topic = self._topics.find_id(topic_id)
-            if topic is not None:
-                partitions |= set(range(topic.partitions))
+                    # a topic that is gone stays where its partitions are known: nobody can be assigned them
+                    if topic is not None:
+                        group.deleting[topic_id] = stage.pop(topic_id).name
             keys += [SharePartitionKey(group.group_id, topic_id, index) for index in sorted(partitions)]
-        self._write(group, _ignore)
+        self._deletions |= {(group.group_id, topic_id) for topic_id in topic_ids}
+        self._write_plan(group)
 
         def deleted(failed: Mapping[SharePartitionKey, KafkaError]) -> None:
-            gone = set(topic_ids) - {key.topic_id for key in failed}
-            for topic_id in gone:
-                group.deleting.pop(topic_id, None)
+            self._deletions -= {(group.group_id, topic_id) for topic_id in topic_ids}
+            for topic_id in set(topic_ids) - {key.topic_id for key in failed}:
+                for stage in (group.initializing, group.initialized, group.deleting):
+                    stage.pop(topic_id, None)
+            group.complete_at = -1
             for error in failed.values():
                 done(error)
                 return
@@ -158,6 +186,12 @@ class ShareTopicStates:
                 self._keeper.delete(key, part)
             except KafkaError as error:
                 part(error)
+
+    def _retry_deletions(self, group: ShareGroup) -> None:
+        """Tries again what could not be deleted."""
+        again = [each for each in group.deleting if (group.group_id, each) not in self._deletions]
+        if again:
+            self.delete_topics(group, again, _ignore)
 
     def delete_all(self, group: ShareGroup, done: Done) -> None:
         """Deletes all state of a group."""
@@ -174,6 +208,12 @@ class ShareTopicStates:
         """Goes on after a restart: what was being deleted is deleted; what was being made is made when it is
         wanted.
         """
+        for topic_id, state in list(group.initializing.items()):
+            # begun anew, which nobody was told of: it is there as it was, or as it was to be
+            if topic_id in group.initialized:
+                state.partitions -= group.initialized[topic_id].partitions
+                if not state.partitions:
+                    del group.initializing[topic_id]
         gone = [
             topic_id
             for topic_id in (*group.initialized, *group.initializing)
@@ -182,6 +222,11 @@ class ShareTopicStates:
         unfinished = [*group.deleting, *gone]
         if unfinished:
             self.delete_topics(group, unfinished, _ignore)
+
+    def _write_plan(self, group: ShareGroup) -> None:
+        """Writes down what is about to be done, so that it lies in the store before what is done."""
+        self._write(group, _ignore)
+        self._records.flush()
 
     def _write(self, group: ShareGroup, done: Done) -> None:
         self._records.append(group.group_id, [group.topics_record()], done)

@@ -347,6 +347,7 @@ def test_offsets_are_described_with_their_lag() -> None:
     bench.say("m", -1)
     ends: list[KafkaError | None] = []
     bench.offsets.alter("g", {(topic, 0): 15}, {(topic, 0): ends.append})
+    bench.world.run()
     assert ends == [None]
     assert bench.restarted == [("g", ["t"])]
     assert bench.result(bench.offsets.describe, "g", topic, 0) == SharePartitionOffset(15, 0, 5)
