@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from tests.unit.coordinator.test_share_groups import Bench, T, U
-from tests.unit.coordinator.world import Appended, MemoryLog, Record, Ticket
+from tests.unit.coordinator.world import Appended, MemoryLog, Ticket
 
 from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.topic_log import Done
+from sharecore.coordinator.topic_log import Done, Record
 from sharecore.errors import KafkaError
 from sharecore.persister import MemoryPersister
 
@@ -189,7 +189,7 @@ def test_what_was_cut_off_at_any_write_ends_after_a_restart(name: str) -> None:
             bench.say(member, -1)
         bench.say("n", 0, ["t", "u"])
         bench.assert_settled()
-        have = {key.topic_id: set() for key in bench.kept()}
+        have: dict[UUID, set[int]] = {key.topic_id: set() for key in bench.kept()}
         for key in bench.kept():
             have[key.topic_id].add(key.partition)
         assert have == {
