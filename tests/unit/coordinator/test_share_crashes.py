@@ -6,6 +6,7 @@ The store keeps what was handed to it in order: what is durable at a crash is a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from uuid import UUID
 
 import pytest
 from tests.unit.coordinator.test_share_groups import Bench, T, U
