@@ -178,6 +178,9 @@ bench-store: ## the store beside fjall 3: the table of docs/decisions/embedded-s
 compare-tools: .venv/.installed .venv-test/.installed jars ## Apache's tools for groups on sharecore and on Apache, outputs line by line
 	$(BIN)/python -m tests.interop.tools $(ARGS)
 
+bench-state: .venv/.installed jars ## share state: acknowledgements beside Apache Kafka 4.3.1, recovery (ARGS="--only recovery")
+	.venv/bin/python -m benches.state $(ARGS)
+
 conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore (half an hour); writes docs/compatibility.md
 	tests/conformance/all.sh
 

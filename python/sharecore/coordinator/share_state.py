@@ -182,7 +182,9 @@ class ShareState:
 
     def replay_update(self, value: Update) -> None:
         """Takes the content of an update record."""
-        self.leader_epoch = max(self.leader_epoch, value.leader_epoch)
+        if value.leader_epoch > self.leader_epoch:
+            self.leader_epoch = value.leader_epoch
+            self.fence_epoch = max(self.fence_epoch, value.leader_epoch)
         if value.start_offset != UNINITIALIZED:
             self.start_offset = value.start_offset
         self.delivery_complete_count = value.delivery_complete_count

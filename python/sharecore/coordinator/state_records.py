@@ -29,6 +29,7 @@ _SNAPSHOT_HEAD = Struct(">hiiiqqq")
 _UPDATE_HEAD = Struct(">hiiq")
 _VERSION = 0
 _TAGGED_COUNT = Struct(">bbbi")
+_TAGGED_COUNT_HEAD = b"\x01\x00\x04"
 
 StateBatch = tuple[int, int, int, int]
 """First offset, last offset, delivery state, delivery count."""
@@ -184,6 +185,12 @@ def _tail(batches: bytes, delivery_complete_count: int) -> bytes:
 def _read_tail(version: int, data: bytes, offset: int) -> tuple[bytes, int]:
     if version != _VERSION:
         raise ValueError(f"version {version} is not known")
+    size = data[offset]
+    if 0 < size < 0x80:
+        # nearly all records: a length of one byte, and the one tagged field that there is
+        end = offset + 1 + (size - 1) * STATE_BATCH.size
+        if data[end : end + 3] == _TAGGED_COUNT_HEAD and len(data) == end + _TAGGED_COUNT.size:
+            return data[offset + 1 : end], int.from_bytes(data[end + 3 :], "big", signed=True)
     size, offset = _uvarint(data, offset)
     end = offset + (size - 1) * STATE_BATCH.size
     if size < 1 or end > len(data):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.coordinator.share_state import ShareState
-from sharecore.coordinator.state_records import StateRecord, UnknownRecordType, Update, decode_record
+from sharecore.coordinator.state_records import (
+    StateRecord,
+    UnknownRecordType,
+    Update,
+    decode_record,
+    decode_update,
+)
 
 
 class StateReplay:
@@ -16,6 +22,8 @@ class StateReplay:
 
     def __init__(self) -> None:
         self.states: dict[SharePartitionKey, ShareState] = {}
+        # by the bytes of an update's key: most records are updates, and their keys need not be decoded
+        self._by_update_key: dict[bytes | None, ShareState] = {}
 
     def take(self, offset: int, key: bytes | None, value: bytes | None) -> str | None:
         """Takes a record.
@@ -26,6 +34,10 @@ class StateReplay:
         Raises:
             ValueError: the record is damaged; what was taken before stands.
         """
+        state = self._by_update_key.get(key)
+        if state is not None and value is not None:
+            state.replay_update(decode_update(value))
+            return None
         try:
             record = decode_record(key, value)
         except UnknownRecordType as error:
@@ -35,17 +47,19 @@ class StateReplay:
     def fold(self, offset: int, record: StateRecord) -> str | None:
         """As `take`, for a record that has been decoded."""
         if record.value is None:
-            self.states.pop(record.key, None)
+            gone = self.states.pop(record.key, None)
+            if gone is not None:
+                del self._by_update_key[gone.update_key]
             return None
         state = self.states.get(record.key)
         if isinstance(record.value, Update):
             if state is None:
                 return f"passed over: update of {record.key.coordinator_key()} without a snapshot before it"
             state.replay_update(record.value)
-            state.fence_epoch = max(state.fence_epoch, state.leader_epoch)
             return None
         if state is None:
             state = self.states[record.key] = ShareState(record.key)
+            self._by_update_key[state.update_key] = state
         state.replay_snapshot(record.value)
         state.snapshot_offset = offset
         return None

@@ -1,0 +1,84 @@
+"""How long share state takes to be back: recovery DIRECTORY fill|read SHARE_PARTITIONS [RUNS]."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+import time
+from pathlib import Path
+from uuid import UUID
+
+from sharecore.clock import SystemClock
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.share_coordinator import STATE_TOPIC, ShareCoordinator
+from sharecore.coordinator.state_records import pack_batches
+from sharecore.errors import KafkaError
+from sharecore.storage import Storage, StorageOptions
+
+PARTITIONS = 50
+UPDATES = 10
+_STAGED_BYTES = 16 << 20
+
+
+def _open(path: Path) -> tuple[Storage, ShareCoordinator]:
+    storage = Storage(path, StorageOptions(durability="os"))
+    topic = storage.topics.get(STATE_TOPIC)
+    logs = list(topic.partitions) if topic is not None else []
+    return storage, ShareCoordinator(lambda: logs, SystemClock(), lambda flush: None)
+
+
+def _key(number: int) -> SharePartitionKey:
+    return SharePartitionKey(f"group-{number % 100}", UUID(int=1 << 70), number)
+
+
+async def _create(path: Path) -> None:
+    storage = Storage(path)
+    storage.attach(asyncio.get_running_loop())
+    await storage.topics.create(STATE_TOPIC, PARTITIONS)
+    storage.close()
+
+
+def fill(path: Path, share_partitions: int, runs: int) -> None:
+    """Leaves state of so many share partitions, each of so many runs: a snapshot and updates behind it."""
+    asyncio.run(_create(path))
+    storage, coordinator = _open(path)
+    batches = pack_batches((2 * run, 2 * run, 0 if run % 2 else 2, 1 + run % 3) for run in range(runs))
+    changed = pack_batches([(3, 3, 0, 3)])
+
+    def done(error: KafkaError | None) -> None:
+        if error is not None:
+            raise error
+
+    for number in range(share_partitions):
+        key = _key(number)
+        coordinator.initialize(key, 0, 0, done)
+        coordinator.write(key, 0, 0, 0, 0, batches, done)
+        for _ in range(UPDATES):
+            coordinator.write(key, 0, 0, 0, 0, changed, done)
+        if number % 100 == 99:
+            coordinator.flush()
+            if storage.store.staged_bytes > _STAGED_BYTES:
+                storage.sync()
+    coordinator.flush()
+    storage.sync()
+    storage.close()
+
+
+def read(path: Path, share_partitions: int) -> None:
+    """Prints the seconds until all state is there, and this process's memory in MB."""
+    began = time.monotonic()
+    storage, coordinator = _open(path)
+    for number in range(share_partitions):
+        if coordinator.summary(_key(number)).start_offset != 0:
+            raise RuntimeError(f"the state of share partition {number} is gone")
+    print(time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    storage.close()
+
+
+if __name__ == "__main__":
+    directory, what, *numbers = sys.argv[1:]
+    if what == "fill":
+        fill(Path(directory), *map(int, numbers))
+    else:
+        read(Path(directory), *map(int, numbers))
