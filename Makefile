@@ -132,6 +132,18 @@ unit: .venv-test/.installed ## quick tests only: unit, tidy
 interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker
 	$(PYTEST) tests/interop
 
+.venv-spark/.installed: build/wheel pyproject.toml
+	@.ci/need python java
+	$(PYTHON) -m venv .venv-spark
+	.venv-spark/bin/pip install -q --upgrade 'pip>=25.1'
+	.venv-spark/bin/pip install -q --group test
+	.venv-spark/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
+	.venv-spark/bin/pip install -q "$$(cat $<)[broker,clients,spark]"
+	@touch $@
+
+spark: .venv/.installed .venv-spark/.installed ## the streaming source of PySpark on a broker (minutes)
+	.venv-spark/bin/python -m pytest $(ARGS) tests/spark
+
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
 
@@ -185,7 +197,7 @@ conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore 
 	tests/conformance/all.sh
 
 clean: ## remove what was built (data/ and Cargo's target directory stay)
-	rm -rf .venv .venv-test build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-test .venv-spark build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 FORCE:
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars pytest FORCE

@@ -12,6 +12,8 @@ __all__ = [
     "bench_trace",
     "combine",
     "combine_state_batches",
+    "damaged_batches",
+    "decode_columns",
     "decode_records",
     "matching",
     "pack_write",
@@ -243,6 +245,40 @@ def decode_records(
 
     Raises:
         ValueError: ranges that overlap, do not ascend or are without bound.
+    """
+
+def decode_columns(
+    records: bytes,
+    ranges: Sequence[tuple[int, int, int]],
+    *,
+    headers: bool = True,
+    expanded_bytes_max: int = 1073741824,
+) -> tuple[int, list[tuple[int, bytes | None]], int | None, list[tuple[int, int, str]]]:
+    """Records as buffers in Arrow's layout.
+
+    Args:
+        records: record batches v2; a last one that is cut off is left out.
+        ranges: (first offset, last offset, number), ascending, without overlap; what lies outside is left
+            out.
+        headers: whether to read the headers.
+        expanded_bytes_max: bound of all decompressed bytes together, at most 2 GiB.
+
+    Returns:
+        The number of rows; (nulls, buffer) in the order key (validity, offsets, bytes), value (the same),
+        offset (int64), timestamp (int64, microseconds), timestamp type (int32), the range's number (int32),
+        and with headers: list (validity, offsets), names (offsets, bytes), contents (validity, offsets,
+        bytes), a validity without nulls being None; the offset behind the last whole batch, None when there
+        is none; and the batches that cannot be read, as (first, last, reason).
+
+    Raises:
+        ValueError: ranges that overlap or do not ascend.
+    """
+
+def damaged_batches(records: bytes, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, str]]:
+    """Record batches with an offset in the ascending ranges that have a wrong format or checksum.
+
+    Returns:
+        (first offset, last offset, reason) of each.
     """
 
 def combine_state_batches(parts: Sequence[bytes], start_offset: int) -> bytes:

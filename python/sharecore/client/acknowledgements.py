@@ -41,6 +41,8 @@ class Results:
         """What callbacks raised; the application gets it from its next call."""
         self.refused: Callable[[Lease, Sequence[Span], KafkaError], None] | None = None
         """Told of each error, before the application is."""
+        self.answered: Callable[[Lease, Sequence[Span], KafkaError | None], None] | None = None
+        """Told of each answer with what was sent, renewals among it."""
         self._since: dict[TopicPartition, KafkaError | None] = {}
 
     def settled(self, lease: Lease, spans: Sequence[Span], error: KafkaError | None) -> None:
@@ -50,13 +52,15 @@ class Results:
             self._since[key] = error
         if error is not None and self.refused is not None:
             self.refused(lease, spans, error)
+        if self.answered is not None:
+            self.answered(lease, spans, error)
         if self.callback is not None:
             offsets = tuple((span.first, span.last) for span in spans)
             try:
                 self.callback(Acknowledged(key.topic, key.partition, offsets, error))
             except Exception as raised:
                 self.raised.append(raised)
-        elif error is not None:
+        elif error is not None and self.answered is None:
             logger.warning(
                 "acknowledgements of %s-%d failed, the records may come again: %s",
                 key.topic,

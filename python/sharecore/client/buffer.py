@@ -111,6 +111,23 @@ class Buffer:
                 self._fetched.popleft()
         return Batch(records, tuple(parts))
 
+    def take_parts(self, wanted: int) -> list[Part]:
+        """Up to `wanted` of the next records, as parts of their leases."""
+        parts: list[Part] = []
+        while self._fetched and wanted > 0:
+            head = self._fetched[0]
+            if head.lease.lost is not None:
+                self._drop_head()
+                continue
+            count = min(len(head), wanted)
+            parts.append(head.part(count))
+            head.taken += count
+            self.records -= count
+            wanted -= count
+            if not len(head):
+                self._fetched.popleft()
+        return parts
+
     def drop(self, which: Callable[[Lease], bool]) -> list[Part]:
         """Takes out the fetches of leases that `which` is true for; returns what they held."""
         dropped = [fetched for fetched in self._fetched if which(fetched.lease)]

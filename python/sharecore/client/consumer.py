@@ -15,6 +15,7 @@ from sharecore.client.acknowledgements import Callback, TopicPartition
 from sharecore.client.batch import Batch, Part, batch_of, parts_of
 from sharecore.client.buffer import Fetched
 from sharecore.client.errors import ConsumerClosed, DeserializationError, LeaseLost, WakeupError
+from sharecore.client.intake import take_in
 from sharecore.client.keeper import Kept
 from sharecore.client.lease import AcknowledgeType
 from sharecore.client.metrics import MetricName
@@ -56,6 +57,8 @@ class ShareConsumer:
         ConfigError: a setting that is unknown, missing or cannot stand.
     """
 
+    _intake = staticmethod(take_in)
+
     def __init__(
         self,
         config: Mapping[str, Any] | None = None,
@@ -66,7 +69,7 @@ class ShareConsumer:
     ) -> None:
         self.settings = read_settings(config, **keywords)
         self._loop = asyncio.get_running_loop()
-        self._runtime = Runtime(self.settings, clock or SystemClock())
+        self._runtime = Runtime(self.settings, clock or SystemClock(), self._intake)
         self._explicit = self.settings.explicit
         self._exactly = self.settings.share_acquire_mode == RECORD_LIMIT
         self._delivered: list[Part] = []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from sharecore.client.acknowledgements import Results
 from sharecore.client.buffer import Fetched
-from sharecore.client.cluster import Cluster
+from sharecore.client.cluster import Cluster, TopicIdPartition
 from sharecore.client.lease import Lease
 from sharecore.client.metrics import Metrics
 from sharecore.client.outbox import Parcel
@@ -26,6 +26,9 @@ class Demand(NamedTuple):
 
 class Host(Protocol):
     """The consumer, as a leader sees it."""
+
+    take_in: Callable[[TopicIdPartition, Any, Any, Any], int]
+    """Takes a share partition's answer in; arguments and result as `intake.take_in`."""
 
     cluster: Cluster[Settings]
     metrics: Metrics

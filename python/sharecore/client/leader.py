@@ -13,7 +13,6 @@ from sharecore.client.cluster import Backoff, TopicIdPartition
 from sharecore.client.connection import Connection
 from sharecore.client.errors import AuthenticationFailed, Disconnected, LeaseLost
 from sharecore.client.host import Demand, Host, Request
-from sharecore.client.intake import take_in
 from sharecore.client.lease import Lease
 from sharecore.client.outbox import Outbox, Parcel
 from sharecore.client.session import ShareSession
@@ -326,7 +325,7 @@ class PartitionLeader:
                     self._partition_failed(key, answer, response.node_endpoints)
                 elif answer.acquired_records:
                     size += len(answer.records or b"")
-                    records += take_in(key, answer, self, self._host)
+                    records += self._host.take_in(key, answer, self, self._host)
         self._settle_unanswered(parcel)
         self._drained = records == 0
         metrics = self._host.metrics

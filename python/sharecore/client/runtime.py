@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict, deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from sharecore.client.acknowledgements import Results
@@ -15,6 +15,7 @@ from sharecore.client.buffer import Buffer, Fetched
 from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.client.errors import AuthenticationFailed
 from sharecore.client.host import Demand
+from sharecore.client.intake import take_in
 from sharecore.client.keeper import Keeper
 from sharecore.client.leader import PartitionLeader
 from sharecore.client.lease import AcknowledgeType, Lease
@@ -38,10 +39,17 @@ class Runtime:
     Args:
         settings: the consumer's.
         clock: what locks and polls are measured with.
+        intake: makes of an answer what is delivered.
     """
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        intake: Callable[[TopicIdPartition, Any, Any, Any], int] = take_in,
+    ) -> None:
         self.settings = settings
+        self.take_in = intake
         self.lock_ms = 0
         self.poll_gap_ms = 0.0
         self.final: Exception | None = None

@@ -1,6 +1,7 @@
 //! `sharecore._core`: translates between Python and the crates below, decides nothing.
 
 mod bench;
+mod columns;
 mod combine;
 mod convert;
 mod error;
@@ -18,6 +19,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::bench::bench_trace;
+    #[pymodule_export]
+    use crate::columns::{damaged_batches, decode_columns};
     #[pymodule_export]
     use crate::combine::combine;
     #[pymodule_export]

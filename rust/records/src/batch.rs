@@ -126,14 +126,20 @@ impl<'a> Batch<'a> {
         self.bytes
     }
 
-    /// Checks format and checksum and expands the records, to at most `limit` bytes.
-    pub fn expand(&self, limit: usize) -> Result<Cow<'a, [u8]>, Fault> {
+    /// Checks format and checksum.
+    pub fn check(&self) -> Result<(), Fault> {
         if self.magic != 2 {
             return Err(Fault::Magic(self.magic));
         }
         if crc32c::crc32c(&self.bytes[CHECKED_FROM..]) != self.header.crc {
             return Err(Fault::Checksum);
         }
+        Ok(())
+    }
+
+    /// Checks format and checksum and expands the records, to at most `limit` bytes.
+    pub fn expand(&self, limit: usize) -> Result<Cow<'a, [u8]>, Fault> {
+        self.check()?;
         decompress(self.header.compression()?, &self.bytes[HEADER..], limit)
     }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+pub mod columns;
 mod compression;
 mod fault;
 mod record;

@@ -1,0 +1,184 @@
+"""A member that leases offsets and leaves the records to others to read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sharecore._core import damaged_batches
+from sharecore.client.batch import Part
+from sharecore.client.buffer import Fetched
+from sharecore.client.cluster import TopicIdPartition
+from sharecore.client.consumer import ShareConsumer, _done_by
+from sharecore.client.errors import CorruptRecords
+from sharecore.client.keeper import Kept
+from sharecore.client.lease import _HELD_BYTE, AcknowledgeType, Lease, Span
+from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.client.host import Host
+    from sharecore.client.leader import PartitionLeader
+
+_HELD_RUN = re.compile(re.escape(_HELD_BYTE) + rb"+")
+
+
+class Leased(NamedTuple):
+    """Neighbouring offsets of one delivery, held under one lease.
+
+    `deliveries` is the delivery count, `at` the position of the first offset in the lease.
+    """
+
+    lease: CountedLease
+    first: int
+    last: int
+    deliveries: int
+    at: int
+
+    def within(self, first: int, last: int) -> Leased:
+        """The offsets from one to another of these."""
+        return self._replace(first=first, last=last, at=self.at + first - self.first)
+
+    def part(self, first: int, last: int) -> Part:
+        """The part of the lease from one offset to another within."""
+        return Part(self.lease, self.at + first - self.first, self.at + last - self.first + 1)
+
+
+class CountedLease(Lease):
+    """A lease that remembers its delivery counts, and how large its records are on average."""
+
+    __slots__ = ("acquired", "record_bytes")
+
+    def __init__(
+        self,
+        topic: str,
+        key: TopicIdPartition,
+        acquired: Iterable[tuple[int, int, int]],
+        deadline_ms: int,
+        owner: PartitionLeader,
+        size: int,
+    ) -> None:
+        self.acquired = tuple(acquired)
+        super().__init__(topic, key, self.acquired, deadline_ms, owner)
+        self.record_bytes = size / max(1, self.open)
+
+    def held(self, low: int, high: int) -> Iterator[Leased]:
+        """What is still held of positions `low` up to `high`."""
+        base = 0
+        for first, last, count in self.acquired:
+            size = last - first + 1
+            from_, to = max(low, base), min(high, base + size)
+            for run in _HELD_RUN.finditer(self.states, from_, max(from_, to)):
+                at = run.start()
+                yield Leased(self, first + at - base, first + run.end() - 1 - base, count, at)
+            base += size
+
+
+class _Bare(Fetched):
+    """A lease without its records."""
+
+    def part(self, count: int) -> Part:
+        return Part(self.lease, self.taken, self.taken + count)
+
+
+def _take_in(key: TopicIdPartition, answer: Any, leader: PartitionLeader, host: Host) -> int:
+    """Delivers what was acquired; what can be seen to be damaged is rejected. Returns the number of offsets.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, the acquired ranges make no sense.
+    """
+    topic = host.cluster.topics[key.topic_id].name
+    acquired = [(first, last, count) for first, last, count in answer.acquired_records]
+    edges = [edge for first, last, _ in acquired for edge in (first, last)]
+    if edges != sorted(edges):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{topic}-{key.partition}: ranges that do not ascend")
+    records = answer.records or b""
+    lease = CountedLease(topic, key, acquired, host.now_ms() + host.lock_ms, leader, len(records))
+    leader.leases.add(lease)
+    damaged = damaged_batches(records, [(first, last) for first, last, _ in acquired])
+    for first, last, _ in damaged:
+        for from_, to, _ in acquired:
+            if from_ <= last and first <= to:
+                low, high = lease.positions(max(first, from_), min(last, to))
+                leader.mark(lease, low, high, AcknowledgeType.REJECT)
+    if damaged:
+        ranges = [(first, last) for first, last, _ in damaged]
+        host.fail(CorruptRecords(topic, key.partition, ranges, damaged[0][2]), False)
+    size = len(lease.states)
+    # a range is all that `Fetched` needs of the records here
+    host.deliver(_Bare(lease, range(size)))  # type: ignore[arg-type]
+    return size
+
+
+class LeaseConsumer(ShareConsumer):
+    """A member of a share group that acquires offsets and does not read their records.
+
+    What is acquired is fetched by whoever works on it, by an ordinary fetch from the partition's leader. To
+    be used in explicit mode; `acquire` takes the place of `poll`.
+    """
+
+    _intake = staticmethod(_take_in)
+
+    async def acquire(self, max_records: int, timeout: float) -> list[Leased]:
+        """Leases as soon as there are any, of up to `max_records` offsets; none after `timeout` seconds.
+
+        Raises:
+            As `poll` does.
+        """
+        runtime, buffer = self._runtime, self._runtime.buffer
+        self._begin()
+        gap = runtime.metrics.poll_began()
+        runtime.poll_gap_ms = gap * 1000
+        runtime.membership.polled()
+        runtime.polled_ms = runtime.now_ms()
+        until_ms = runtime.now_ms() + timeout * 1000
+        deadline = self._loop.time() + timeout
+        try:
+            while True:
+                parts = buffer.take_parts(max_records)
+                leased = [each for lease, low, high in parts for each in _counted(lease).held(low, high)]
+                if leased:
+                    runtime.commit()
+                    return leased
+                self._raise_pending()
+                if timeout <= 0:
+                    return []
+                with buffer.waiting(max_records, until_ms) as woken:
+                    runtime.commit()
+                    if not await _done_by(woken, deadline):
+                        return []
+                self._raise_pending()
+        finally:
+            runtime.metrics.poll_ended()
+            runtime.polled_ms = runtime.now_ms()
+
+    def when_answered(self, told: Callable[[Lease, Sequence[Span], KafkaError | None], None]) -> None:
+        """Has `told` called in the event loop with each answer to what was acknowledged or renewed."""
+        self._runtime.results.answered = told
+
+    def settle(self, part: Part, kind: AcknowledgeType) -> None:
+        """Acknowledges a part of a lease; sent with the next `acquire` or commit."""
+        part.lease.owner.mark(part.lease, part.low, part.high, kind)
+
+    def keep(self, parts: Iterable[Part]) -> Kept:
+        """Renews the locks of these parts until `drop`."""
+        kept = Kept(
+            self._runtime.keeper, list(parts), self.settings.lease_max_ms, AcknowledgeType.RELEASE, False
+        )
+        kept.until_ms = self._runtime.now_ms() + self.settings.lease_max_ms
+        self._runtime.keeper.keep(kept)
+        return kept
+
+    def drop(self, kept: Kept) -> None:
+        """Ends what `keep` began."""
+        self._runtime.keeper.drop(kept)
+
+    @property
+    def joined(self) -> bool:
+        """Whether share partitions are assigned to this member."""
+        return bool(self._runtime.membership.assignment)
+
+
+def _counted(lease: Lease) -> CountedLease:
+    assert isinstance(lease, CountedLease)
+    return lease

@@ -1,0 +1,32 @@
+"""Share groups in PySpark: the streaming source `sharegroup`; needs the extra `sharecore[spark]`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sharecore.spark.outcomes import settle
+    from sharecore.spark.reader import ShareGroupSource
+    from sharecore.spark.register import register
+
+__all__ = ["ShareGroupSource", "register", "settle"]
+
+_HOMES = {"ShareGroupSource": "reader", "register": "register", "settle": "outcomes"}
+
+
+def __getattr__(name: str) -> object:
+    """Imports pyspark when it is needed; raises ImportError that says what is missing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark.sql.streaming.datasource  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"sharecore.spark needs pyspark 4.2 or later and pyarrow in this Python ({error}): "
+            'pip install "sharecore[spark]"; on a cluster also where PYSPARK_PYTHON points to'
+        ) from error
+    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

@@ -1,0 +1,298 @@
+"""The driver's side of a query: one member of the share group, its leases, and what is owed for them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sharecore.admin import Admin
+from sharecore.admin import TopicPartition as AdminPartition
+from sharecore.admin.transport import Transport
+from sharecore.client.acknowledgements import TopicPartition
+from sharecore.client.keeper import Kept
+from sharecore.client.lease import AcknowledgeType, Lease, Span
+from sharecore.client.leases import LeaseConsumer, Leased
+from sharecore.client.settings import read_connection_settings
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.spark.offset import Leases, Offset, Outcome, SharePartition, kinds_of
+from sharecore.spark.options import Options
+from sharecore.spark.ranges import Ranges
+
+logger = logging.getLogger(__name__)
+
+LATEST = -1
+_LINGER_SECONDS = 0.05
+"""A batch ends when nothing more came for this long."""
+_IDLE_SECONDS = 10.0
+"""Trigger.AvailableNow ends when nothing came for this long, even where others still hold records."""
+_OWED_RANGES_MAX = 10_000
+_OWED_LOOK_SECONDS = 10.0
+_FIRST_CONTACT_MS = 20_000
+_RECORD_BYTES = 1_000.0
+_FINAL = re.compile(rb"[\x01\x03]+")
+
+
+class Member:
+    """Leases batches, keeps their locks, and acknowledges them.
+
+    Args:
+        options: the source's.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.batch: Offset | None = None
+        self.owed: Leases = {}
+        self.record_bytes: dict[SharePartition, float] = {}
+        self._targets: dict[TopicPartition, int] | None = None
+        self._held: list[tuple[SharePartition, Leased]] = []
+        """Leases of the batch that runs."""
+        self._fresh: Leases = {}
+        self._fresh_held: list[tuple[SharePartition, Leased]] = []
+        """Leases for the batch after it."""
+        self._kept: Kept | None = None
+        self._finished = -1
+        self._looked = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._consumer: LeaseConsumer | None = None
+        settings = read_connection_settings(
+            {"default.api.timeout.ms": str(_FIRST_CONTACT_MS), **options.connection}
+        )
+        self._transport = Transport(settings)
+        self._admin = Admin({"default.api.timeout.ms": str(_FIRST_CONTACT_MS), **options.connection})
+
+    async def start(self) -> None:
+        """Joins the group; nothing happens the second time.
+
+        Raises:
+            KafkaError: no broker can be reached, a topic does not exist, or the broker refuses.
+        """
+        if self._consumer is not None:
+            return
+        await self._partitions()
+        group = self.options.client.group_id
+        if self.options.starting_offsets is not None:
+            await self._admin.alter_configs(group, {"share.auto.offset.reset": self.options.starting_offsets})
+        self._consumer = LeaseConsumer(self.options.member)
+        self._consumer.when_answered(self._answered)
+        self._consumer.subscribe(self.options.topics)
+
+    async def aim(self) -> None:
+        """From now on nothing is leased beyond what the topics end with now."""
+        partitions = await self._partitions()
+        ends = await self._transport.offsets_for(partitions, LATEST)
+        self._targets = {TopicPartition(*each): end for each, end in ends.items()}
+
+    async def ends(self) -> dict[str, dict[str, int]]:
+        """The end of each partition, by topic."""
+        found: dict[str, dict[str, int]] = {}
+        ends = await self._transport.offsets_for(await self._partitions(), LATEST)
+        for (topic, partition), end in sorted(ends.items()):
+            found.setdefault(topic, {})[str(partition)] = end
+        return found
+
+    def adopt(self, batch: Offset) -> None:
+        """An earlier run's batch is run again, without leases at first."""
+        if batch.group != self.options.client.group_id:
+            logger.warning("the batch that is run again was leased in group %s", batch.group)
+        self.batch, self._held = batch, []
+        self.owed = {key: Ranges(ranges) for key, ranges in batch.owed.items()}
+
+    async def finish(self, start: Offset, outcomes: Sequence[Outcome]) -> bool:
+        """Acknowledges the batch that ends at `start`, which Spark has committed; False where that was done.
+
+        What is not leased now is owed, and acknowledged when it is delivered again.
+        """
+        if self._finished == start.sequence:
+            return False
+        if self.batch is None or self.batch.sequence != start.sequence:
+            self.adopt(start)
+        self._finished = start.sequence
+        if start.group not in ("", self.options.client.group_id):
+            self.batch, self.owed = None, {}
+            return True
+        for each in await self._consumer_().acquire(self.options.records_max, 0):
+            self._place(each)
+        self._drop_kept()
+        kinds = kinds_of(start.leased, outcomes)
+        for key, ranges in kinds.items():
+            owed = self.owed.setdefault(key, Ranges())
+            for first, last, kind in ranges:
+                if kind == AcknowledgeType.RELEASE:
+                    owed.cut(first, last)
+                else:
+                    owed.put(first, last, kind)
+        for key, leased in self._held:
+            for first, last, kind in kinds.get(key, Ranges()).overlap(leased.first, leased.last):
+                self._settle(leased, first, last, kind)
+        self._held = []
+        self.batch = None
+        return True
+
+    async def lease(self, start: Offset, records_max: int) -> Offset | None:
+        """The next batch behind `start`; None where there is nothing."""
+        consumer = self._consumer_()
+        try:
+            await self._gather(records_max)
+        finally:
+            await consumer.commit_sync()
+        await self._forget_settled()
+        fresh, self._fresh = self._fresh, {}
+        self._held, self._fresh_held = self._fresh_held, []
+        if not fresh:
+            return None
+        if self.options.lock_renew:
+            self._kept = consumer.keep([each.part(each.first, each.last) for _, each in self._held])
+        self.batch = Offset(
+            start.sequence + 1,
+            self.options.client.group_id,
+            fresh,
+            {key: Ranges(ranges) for key, ranges in self.owed.items() if len(ranges)},
+        )
+        return self.batch
+
+    async def close(self, timeout: float) -> None:
+        """Sends what was acknowledged, gives back the rest, and leaves the group."""
+        self._drop_kept()
+        if self._consumer is not None:
+            await self._consumer.close(timeout)
+        await self._transport.close()
+        await self._admin.close()
+
+    async def _partitions(self) -> list[AdminPartition]:
+        topics = self.options.topics
+        return [each for topic in topics for each in await self._transport.partitions_of(topic)]
+
+    def _consumer_(self) -> LeaseConsumer:
+        assert self._consumer is not None, "started"
+        return self._consumer
+
+    # leasing
+
+    async def _gather(self, records_max: int) -> None:
+        consumer = self._consumer_()
+        count = sum(ranges.offsets for ranges in self._fresh.values())
+        wait = self.options.client.fetch_wait_max_ms / 1000 + 0.1
+        idle_since = self._loop.time()
+        while count < records_max:
+            leased = await consumer.acquire(records_max - count, _LINGER_SECONDS if count else wait)
+            for each in leased:
+                count += self._place(each)
+            if leased:
+                idle_since = self._loop.time()
+            elif count or self._targets is None or await self._at_the_end(idle_since):
+                return
+
+    async def _at_the_end(self, idle_since: float) -> bool:
+        """Whether everything that Trigger.AvailableNow is to bring is settled, or nothing came for long."""
+        consumer, targets = self._consumer_(), self._targets or {}
+        await consumer.commit_sync()
+        if not any(targets.values()):
+            return True
+        with contextlib.suppress(KafkaError):
+            found = await self._admin.offsets(self.options.client.group_id)
+            starts = {TopicPartition(*each.partition): each.start_offset for each in found}
+            if all((starts.get(key) or 0) >= end for key, end in targets.items()):
+                return True
+        patience = _IDLE_SECONDS if consumer.joined else 3 * _IDLE_SECONDS
+        return self._loop.time() - idle_since > patience
+
+    def _place(self, leased: Leased) -> int:
+        """Puts a lease where it belongs: into the next batch, to the batch that runs, or back at once."""
+        lease = leased.lease
+        key = SharePartition(lease.topic, lease.key.topic_id, lease.partition)
+        self.record_bytes[key] = lease.record_bytes or _RECORD_BYTES
+        last = leased.last
+        if self._targets is not None:
+            target = self._targets.get(TopicPartition(key.topic, key.partition), 0)
+            if last >= target:
+                self._settle(leased, max(leased.first, target), last, AcknowledgeType.RELEASE)
+                last = target - 1
+        owed = self.owed.get(key, Ranges())
+        for first, to, kind in owed.overlap(leased.first, last):
+            self._settle(leased, first, to, kind)
+        count = 0
+        running = Ranges() if self.batch is None else self.batch.leased.get(key, Ranges())
+        for first, to in owed.missing(leased.first, last):
+            for low, high, _ in running.overlap(first, to):
+                self._held.append((key, leased.within(low, high)))
+            for low, high in running.missing(first, to):
+                self._fresh.setdefault(key, Ranges()).put(low, high, leased.deliveries)
+                self._fresh_held.append((key, leased.within(low, high)))
+                count += high - low + 1
+        return count
+
+    def _settle(self, leased: Leased, first: int, last: int, kind: int) -> None:
+        try:
+            self._consumer_().settle(leased.part(first, last), AcknowledgeType(kind))
+        except KafkaError as error:
+            logger.info("%s-%d at %d: %s", leased.lease.topic, leased.lease.partition, first, error)
+
+    # what is owed
+
+    def _answered(self, lease: Lease, spans: Sequence[Span], error: KafkaError | None) -> None:
+        key = SharePartition(lease.topic, lease.key.topic_id, lease.partition)
+        if error is not None:
+            lost = sum(len(span.types) for span in spans)
+            logger.warning(
+                "%s: %d acknowledgements failed (%s). Spark has these rows; they are acknowledged when they "
+                "are delivered to this query again. If the lock ran out: raise the "
+                "share.record.lock.duration.ms of group %s, or leave lock.renew on.",
+                key, lost, error, self.options.client.group_id,
+            )  # fmt: skip
+            return
+        owed = self.owed.get(key)
+        if owed is None:
+            return
+        for span in spans:
+            for run in _FINAL.finditer(span.types):
+                owed.cut(span.first + run.start(), span.first + run.end() - 1)
+
+    async def _forget_settled(self) -> None:
+        """Takes out of what is owed whatever the group has settled otherwise, so that it does not grow."""
+        self.owed = {key: ranges for key, ranges in self.owed.items() if len(ranges)}
+        if not self.owed or self._loop.time() - self._looked < _OWED_LOOK_SECONDS:
+            return
+        self._looked = self._loop.time()
+        with contextlib.suppress(KafkaError):
+            found = await self._admin.offsets(self.options.client.group_id)
+            starts: Mapping[Any, int | None] = {
+                (each.partition.topic, each.partition.partition): each.start_offset for each in found
+            }
+            for key, ranges in self.owed.items():
+                ranges.cut(0, (starts.get((key.topic, key.partition)) or 0) - 1)
+        for key, ranges in self.owed.items():
+            if len(ranges) > _OWED_RANGES_MAX:
+                logger.warning("%s: too many acknowledgements are owed, the oldest are given up", key)
+                ranges.cut(0, list(ranges)[-_OWED_RANGES_MAX][0] - 1)
+
+    def _drop_kept(self) -> None:
+        if self._kept is not None:
+            if self._kept.lost.is_set():
+                logger.warning(
+                    "acquisition locks were lost while a batch ran: other members of group %s may have got "
+                    "its records too",
+                    self.options.client.group_id,
+                )
+            self._consumer_().drop(self._kept)
+            self._kept = None
+
+
+def unreachable(error: KafkaError, options: Options) -> str:
+    """What to do about an error that ends the query."""
+    servers = ", ".join(f"{host}:{port}" for host, port in options.client.bootstrap_servers)
+    group = options.client.group_id
+    hints = {
+        ErrorCode.NETWORK_EXCEPTION: f"no broker answers at kafka.bootstrap.servers={servers}",
+        ErrorCode.GROUP_AUTHORIZATION_FAILED: f"the user may not read group {group}: grant READ on the group",
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the user may not read the topic: grant READ on it",
+        ErrorCode.SASL_AUTHENTICATION_FAILED: "kafka.sasl.* or kafka.ssl.*: not accepted",
+        ErrorCode.UNSUPPORTED_VERSION: "share groups need Kafka 4.2 or later, with share.version 1",
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create the topic first, or correct the option subscribe",
+    }
+    hint = hints.get(error.code)
+    return f"{hint} ({error})" if hint else str(error)

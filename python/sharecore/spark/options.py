@@ -1,0 +1,123 @@
+"""The options of `format("sharegroup")`, named as users of Spark's Kafka source know them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sharecore.client.settings import Settings, read_settings
+from sharecore.errors import ConfigError
+
+_NAMES = (
+    "subscribe",
+    "group.id",
+    "startingOffsets",
+    "maxRecordsPerTrigger",
+    "minPartitions",
+    "lock.renew",
+    "includeHeaders",
+    "failOnDataLoss",
+    "checkpointLocation",
+)
+_FIXED = {"share.acknowledgement.mode", "key.deserializer", "value.deserializer"}
+_MEMBER_ONLY = {
+    "client.rack",
+    "fetch.max.bytes",
+    "fetch.max.wait.ms",
+    "fetch.min.bytes",
+    "fetch.wait.max.ms",
+    "lease.max.ms",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "prefetch.records",
+    "share.acquire.mode",
+}
+_DEFAULTS = {
+    "fetch.max.bytes": "52428800",
+    "max.poll.interval.ms": "2147483647",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a source runs with."""
+
+    topics: tuple[str, ...]
+    client: Settings
+    member: dict[str, str]
+    """The client's settings as they were given, and what the source sets itself."""
+    connection: dict[str, str]
+    """The client's settings without the group's, for whoever only fetches."""
+    starting_offsets: str | None
+    records_max: int
+    partitions_min: int
+    lock_renew: bool
+    include_headers: bool
+    fail_on_data_loss: bool
+    checkpoint: str | None
+
+
+def read_options(given: Mapping[str, str]) -> Options:
+    """Reads the options of a source.
+
+    Raises:
+        ConfigError: a name that is not known, a value that cannot stand, or one that is missing.
+    """
+    names = {name.lower(): name for name in _NAMES}
+    own: dict[str, str] = {}
+    kafka = dict(_DEFAULTS)
+    for name, value in given.items():
+        if name.lower().startswith("kafka."):
+            key = name[6:].lower()
+            if key in _FIXED:
+                raise ConfigError(f"{name} cannot be set: the source decides it")
+            kafka[key] = value
+        elif name.lower() in names:
+            own[names[name.lower()]] = value
+        else:
+            close = difflib.get_close_matches(name, [*_NAMES, "kafka.bootstrap.servers"], n=1)
+            hint = f"; did you mean {close[0]}?" if close else "; the client's settings begin with kafka."
+            raise ConfigError(f"{name} is no option of format sharegroup{hint}")
+    if "bootstrap.servers" not in kafka:
+        raise ConfigError("kafka.bootstrap.servers is missing")
+    group = own.get("group.id", kafka.pop("group.id", None))
+    if not group:
+        raise ConfigError("group.id is missing: the share group that the query reads as a member of")
+    topics = tuple(name.strip() for name in own.get("subscribe", "").split(",") if name.strip())
+    if not topics:
+        raise ConfigError("subscribe is missing: the topics to read, with commas between them")
+    records_max = _number("maxRecordsPerTrigger", own.get("maxRecordsPerTrigger", "1000000"))
+    ahead = str(min(records_max, 1_000_000))
+    member = {
+        "max.poll.records": ahead,
+        "prefetch.records": ahead,
+        **kafka,
+        "group.id": group,
+        "share.acknowledgement.mode": "explicit",
+    }
+    return Options(
+        topics,
+        read_settings(member),
+        member,
+        {name: value for name, value in kafka.items() if name not in _MEMBER_ONLY},
+        own.get("startingOffsets"),
+        records_max,
+        _number("minPartitions", own.get("minPartitions", "1")),
+        _flag("lock.renew", own.get("lock.renew", "true")),
+        _flag("includeHeaders", own.get("includeHeaders", "true")),
+        _flag("failOnDataLoss", own.get("failOnDataLoss", "true")),
+        own.get("checkpointLocation"),
+    )
+
+
+def _number(name: str, text: str) -> int:
+    if not text.strip().isdigit() or not 0 < int(text) < 2**31:
+        raise ConfigError(f"{name}={text!r}: a whole number from 1 to {2**31 - 1} is needed")
+    return int(text)
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ConfigError(f"{name}={text!r}: true or false is needed")
+    return text.strip().lower() == "true"

@@ -1,0 +1,33 @@
+"""Makes the formats known to a Spark session."""
+
+from __future__ import annotations
+
+import subprocess
+
+from pyspark.sql import SparkSession
+
+from sharecore.spark.reader import ShareGroupSource
+
+_CHECK_SECONDS = 60
+
+
+def register(spark: SparkSession) -> None:
+    """Registers `format("sharegroup")`.
+
+    Raises:
+        RuntimeError: the Python that Spark starts its workers with cannot read share groups.
+    """
+    python = spark.sparkContext.pythonExec
+    check = subprocess.run(
+        [python, "-c", "from sharecore.spark import register"],
+        capture_output=True,
+        text=True,
+        timeout=_CHECK_SECONDS,
+    )
+    if check.returncode:
+        reason = (check.stderr.strip() or "no reason was given").splitlines()[-1]
+        raise RuntimeError(
+            f"Spark's workers run {python}, which cannot import sharecore.spark: {reason}. Set "
+            'PYSPARK_PYTHON to a Python with "sharecore[spark]" installed, on every node.'
+        )
+    spark.dataSource.register(ShareGroupSource)
