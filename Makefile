@@ -180,6 +180,17 @@ build/fuzz/.done: $(SOURCES) build/sources
 assignors: .venv-test/.installed jars ## the assignors against Apache's own classes, fresh seeds (ARGS="--lives 500 simple")
 	$(BIN)/python -m tests.differential.assignors $(ARGS)
 
+bench: .venv-test/.installed ## the engine in Rust, through Python, and Apache's class in the JVM (ARGS="--write": into docs/)
+	@.ci/need cargo java maven
+	$(BIN)/python -m benches.engine $(ARGS)
+
+bench-calls: .venv-test/.installed ## hot calls of the engine from Python, with pytest-benchmark
+	$(BIN)/python -m pytest benches/engine --benchmark-columns=median,iqr,rounds $(ARGS)
+
+callgrind: .venv-test/.installed ## instructions of the engine's hot operations, against the record (ARGS=--record)
+	@.ci/need cargo valgrind
+	$(BIN)/python -m benches.engine.callgrind $(ARGS)
+
 bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on this machine (ARGS="--records 200000 --only latency")
 	.venv/bin/python -m benches.broker $(ARGS)
 

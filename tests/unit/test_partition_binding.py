@@ -125,7 +125,13 @@ def test_state_is_loaded_or_refused() -> None:
     partition = Partition(3, [(5, 6, 2, 1), (8, 8, 0, 2)])
     assert partition.next_fetch_offset == 3
     assert partition.inflight() == [(5, 6, 2, 1), (8, 8, 0, 2)]
-    for state in ([(2, 4, 2, 1)], [(5, 6, 2, 1), (6, 7, 2, 1)], [(5, 6, 1, 1)], [(5, 2**63 - 1, 2, 1)]):
+    for state in (
+        [(2, 4, 2, 1)],
+        [(5, 6, 2, 1), (6, 7, 2, 1)],
+        [(5, 6, 1, 1)],
+        [(5, 2**63 - 1, 2, 1)],
+        [(5, 6, 0, 2**15)],
+    ):
         with pytest.raises(KafkaError) as error:
             Partition(3, state)
         assert code_of(error) == ErrorCode.INVALID_REQUEST

@@ -341,7 +341,12 @@ def _check_limits(*limits: int | None) -> None:
 def _check_loaded(start_offset: int, batches: list[StateBatch]) -> None:
     follows = start_offset
     for first, last, state, count in batches:
-        if first < follows or last < first or count < 0 or state not in (AVAILABLE, ACKNOWLEDGED, ARCHIVED):
+        if (
+            first < follows
+            or last < first
+            or not 0 <= count < 2**15
+            or state not in (AVAILABLE, ACKNOWLEDGED, ARCHIVED)
+        ):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 f"state batch {first}-{last} ({state}, {count}) cannot follow what came before",

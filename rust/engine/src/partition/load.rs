@@ -14,7 +14,8 @@ const LENGTH_MAX: i64 = 1 << 48;
 impl Partition {
     /// A partition as it was persisted: nothing is leased, and offsets that no state batch covers are fetched again.
     ///
-    /// Refuses state batches that overlap, lie before the start offset, or are acquired.
+    /// Refuses state batches that overlap, lie before the start offset, are acquired, or were delivered more often than the
+    /// protocol can count.
     pub fn new(
         config: Config,
         start_offset: Offset,
@@ -44,7 +45,8 @@ impl Partition {
         for batch in &state {
             let possible = next <= batch.first
                 && batch.first <= batch.last
-                && batch.last - batch.first < LENGTH_MAX;
+                && batch.last - batch.first < LENGTH_MAX
+                && i16::try_from(batch.delivery_count).is_ok();
             if !possible || batch.last == Offset::MAX || batch.state == RecordState::Acquired {
                 return Err(Refusal::CorruptState {
                     first: batch.first,

@@ -1,0 +1,61 @@
+"""One figure each: CPU time, so that what else the machine does is not counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benches.engine.traces import ROOT
+
+_ORACLE = ROOT / "tests/oracle/oracle.sh"
+_JAVA = {"JAVA_OPTS": "-Xms2g -Xmx2g -XX:+UseSerialGC"}
+_JAVA_HEAP = {"JAVA_OPTS": "-Xms4g -Xmx4g -XX:+UseSerialGC"}
+
+Report = dict[str, Any]
+
+
+def through(path: str, trace: Path, runs: int) -> float:
+    """Operations a CPU second, the engine called from Rust or from Python."""
+    arguments = ["--bench", "--runs", str(runs), "--warmup", "2", "--through", path]
+    if trace.stem == "combine" and path == "python":
+        arguments.append("--combine")
+    report = _json([sys.executable, "-m", "sharecore.trace", *arguments, str(trace)])[0]
+    return float(report["cpu_ops_per_s" if path == "python" else "ops_per_s"])
+
+
+def apache(trace: Path, runs: int, warmup: int) -> float:
+    """Operations a CPU second of Apache Kafka's own class, after warm-up."""
+    mode = "combine" if trace.stem == "combine" else "bench"
+    options = ["--runs", str(runs), "--warmup", str(warmup)]
+    return float(_json([str(_ORACLE), mode, str(trace), *options], _JAVA)[0]["cpu_ops_per_s_median"])
+
+
+def apache_heap(trace: Path) -> Report:
+    """Bytes of heap that Apache's class holds in flight."""
+    return _json([str(_ORACLE), "bench", str(trace), "--runs", "1", "--warmup", "0", "--heap"], _JAVA_HEAP)[0]
+
+
+def cargo_bench(name: str, arguments: Sequence[str] = ()) -> list[Report]:
+    """The lines of a bench of the engine's crate."""
+    command = ["cargo", "bench", "-q", "--locked", "-p", "sharecore-engine", "--bench", name]
+    return _json([*command, "--", *arguments])
+
+
+def _json(command: Sequence[str], environment: dict[str, str] | None = None) -> list[Report]:
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **(environment or {})}
+    )
+    # the combiner's results go to standard output, its timing to the other
+    found = list(_reports(done.stderr)) or list(_reports(done.stdout))
+    if done.returncode or not found:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return found
+
+
+def _reports(text: str) -> Iterator[Report]:
+    return (json.loads(line) for line in text.splitlines() if line.startswith("{"))
