@@ -12,27 +12,30 @@ decide alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from math import ceil
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 T = TypeVar("T")
-TopicPartition = tuple[UUID, int]
+TopicPartition = tuple[int, int]
+"""Number of a topic in the one group, and partition: UUIDs are slow to hash."""
 
 _MASK32 = 0xFFFFFFFF
 
 
 class AssignorMember(NamedTuple):
-    """A member for the assignor: the topics that it wants, and what it has."""
+    """A member for the assignor: the topics that it wants, and the partitions that it has."""
 
     member_id: str
     topics: Sequence[UUID]
-    current: Sequence[TopicPartition]
+    current: Mapping[UUID, Sequence[int]]
 
 
 def assign(
     members: Sequence[AssignorMember], assignable: Mapping[UUID, Sequence[int]]
-) -> dict[str, list[TopicPartition]]:
+) -> dict[str, dict[UUID, tuple[int, ...]]]:
     """The target assignment.
 
     Args:
@@ -40,35 +43,58 @@ def assign(
         assignable: partitions that may be assigned, by topic; others are assigned to nobody.
 
     Returns:
-        partitions by member id; every member has an entry.
+        partitions, ascending, by topic and member id; every member has an entry.
     """
-    result: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
-    if len({frozenset(member.topics) for member in members}) == 1:
-        topics = members[0].topics
-        _merge(result, members, _Balance(members, _partitions(topics, assignable), _partition_hash).solve())
-        return result
-    # members that want different topics share each topic among those who want it
-    wanted: dict[UUID, list[int]] = {}
-    for number, member in enumerate(members):
-        for topic in member.topics:
-            wanted.setdefault(topic, []).append(number)
-    for topic, numbers in wanted.items():
-        group = [members[number] for number in numbers]
-        _merge(result, group, _Balance(group, _partitions([topic], assignable), _index_hash, numbers).solve())
-    return result
-
-
-def _partitions(topics: Iterable[UUID], assignable: Mapping[UUID, Sequence[int]]) -> list[TopicPartition]:
-    return [(topic, partition) for topic in topics for partition in assignable.get(topic, ())]
+    topics = list(dict.fromkeys(topic for member in members for topic in member.topics))
+    numbers = {topic: number for number, topic in enumerate(topics)}
+    wants = [[numbers[topic] for topic in member.topics] for member in members]
+    current = [
+        [
+            (numbers[topic], index)
+            for topic, some in member.current.items()
+            if topic in numbers
+            for index in some
+        ]
+        for member in members
+    ]
+    partitions = [
+        [(number, index) for index in assignable.get(topic, ())] for topic, number in numbers.items()
+    ]
+    result: list[list[TopicPartition]] = [[] for _ in members]
+    if len({frozenset(some) for some in wants}) == 1:
+        hashes = [_folded(topic) for topic in topics]
+        wanted = [each for number in wants[0] for each in partitions[number]]
+        everybody = range(len(members))
+        _merge(
+            result,
+            everybody,
+            _Balance(current, wanted, lambda each: _spread(hashes[each[0]] + each[1])).solve(),
+        )
+    else:
+        # members that want different topics share each topic among those who want it
+        wanting: dict[int, list[int]] = {}
+        for member, some in enumerate(wants):
+            for number in some:
+                wanting.setdefault(number, []).append(member)
+        for number, some in wanting.items():
+            held = [current[member] for member in some]
+            _merge(result, some, _Balance(held, partitions[number], _index_hash, some).solve())
+    return {member.member_id: _by_topic(some, topics) for member, some in zip(members, result, strict=True)}
 
 
 def _merge(
-    result: dict[str, list[TopicPartition]],
-    members: Sequence[AssignorMember],
-    solved: Iterable[Iterable[TopicPartition]],
+    result: list[list[TopicPartition]], members: Sequence[int], solved: Iterable[Iterable[TopicPartition]]
 ) -> None:
-    for member, partitions in zip(members, solved, strict=True):
-        result[member.member_id] += partitions
+    for member, some in zip(members, solved, strict=True):
+        result[member] += some
+
+
+def _by_topic(partitions: list[TopicPartition], topics: Sequence[UUID]) -> dict[UUID, tuple[int, ...]]:
+    partitions.sort()
+    return {
+        topics[number]: tuple(index for _, index in some)
+        for number, some in groupby(partitions, key=itemgetter(0))
+    }
 
 
 class _Balance:
@@ -76,18 +102,17 @@ class _Balance:
 
     def __init__(
         self,
-        members: Sequence[AssignorMember],
+        current: Sequence[Sequence[TopicPartition]],
         partitions: list[TopicPartition],
         partition_hash: Callable[[TopicPartition], int],
         numbers: Sequence[int] | None = None,
     ) -> None:
-        self.members = members
         self.partitions = partitions
         self.hash = partition_hash
-        self.numbers = range(len(members)) if numbers is None else numbers
+        self.numbers = range(len(current)) if numbers is None else numbers
         targets = set(partitions)
         self.assigned: list[dict[TopicPartition, None]] = [
-            {each: None for each in member.current if each in targets} for member in members
+            {each: None for each in held if each in targets} for held in current
         ]
         self.owners: dict[TopicPartition, list[int]] = {}
         for number, owned in enumerate(self.assigned):
@@ -100,13 +125,13 @@ class _Balance:
     def solve(self) -> list[dict[TopicPartition, None]]:
         """Partitions of each member, by its number."""
         if not self.partitions:
-            return [{} for _ in self.members]
-        if len(self.members) == 1:
+            return [{} for _ in self.assigned]
+        if len(self.assigned) == 1:
             return [dict.fromkeys(self.partitions)]
-        self.sharing_wanted = -(-len(self.members) // len(self.partitions))
-        share = self.sharing_wanted * len(self.partitions) / len(self.members)
+        self.sharing_wanted = -(-len(self.assigned) // len(self.partitions))
+        share = self.sharing_wanted * len(self.partitions) / len(self.assigned)
         self.count_wanted = [
-            ceil(share * (number + 1)) - ceil(share * number) for number in range(len(self.members))
+            ceil(share * (number + 1)) - ceil(share * number) for number in range(len(self.assigned))
         ]
         inserted = dict.fromkeys(self.owners) | dict.fromkeys(self.partitions)
         order = _in_hash_order(
@@ -148,7 +173,7 @@ class _Balance:
         """
         counts = [len(owned) for owned in self.assigned]
         room = [number for number, count in enumerate(counts) if count < self.count_wanted[number]]
-        new: list[dict[TopicPartition, None]] = [{} for _ in self.members]
+        new: list[dict[TopicPartition, None]] = [{} for _ in self.assigned]
         turn, taken = 0, False
         for each in lacking:
             while self.sharing[each] < self.sharing_wanted and room:
@@ -180,11 +205,10 @@ def _in_hash_order(items: Iterable[T], spread_hash: Callable[[T], int], capacity
     return sorted(items, key=lambda item: spread_hash(item) & mask)
 
 
-def _partition_hash(partition: TopicPartition) -> int:
-    topic_id, index = partition
-    number = topic_id.int
-    folded = (number >> 64) ^ number
-    return _spread(31 * ((folded >> 32) ^ folded) + index)
+def _folded(topic: UUID) -> int:
+    """What a topic adds to the hash of its partitions."""
+    folded = (topic.int >> 64) ^ topic.int
+    return 31 * ((folded >> 32) ^ folded)
 
 
 def _index_hash(partition: TopicPartition) -> int:

@@ -236,21 +236,11 @@ class ShareGroups:
             AssignorMember(
                 member.member_id,
                 [ids[name] for name in member.subscribed if name in ids],
-                [
-                    (topic_id, partition)
-                    for topic_id, partitions in group.target.get(member.member_id, {}).items()
-                    for partition in partitions
-                ],
+                group.target.get(member.member_id, {}),
             )
             for member in group.members.values()
         ]
-        target: dict[str, Assignment] = {}
-        for member_id, partitions in assign(members, assignable).items():
-            by_topic: dict[UUID, list[int]] = {}
-            for topic_id, partition in partitions:
-                by_topic.setdefault(topic_id, []).append(partition)
-            target[member_id] = {topic_id: tuple(sorted(some)) for topic_id, some in by_topic.items()}
-        return target
+        return assign(members, assignable)
 
     def _answer(
         self,

@@ -58,18 +58,17 @@ def _simple(group: Group) -> dict[str, Held]:
         simple.AssignorMember(
             member.member_id,
             [_topic(number) for number in member.topics],
-            [(_topic(number), index) for number, some in member.current.items() for index in some],
+            {_topic(number): some for number, some in member.current.items()},
         )
         for member in group.members
     ]
     assigned = simple.assign(
         members, {_topic(number): range(count) for number, count in group.topics.items()}
     )
-    result: dict[str, Held] = {member.member_id: {} for member in group.members}
-    for member_id, partitions in assigned.items():
-        for topic_id, index in sorted(partitions):
-            result[member_id].setdefault(topic_id.int - 100, []).append(index)
-    return result
+    return {
+        member_id: {topic_id.int - 100: list(some) for topic_id, some in topics.items()}
+        for member_id, topics in assigned.items()
+    }
 
 
 def _consumer(assignor: str, group: Group) -> dict[str, Held]:
