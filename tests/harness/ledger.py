@@ -21,9 +21,13 @@ class Ledger:
 
     Every tenth record is released at its first delivery; of the rest some are rejected, most are accepted.
     `broken` says what went wrong.
+
+    Args:
+        counts_may_fall: writes fail. Records whose lock runs out are free again also where that could not be
+            written (KIP-932): such a delivery is forgotten when the broker is killed before the next write.
     """
 
-    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, group: str, *, counts_may_fall: bool = False) -> None:
         self._bootstrap, self.topic, self._group = bootstrap, topic, group
         self._producing, self._consuming = threading.Event(), threading.Event()
         self._producing.set()
@@ -32,9 +36,10 @@ class Ledger:
         self.answered: dict[int, bytes] = {}
         self.settled: dict[int, int] = {}
         self.perhaps_settled: set[int] = set()
-        self.released: set[int] = set()
+        self._counts_may_fall = counts_may_fall
+        self._released: dict[int, int] = {}
         self.start_offset = -1
-        self._counts: dict[int, int] = {}
+        self._counts: Counter[int] = Counter()
         self._durable_counts: dict[int, int] = {}
         self.deliveries: Counter[int] = Counter()
         self.broken: list[str] = []
@@ -122,7 +127,7 @@ class Ledger:
         with share_consumer(self._bootstrap, self._group, [self.topic], **FAST_RECONNECT) as consumer:
             while self._consuming.is_set():
                 settling: dict[int, int] = {}
-                releasing = set()
+                releasing: dict[int, int] = {}
                 for message in consumer.poll(0.1):
                     if message.error() is not None:
                         continue
@@ -130,7 +135,7 @@ class Ledger:
                     self._on_delivery(offset, count)
                     if self.deliveries[offset] == 1 and offset % 10 == 0:
                         consumer.acknowledge(message, RELEASE)
-                        releasing.add(offset)
+                        releasing[offset] = count
                     elif offset % 25 == 7:
                         consumer.acknowledge(message, REJECT)
                         settling[offset] = _ARCHIVED
@@ -143,7 +148,7 @@ class Ledger:
                     answers = {}
                 if answers and all(error is None for error in answers.values()):
                     self.settled |= settling
-                    self.released |= releasing
+                    self._released |= releasing
                 else:
                     self.perhaps_settled.update(settling)
 
@@ -153,10 +158,11 @@ class Ledger:
             self.broken.append(
                 f"offset {offset} came back (delivery {count}) after its acknowledgement was answered"
             )
-        least = self._counts.get(offset, 1) + (offset in self.released)
+        least = self._released.get(offset, 0) + 1
+        if not self._counts_may_fall:
+            least = max(least, self._counts[offset])
         if count < least:
             self.broken.append(f"offset {offset} came with delivery count {count}, not at least {least}")
-        self.released.discard(offset)
         self._counts[offset] = count
 
     def _read_log_again(self) -> None:
