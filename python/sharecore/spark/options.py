@@ -88,10 +88,12 @@ def read_options(given: Mapping[str, str]) -> Options:
     if not topics:
         raise ConfigError("subscribe is missing: the topics to read, with commas between them")
     records_max = _number("maxRecordsPerTrigger", own.get("maxRecordsPerTrigger", "1000000"))
-    ahead = str(min(records_max, 1_000_000))
+    renews = _flag("lock.renew", own.get("lock.renew", "true"))
+    at_once = str(min(records_max, 1_000_000))
     member = {
-        "max.poll.records": ahead,
-        "prefetch.records": ahead,
+        "max.poll.records": at_once,
+        # without renewal, what waits for a long batch to end runs out and counts as a delivery each time
+        "prefetch.records": at_once if renews else "0",
         **kafka,
         "group.id": group,
         "share.acknowledgement.mode": "explicit",
@@ -104,7 +106,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         own.get("startingOffsets"),
         records_max,
         _number("minPartitions", own.get("minPartitions", "1")),
-        _flag("lock.renew", own.get("lock.renew", "true")),
+        renews,
         _flag("includeHeaders", own.get("includeHeaders", "true")),
         _flag("failOnDataLoss", own.get("failOnDataLoss", "true")),
         own.get("checkpointLocation"),
