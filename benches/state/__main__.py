@@ -20,7 +20,14 @@ from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColum
 from rich.table import Table
 from tests.harness.broker import ROOT, Broker
 
-BROKERS = {"sharecore": "sharecore", "Apache Kafka 4.3.1": "apache"}
+BROKERS = {
+    "sharecore, fsync": ("sharecore", ()),
+    "sharecore, os": ("sharecore", ("--durability", "os")),
+    "Apache Kafka 4.3.1": ("apache", ()),
+}
+OURS = "sharecore, fsync"
+UPDATES, UPDATES_MAX = 10, 500
+"""Records behind the snapshot of a share partition: some, and as many as there can be by default."""
 STEPS = ("one-by-one", "in-order", "wait", "recovery")
 Step = tuple[str, Callable[[Broker, int], dict[str, float]]]
 Row = tuple[str, str, dict[str, float]]
@@ -99,18 +106,27 @@ def flow(done: Settled) -> dict[str, float]:
     }
 
 
-def recovered(scratch: Path, share_partitions: int, chosen: argparse.Namespace) -> dict[str, float]:
+def recovered(
+    scratch: Path, share_partitions: int, updates: int, chosen: argparse.Namespace
+) -> dict[str, float]:
     """Seconds and megabytes until a new process has all state again; our coordinator alone."""
     command = [sys.executable, "-m", "benches.state.recovery", str(scratch / "recovery")]
-    subprocess.run([*command, "fill", str(share_partitions), str(chosen.runs)], cwd=ROOT, check=True)
+    subprocess.run(
+        [*command, "fill", str(share_partitions), str(chosen.runs), str(updates)], cwd=ROOT, check=True
+    )
     found = []
     for _ in range(chosen.rounds):
         run = [*command, "read", str(share_partitions)]
         shown = subprocess.run(run, cwd=ROOT, check=True, capture_output=True, text=True).stdout
         found.append([float(figure) for figure in shown.split()])
     shutil.rmtree(scratch / "recovery")
-    seconds, megabytes = (statistics.median(column) for column in zip(*found, strict=True))
-    return {"s": seconds, "µs a share partition": seconds * 1e6 / share_partitions, "memory, MB": megabytes}
+    seconds, cpu, megabytes = (statistics.median(column) for column in zip(*found, strict=True))
+    return {
+        "s": seconds,
+        "CPU s": cpu,
+        "CPU µs a share partition": cpu * 1e6 / share_partitions,
+        "memory, MB": megabytes,
+    }
 
 
 def main() -> None:
@@ -119,7 +135,9 @@ def main() -> None:
     columns = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     rows: list[Row] = []
     on_brokers = list(steps(chosen))
-    recoveries = chosen.recover if "recovery" in chosen.only else []
+    recoveries = [(count, UPDATES) for count in chosen.recover] + [(chosen.recover[0], UPDATES_MAX)]
+    if "recovery" not in chosen.only:
+        recoveries = []
     with tempfile.TemporaryDirectory() as directory, Progress(*columns, console=console) as progress:
         total = len(on_brokers) * chosen.rounds * len(BROKERS) + len(recoveries)
         task = progress.add_task("starting", total=total)
@@ -128,7 +146,11 @@ def main() -> None:
             progress.update(task, description=text)
 
         scratch = Path(directory)
-        brokers = {name: Broker(scratch / kind, kind) for name, kind in BROKERS.items()} if on_brokers else {}
+        brokers = {
+            name: Broker(scratch / str(number), kind, {}, arguments)
+            for number, (name, (kind, arguments)) in enumerate(BROKERS.items())
+            if on_brokers
+        }
         try:
             for broker in brokers.values():
                 broker.start()
@@ -148,11 +170,12 @@ def main() -> None:
         finally:
             for broker in brokers.values():
                 broker.kill()
-        for share_partitions in recoveries:
-            title = f"recovery of {share_partitions:,} share partitions, {chosen.runs:,} runs each"
+        for share_partitions, updates in recoveries:
+            each = f"{chosen.runs:,} runs and {updates} updates each"
+            title = f"recovery of {share_partitions:,} share partitions, {each}"
             advance(title)
-            for unit, value in recovered(scratch, share_partitions, chosen).items():
-                rows.append((title, unit, {"sharecore": value}))
+            for unit, value in recovered(scratch, share_partitions, updates, chosen).items():
+                rows.append((title, unit, {OURS: value}))
             progress.advance(task)
     console.print(f"{chosen.rounds} round(s); {os.cpu_count()} CPUs for all; {platform.platform()}")
     console.print(table(rows))

@@ -1,4 +1,4 @@
-"""How long share state takes to be back: recovery DIRECTORY fill|read SHARE_PARTITIONS [RUNS]."""
+"""How long share state takes to be back: recovery DIRECTORY fill|read SHARE_PARTITIONS [RUNS UPDATES]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from sharecore.errors import KafkaError
 from sharecore.storage import Storage, StorageOptions
 
 PARTITIONS = 50
-UPDATES = 10
 _STAGED_BYTES = 16 << 20
 
 
@@ -39,8 +38,8 @@ async def _create(path: Path) -> None:
     storage.close()
 
 
-def fill(path: Path, share_partitions: int, runs: int) -> None:
-    """Leaves state of so many share partitions, each of so many runs: a snapshot and updates behind it."""
+def fill(path: Path, share_partitions: int, runs: int, updates: int) -> None:
+    """Leaves state of so many share partitions, each of so many runs: so many updates behind the first."""
     asyncio.run(_create(path))
     storage, coordinator = _open(path)
     batches = pack_batches((2 * run, 2 * run, 0 if run % 2 else 2, 1 + run % 3) for run in range(runs))
@@ -54,7 +53,7 @@ def fill(path: Path, share_partitions: int, runs: int) -> None:
         key = _key(number)
         coordinator.initialize(key, 0, 0, done)
         coordinator.write(key, 0, 0, 0, 0, batches, done)
-        for _ in range(UPDATES):
+        for _ in range(updates):
             coordinator.write(key, 0, 0, 0, 0, changed, done)
         if number % 100 == 99:
             coordinator.flush()
@@ -66,13 +65,14 @@ def fill(path: Path, share_partitions: int, runs: int) -> None:
 
 
 def read(path: Path, share_partitions: int) -> None:
-    """Prints the seconds until all state is there, and this process's memory in MB."""
-    began = time.monotonic()
+    """Prints the seconds until all state is there, those of them on the CPU, and the memory in MB."""
+    began, cpu_began = time.monotonic(), time.process_time()
     storage, coordinator = _open(path)
     for number in range(share_partitions):
         if coordinator.summary(_key(number)).start_offset != 0:
             raise RuntimeError(f"the state of share partition {number} is gone")
-    print(time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    seconds, cpu_seconds = time.monotonic() - began, time.process_time() - cpu_began
+    print(seconds, cpu_seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     storage.close()
 
 

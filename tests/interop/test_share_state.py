@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -71,6 +72,18 @@ def dumped(bootstrap: str, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def at_rest(bootstrap: str) -> list[dict[str, Any]]:
+    """The live state, once nothing is written any more: a consumer that leaves gives back what it fetched."""
+    before: list[dict[str, Any]] = []
+    for _ in range(30):
+        now = dumped(bootstrap)
+        if now == before:
+            return now
+        before = now
+        time.sleep(0.3)
+    raise AssertionError("the state does not come to rest")
+
+
 def formatted(bootstrap: str, count: int) -> dict[str, list[dict[str, Any]]]:
     """What Apache's formatter prints of `count` records, by share partition: type and fields of each."""
     shown = java.run(
@@ -121,7 +134,7 @@ def spread(state: dict[str, Any]) -> dict[str, Any]:
 def test_our_dump_and_apaches_formatter_agree_on_every_share_partition(fresh: Broker) -> None:
     bootstrap = fresh.bootstrap
     work(bootstrap)
-    live = dumped(bootstrap)
+    live = at_rest(bootstrap)
     assert [(each["groupId"], each["topic"], each["partition"]) for each in live] == [
         ("workers", "orders", partition) for partition in range(2)
     ]
