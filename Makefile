@@ -180,6 +180,15 @@ build/fuzz/.done: $(SOURCES) build/sources
 assignors: .venv-test/.installed jars ## the assignors against Apache's own classes, fresh seeds (ARGS="--lives 500 simple")
 	$(BIN)/python -m tests.differential.assignors $(ARGS)
 
+MEMCHECK := valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
+memcheck: build/capi/.done ## the C example and the C ABI's tests under valgrind
+	@.ci/need cargo valgrind
+	cc -g -std=c11 -Ibuild/capi/include examples/c/queue.c build/capi/lib/libsharecore.so -o build/capi/queue
+	$(MEMCHECK) build/capi/queue
+	host=$$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_); \
+	export "CARGO_TARGET_$${host}_RUNNER=$(MEMCHECK)"; \
+	cargo test -q --locked -p sharecore-capi --lib --test abi
+
 bench: .venv-test/.installed ## the engine in Rust, through Python, and Apache's class in the JVM (ARGS="--write": into docs/)
 	@.ci/need cargo java maven
 	$(BIN)/python -m benches.engine $(ARGS)

@@ -44,7 +44,6 @@ def write(document: Path, sections: Iterable[Section], machine: str) -> None:
     for section in sections:
         console.print(f"{section.title}:")
         console.print(section.table)
-        console.print()
     console.print(machine + ".")
     text = document.read_text()
     before, _, rest = text.partition(BEGIN)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -184,15 +188,29 @@ def test_memory_is_counted_by_the_run() -> None:
     assert (partition.memory_bytes - empty) / partition.runs <= 48
 
 
-def test_eight_threads_share_partitions() -> None:
+@pytest.fixture
+def switch_interval() -> Iterator[Callable[[float], None]]:
+    """Sets how long a thread may keep the interpreter from others."""
+    before = sys.getswitchinterval()
+    yield sys.setswitchinterval
+    sys.setswitchinterval(before)
+
+
+def test_eight_threads_share_partitions(switch_interval: Callable[[float], None]) -> None:
+    switch_interval(1e-6)
     partitions = [Partition(max_inflight=1_000_000) for _ in range(3)]
+    together = Barrier(8, timeout=60)
+    order: list[str] = []
 
     def work(member: str) -> int:
         accepted = 0
         for turn in range(300):
+            if turn % 50 == 0:
+                together.wait()
             partition = partitions[turn % 3]
             first = partition.next_fetch_offset
             acquired = partition.acquire(turn, member, [(first, first + 9)], fetch_offset=first)
+            order.append(member)
             if acquired:
                 batches = [(f, last, ACCEPT) for f, last, _ in acquired]
                 write = partition.acknowledge(turn, member, batches)
@@ -207,3 +225,32 @@ def test_eight_threads_share_partitions() -> None:
         partition.check()
         assert partition.inflight() == []
     assert sum(partition.start_offset for partition in partitions) == accepted
+    turns = sum(1 for before, after in pairwise(order) if before != after)
+    assert turns > 40, "the threads worked one after the other"
+
+
+def test_a_long_call_lets_other_threads_run(switch_interval: Callable[[float], None]) -> None:
+    partition = Partition(max_inflight=500_000)
+    for first in range(0, 500_000, 500):
+        partition.acquire(0, "a", [(first, first + 499)], fetch_offset=first)
+        write = partition.acknowledge(0, "a", [(first, first + 499, (RELEASE + ACCEPT) * 250)])
+        assert write is not None
+    # nobody is made to hand the interpreter over: only a call that lets go of it is overtaken
+    switch_interval(1000)
+    started, ended = Event(), Event()
+
+    def call() -> None:
+        started.set()
+        partition.check()
+        ended.set()
+
+    for _ in range(100):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(call)
+            started.wait(60)
+            overtaken = not ended.is_set()
+        started.clear()
+        ended.clear()
+        if overtaken:
+            return
+    pytest.fail("no other thread ran during any of the calls")

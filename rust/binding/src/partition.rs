@@ -46,6 +46,9 @@ impl PyWrite {
     }
 }
 
+/// From so many runs on, a call that may look at all of them lets other threads run Python meanwhile.
+const LONG_RUNS: usize = 4096;
+
 /// The in-flight state of one share partition.
 #[pyclass(name = "Partition", module = "sharecore._core", frozen)]
 pub(crate) struct PyPartition {
@@ -57,6 +60,15 @@ impl PyPartition {
     fn lock(&self) -> MutexGuard<'_, Partition> {
         // a panic is a defect of the engine, reported once; refusing every later call would only hide it
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Work that grows with the window.
+    fn sweep<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Partition) -> R + Send) -> R {
+        if self.lock().runs() < LONG_RUNS {
+            work(&mut self.lock())
+        } else {
+            py.detach(|| work(&mut self.lock()))
+        }
     }
 }
 
@@ -152,12 +164,12 @@ impl PyPartition {
         answer.map(wrap).map_err(|refusal| refused(py, refusal))
     }
 
-    fn release(&self, now_ms: i64, member: &str) -> Option<PyWrite> {
-        wrap(self.lock().release(member))
+    fn release(&self, py: Python<'_>, now_ms: i64, member: &str) -> Option<PyWrite> {
+        wrap(self.sweep(py, |partition| partition.release(member)))
     }
 
-    fn advance(&self, now_ms: i64) -> Option<PyWrite> {
-        wrap(self.lock().advance(now_ms))
+    fn advance(&self, py: Python<'_>, now_ms: i64) -> Option<PyWrite> {
+        wrap(self.sweep(py, |partition| partition.advance(now_ms)))
     }
 
     fn move_log_start(&self, now_ms: i64, offset: i64) -> Option<PyWrite> {
@@ -239,7 +251,7 @@ impl PyPartition {
     }
 
     fn inflight<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let runs = self.lock().inflight();
+        let runs = self.sweep(py, |partition| partition.inflight());
         PyList::new(
             py,
             runs.iter()
@@ -247,8 +259,8 @@ impl PyPartition {
         )
     }
 
-    fn check(&self) -> PyResult<()> {
-        let answer = self.lock().check();
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let answer = self.sweep(py, |partition| partition.check());
         answer.map_err(PyAssertionError::new_err)
     }
 }
