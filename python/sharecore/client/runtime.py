@@ -119,7 +119,9 @@ class Runtime:
                 # what comes after the poll gave up would wait for the next one under a lock
                 return None
             return Demand(int(min(settings.fetch_wait_max_ms, left_ms)), buffer.waiting_for)
-        quick = self.poll_gap_ms * _PREFETCH_POLLS_A_LOCK < self.lock_ms
+        # what nobody asks for is given back, and fetching it again would use its deliveries up
+        gap_ms = max(self.poll_gap_ms, self.idle_ms())
+        quick = gap_ms * _PREFETCH_POLLS_A_LOCK < self.lock_ms
         if quick and not drained and buffer.records + requested < settings.prefetch_records:
             return Demand(0, settings.max_poll_records)
         return None

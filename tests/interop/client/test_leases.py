@@ -174,3 +174,23 @@ def test_the_blocking_face(broker: Broker, topic: str, group: str) -> None:
     with BlockingShareConsumer(bootstrap_servers=broker.bootstrap, group_id=group) as heir:
         heir.subscribe([topic])
         assert not heir.poll(timeout=2)
+
+
+@in_loop
+async def test_fetching_ahead_for_nobody_uses_no_deliveries_up(
+    broker: Broker, topic: str, consumer: ConsumerMaker
+) -> None:
+    produce(broker.bootstrap, topic, values(40))
+    async with consumer(max_poll_records=10, prefetch_records=30, share_acquire_mode="record_limit") as busy:
+        found: set[int] = set()
+        # quickly one after the other: for such a consumer records are fetched ahead
+        for _ in range(10):
+            found |= {record.offset for record in await busy.poll(1, timeout=30)}
+        # long enough for five deliveries of what waits behind
+        await asyncio.sleep(9)
+        async with asyncio.timeout(60):
+            while len(found) < 40:
+                batch = await busy.poll(timeout=5)
+                found |= {record.offset for record in batch}
+                busy.accept(batch)
+        await commit(busy)
