@@ -203,6 +203,9 @@ callgrind: .venv-test/.installed ## instructions of the engine's hot operations,
 bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on this machine (ARGS="--records 200000 --only latency")
 	.venv/bin/python -m benches.broker $(ARGS)
 
+bench-client: .venv/.installed .venv-test/.installed jars ## our share consumer beside confluent-kafka's and Java's (ARGS="--only batch")
+	$(BIN)/python -m benches.client $(ARGS)
+
 bench-groups: .venv/.installed .venv-test/.installed jars ## 2,000 members in 20 groups over 1,000 partitions, beside Apache (ARGS="--groups 5")
 	$(BIN)/python -m benches.groups $(ARGS)
 

@@ -17,7 +17,7 @@ from sharecore.client.buffer import Fetched
 from sharecore.client.errors import ConsumerClosed, DeserializationError, LeaseLost, WakeupError
 from sharecore.client.intake import take_in
 from sharecore.client.keeper import Kept
-from sharecore.client.lease import AcknowledgeType
+from sharecore.client.lease import HELD, AcknowledgeType
 from sharecore.client.metrics import MetricName
 from sharecore.client.runtime import Runtime
 from sharecore.client.settings import RECORD_LIMIT, read_settings
@@ -282,9 +282,14 @@ class ShareConsumer:
             KafkaError: INVALID_RECORD_STATE, for a single record that was acknowledged before.
             RuntimeError: in implicit mode.
         """
-        self._need_explicit("acknowledge")
+        if not self._explicit or self._closed:
+            self._need_explicit("acknowledge")
         if isinstance(records, Record):
             lease, position = records.lease, records.position
+            # what a queue does all the time: one more record of a lease that is being acknowledged anyway
+            if lease.queued and lease.states[position] == HELD:
+                lease.states[position] = kind
+                return
             lease.owner.mark(lease, position, position + 1, kind)
         else:
             self._runtime.acknowledge_parts(parts_of(records), kind)

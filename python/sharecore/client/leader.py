@@ -89,6 +89,7 @@ class PartitionLeader:
             lease.mark(low, high, kind)
             self.leases.add(lease)
             self.outbox.add(lease)
+            lease.queued = True
         else:
             self._host.results.settled(lease, lease.spans(low, high), lease.lost)
 
@@ -126,6 +127,7 @@ class PartitionLeader:
             lease.expire(now_ms)
             if not lease.open:
                 self.leases.discard(lease)
+                lease.queued = False
 
     def close(self) -> None:
         """Sends what is marked, closes the session, and then sets `closed`."""

@@ -28,15 +28,16 @@ class AcknowledgeType(IntEnum):
 
 
 GAP = 0
-_HELD, _EXPIRED, _SENT, _DONE = 0x10, 0x11, 0x20, 0x30
-_HELD_BYTE, _EXPIRED_BYTE = bytes([_HELD]), bytes([_EXPIRED])
-_LEFT = (_HELD, _EXPIRED)
+HELD = 0x10
+_EXPIRED, _SENT, _DONE = 0x11, 0x20, 0x30
+_HELD_BYTE, _EXPIRED_BYTE = bytes([HELD]), bytes([_EXPIRED])
+_LEFT = (HELD, _EXPIRED)
 _PENDING = re.compile(rb"[\x00-\x04]+")
 _UNSETTLED = re.compile(rb"[\x01-\x04\x21-\x24]")
 _TO_SENT = bytes(code | _SENT if code <= AcknowledgeType.RENEW else code for code in range(256))
 _TO_PENDING = bytes(code & 0x0F if _SENT <= code < _DONE else code for code in range(256))
 _SENT_RENEW = _SENT | AcknowledgeType.RENEW
-_WITH_APPLICATION = (_HELD, _SENT_RENEW, int(AcknowledgeType.RENEW))
+_WITH_APPLICATION = (HELD, _SENT_RENEW, int(AcknowledgeType.RENEW))
 _RENEW_BYTE = bytes([AcknowledgeType.RENEW])
 _MARK = {
     kind: bytes(kind if code in _LEFT else code for code in range(256)) for kind in (GAP, *AcknowledgeType)
@@ -64,6 +65,10 @@ class Lease:
         acquired: (first offset, last offset, delivery count), ascending.
         deadline_ms: when the acquisition lock runs out.
         owner: the leader that the offsets were acquired from, where acknowledgements go.
+
+    Attributes:
+        queued: whether the owner knows that there is something to send: one more mark is then all that an
+            acknowledgement needs.
     """
 
     __slots__ = (
@@ -75,6 +80,7 @@ class Lease:
         "lost",
         "open",
         "owner",
+        "queued",
         "states",
         "topic",
     )
@@ -89,6 +95,7 @@ class Lease:
     ) -> None:
         self.topic, self.key, self.deadline_ms, self.owner = topic, key, deadline_ms, owner
         self.lost: KafkaError | None = None
+        self.queued = False
         self._ranges: list[tuple[int, int, int]] = []
         self._later: dict[int, int] = {}
         self._renewed: dict[int, int] = {}
@@ -127,7 +134,7 @@ class Lease:
         states = self.states
         if high - low == 1:
             state = states[low]
-            if state == _HELD or state <= AcknowledgeType.RENEW:
+            if state == HELD or state <= AcknowledgeType.RENEW:
                 states[low] = kind
             elif state == _EXPIRED:
                 states[low] = kind
@@ -213,7 +220,7 @@ class Lease:
                 continue
             self._renewed[position] = deadline_ms
             then = self._later.pop(position, None)
-            states[position] = _HELD if then is None else then
+            states[position] = HELD if then is None else then
             again = again or then is not None
         return again
 
@@ -231,13 +238,13 @@ class Lease:
         """Counts what is held past its deadline as out of hand; returns how many offsets that were."""
         if now_ms < self.deadline_ms:
             return 0
-        held = self.states.count(_HELD)
+        held = self.states.count(HELD)
         if held == 0:
             return 0
-        kept = [at for at, until in self._renewed.items() if until > now_ms and self.states[at] == _HELD]
+        kept = [at for at, until in self._renewed.items() if until > now_ms and self.states[at] == HELD]
         self.states = self.states.replace(_HELD_BYTE, _EXPIRED_BYTE)
         for position in kept:
-            self.states[position] = _HELD
+            self.states[position] = HELD
         self.open -= held - len(kept)
         return held - len(kept)
 

@@ -95,6 +95,7 @@ class Outbox:
         self._marked -= leases
         found: dict[TopicIdPartition, list[Entry]] = defaultdict(list)
         for lease in leases:
+            lease.queued = False
             spans = lease.collect()
             if spans:
                 found[lease.key] += [(lease, span) for span in spans]
@@ -145,6 +146,7 @@ class Outbox:
     def drop(self, lease: Lease) -> None:
         """The lease is lost; nothing of it is sent any more."""
         self._marked.discard(lease)
+        lease.queued = False
         self._again = deque(
             (key, rest)
             for key, entries in self._again

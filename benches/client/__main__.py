@@ -1,0 +1,115 @@
+"""Our share consumer beside confluent-kafka's and Java's, on one broker, in one run: `make bench-client`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from tests.harness import java
+from tests.harness.broker import ROOT, Broker
+from tests.harness.clients import configure_group, create_topic, produce
+
+CLIENTS = ("sharecore", "sharecore-blocking", "confluent", "java")
+PARTITIONS = 4
+RECORD_BYTES = 100
+RATE, SECONDS = 1_000, 15
+TITLES = {
+    "batch": "accepted by the batch",
+    "each": "accepted one by one",
+    "latency": f"{RATE:,} records/s, accepted one by one",
+}
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench-client", description=__doc__)
+    parser.add_argument(
+        "--records", type=int, default=1_000_000, help="records a step (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="the table shows medians (default: %(default)s)"
+    )
+    parser.add_argument("--only", nargs="+", choices=TITLES, default=list(TITLES))
+    parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS))
+    parser.add_argument("--broker", choices=("sharecore", "apache"), default="sharecore")
+    return parser.parse_args()
+
+
+def command(client: str) -> list[str]:
+    if client == "java":
+        source = str(ROOT / "benches/client/JavaClient.java")
+        heap = ("-Xmx512m", "-Xlog:disable", "-Xlog:all=error:stderr")
+        return java.command(source, class_path=f"{java.CLIENT_LIBS}/*", options=heap)
+    return [sys.executable, "-m", "benches.client.programs", client]
+
+
+def measure(broker: Broker, client: str, mode: str, number: int, records: int) -> dict[str, float]:
+    group, topic = f"{client}-{mode}-{number}", "bench"
+    configure_group(broker.bootstrap, group, share_auto_offset_reset="earliest")
+    pacer = None
+    if mode == "latency":
+        topic, records = f"paced-{group}", RATE * SECONDS
+        create_topic(broker.bootstrap, topic)
+        pace = [
+            sys.executable,
+            "-m",
+            "benches.broker.pacer",
+            broker.bootstrap,
+            topic,
+            str(RATE),
+            str(SECONDS),
+        ]
+        pacer = subprocess.Popen(pace, cwd=ROOT)
+    arguments = [*command(client), mode, broker.bootstrap, group, topic, str(records)]
+    try:
+        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    finally:
+        if pacer is not None:
+            pacer.wait(60)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    figures: dict[str, float] = json.loads(lines[-1])
+    return figures
+
+
+def main() -> None:
+    chosen = options()
+    figures: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    with tempfile.TemporaryDirectory() as home:
+        broker = Broker(Path(home), chosen.broker)
+        broker.start()
+        try:
+            create_topic(broker.bootstrap, "bench", PARTITIONS)
+            for partition in range(PARTITIONS):
+                # what ends early leaves no record behind that others wait for
+                share = chosen.records // PARTITIONS + 1
+                produce(broker.bootstrap, "bench", (bytes(RECORD_BYTES) for _ in range(share)), partition)
+            for mode in chosen.only:
+                for number in range(chosen.rounds):
+                    for client in chosen.clients:
+                        for name, value in measure(broker, client, mode, number, chosen.records).items():
+                            figures[TITLES[mode], name][client].append(value)
+        finally:
+            broker.kill()
+    console = Console(width=max(140, Console().width))
+    load = f"{chosen.records:,} records of {RECORD_BYTES} bytes in {PARTITIONS} partitions on {chosen.broker}"
+    console.print(f"{load}; medians of {chosen.rounds}; {os.cpu_count()} CPUs for all; {platform.platform()}")
+    table = Table("step", "figure", *chosen.clients, box=box.MARKDOWN)
+    for (title, name), row in figures.items():
+        table.add_row(title, name, *(f"{statistics.median(row[client]):,.4g}" for client in chosen.clients))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
