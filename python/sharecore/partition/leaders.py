@@ -42,11 +42,12 @@ class SharePartitions:
         self._persister = persister
         self._clock = clock
         self._call_later = call_later
-        self._leaders: dict[tuple[str, UUID, int], SharePartition] = {}
+        # by group and topic, then by partition: a fetch asks for many partitions of one topic
+        self._leaders: dict[tuple[str, UUID], dict[int, SharePartition]] = {}
         self._configs: dict[str, GroupConfig] = {}
 
     def __len__(self) -> int:
-        return len(self._leaders)
+        return sum(map(len, self._leaders.values()))
 
     def config(self, group_id: str) -> GroupConfig:
         """The present configuration of a group."""
@@ -61,13 +62,12 @@ class SharePartitions:
         Raises:
             KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION.
         """
-        name = group_id, topic_id, partition
-        leader = self._leaders.get(name)
+        leader = self.peek(group_id, topic_id, partition)
         if leader is not None:
             return leader
         log = self._find_log(topic_id, partition)
         leader = SharePartition(
-            SharePartitionKey(*name),
+            SharePartitionKey(group_id, topic_id, partition),
             log,
             self.config(group_id),
             persister=self._persister,
@@ -75,17 +75,37 @@ class SharePartitions:
             call_later=self._call_later,
             fenced=self._fenced,
         )
-        self._leaders[name] = leader
+        self._leaders.setdefault((group_id, topic_id), {})[partition] = leader
         return leader
+
+    def get_all(
+        self, group_id: str, partitions: Iterable[tuple[UUID, int]]
+    ) -> tuple[list[SharePartition], dict[tuple[UUID, int], KafkaError]]:
+        """As `get`, for many: the leaders in the order of the partitions, and why others have none."""
+        found: list[SharePartition] = []
+        refused: dict[tuple[UUID, int], KafkaError] = {}
+        topic, leaders = None, dict[int, SharePartition]()
+        for topic_id, partition in partitions:
+            if topic_id is not topic:
+                topic, leaders = topic_id, self._leaders.get((group_id, topic_id), {})
+            leader = leaders.get(partition)
+            if leader is None:
+                try:
+                    leader = self.get(group_id, topic_id, partition)
+                except KafkaError as error:
+                    refused[topic_id, partition] = error
+                    continue
+            found.append(leader)
+        return found, refused
 
     def peek(self, group_id: str, topic_id: UUID, partition: int) -> SharePartition | None:
         """The leader of a share partition where there is one."""
-        return self._leaders.get((group_id, topic_id, partition))
+        return self._leaders.get((group_id, topic_id), {}).get(partition)
 
     def release(self, group_id: str, member_id: str, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Releases what a member holds: its session has ended."""
         for topic_id, partition in partitions:
-            leader = self._leaders.get((group_id, topic_id, partition))
+            leader = self.peek(group_id, topic_id, partition)
             if leader is not None:
                 leader.release(member_id)
 
@@ -95,7 +115,7 @@ class SharePartitions:
             self._configs.clear()
         else:
             self._configs.pop(group_id, None)
-        for leader in list(self._leaders.values()):
+        for leader in self._all():
             if group_id is None or leader.key.group_id == group_id:
                 leader.configure(self.config(leader.key.group_id))
 
@@ -122,13 +142,13 @@ class SharePartitions:
         """Frees leaders that nobody has used for so long; they load again when they are wanted. Gives how
         many.
         """
-        before = len(self._leaders)
+        before = len(self)
         oldest = self._clock.monotonic_ms() - idle_ms
         self._drop(
             lambda leader: leader.used_ms < oldest and not leader.busy,
             KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER),
         )
-        return before - len(self._leaders)
+        return before - len(self)
 
     def forget_failed(self, leader: SharePartition) -> None:
         """Forgets a leader that could not load, so that the next request tries again."""
@@ -143,10 +163,17 @@ class SharePartitions:
         leader.close(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def _drop(self, which: Callable[[SharePartition], bool], error: KafkaError) -> None:
-        for leader in [leader for leader in self._leaders.values() if which(leader)]:
+        for leader in filter(which, self._all()):
             self._forget(leader)
             leader.close(error)
 
+    def _all(self) -> list[SharePartition]:
+        return [leader for of_topic in self._leaders.values() for leader in of_topic.values()]
+
     def _forget(self, leader: SharePartition) -> None:
-        if self._leaders.get(leader.key) is leader:
-            del self._leaders[leader.key]
+        group_id, topic_id, partition = leader.key
+        of_topic = self._leaders.get((group_id, topic_id), {})
+        if of_topic.get(partition) is leader:
+            del of_topic[partition]
+            if not of_topic:
+                del self._leaders[group_id, topic_id]

@@ -13,7 +13,7 @@ from uuid import UUID
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_acknowledgements import Acknowledgements
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch, SharePartition
+from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId, ShareSession
 
 _RECORD_LIMIT = 1
@@ -112,7 +112,7 @@ class _Call:
 
     def _start_fetch(self) -> None:
         request, session = self._request, self._session
-        leaders = [leader for leader in map(self._leader, session.rotation()) if leader is not None]
+        leaders, self._refused = self._share.partitions.get_all(session.group_id, session.rotation())
         limits = FetchLimits(
             request.max_wait_ms if session.partitions else 0,
             request.min_bytes,
@@ -126,13 +126,6 @@ class _Call:
         self._fetched = self._fetch.start()
         if self._fetched is not None:
             self._touch()
-
-    def _leader(self, partition: SharePartitionId) -> SharePartition | None:
-        try:
-            return self._share.partitions.get(self._session.group_id, *partition)
-        except KafkaError as error:
-            self._refused[partition] = error
-            return None
 
     def _fetch_ended(self, fetched: list[PartitionFetch]) -> None:
         self._fetched = fetched
