@@ -197,3 +197,37 @@ def test_what_has_a_configuration(broker: RunningBroker, topic: str) -> None:
     refused = broker.ask(ApiKey.LIST_CONFIG_RESOURCES, 1, resource_types=[99])
     assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert broker.ask(ApiKey.LIST_CONFIG_RESOURCES, 0).config_resources == []
+
+
+def test_a_consumer_group_has_settings_of_its_own(broker: RunningBroker, topic: str) -> None:
+    """Else those that the broker was started with, which cannot be altered while it runs."""
+    key, brokers_key = "consumer.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"
+    group = f"consumers-of-{topic}"
+
+    def interval(member: str) -> int:
+        answer = broker.connect().ask(
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            1,
+            group_id=group,
+            member_id=member,
+            member_epoch=0,
+            rebalance_timeout_ms=5000,
+            subscribed_topic_names=[topic],
+            topic_partitions=[],
+        )
+        assert answer.error_code == 0, answer.error_message
+        told: int = answer.heartbeat_interval_ms
+        return told
+
+    assert interval("a") == 5000
+    assert value(broker, GROUP, group, key) == ("5000", 5)
+    assert alter(broker, GROUP, group, (key, SET, "6000")) == 0
+    assert interval("b") == 6000
+    assert value(broker, GROUP, group, key) == ("6000", 8)
+    assert alter(broker, GROUP, group, (key, SET, "15001")) == ErrorCode.INVALID_CONFIG
+    assert (
+        alter(broker, GROUP, group, ("consumer.session.timeout.ms", SET, "60001")) == ErrorCode.INVALID_CONFIG
+    )
+    assert alter(broker, GROUP, group, (key, DELETE, None)) == 0
+    assert interval("c") == 5000
+    assert alter(broker, BROKER, "1", (brokers_key, SET, "7000")) == ErrorCode.INVALID_REQUEST
