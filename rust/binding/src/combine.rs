@@ -4,19 +4,22 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use sharecore_engine::combine as engine_combine;
 
-use crate::convert::{StateTuple, state_batches, tuple};
+use crate::convert::{StateBatches, tuple};
 
 /// Joins new state batches with persisted ones.
 #[pyfunction]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "pyo3 extracts owned arguments"
+)]
 pub(crate) fn combine(
     py: Python<'_>,
-    existing: Vec<StateTuple>,
-    new: Vec<StateTuple>,
+    existing: StateBatches,
+    new: StateBatches,
     start_offset: i64,
 ) -> PyResult<Bound<'_, PyList>> {
-    let (existing, new) = (state_batches(existing)?, state_batches(new)?);
     let start_offset = (start_offset >= 0).then_some(start_offset);
     let mut out = Vec::new();
-    engine_combine(&existing, &new, start_offset, &mut out);
+    engine_combine(&existing.0, &new.0, start_offset, &mut out);
     PyList::new(py, out.iter().map(tuple))
 }

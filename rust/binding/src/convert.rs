@@ -18,23 +18,6 @@ pub(crate) fn tuple(batch: &StateBatch) -> StateTuple {
     )
 }
 
-pub(crate) fn state_batches(tuples: Vec<StateTuple>) -> PyResult<Vec<StateBatch>> {
-    tuples
-        .into_iter()
-        .map(|(first, last, state, delivery_count)| {
-            let state = RecordState::from_id(state).ok_or_else(|| {
-                PyValueError::new_err(format!("{state} is no record state; 0, 1, 2 and 4 are"))
-            })?;
-            Ok(StateBatch {
-                first,
-                last,
-                state,
-                delivery_count,
-            })
-        })
-        .collect()
-}
-
 /// Calls `each` with every item of a list or, more slowly, of anything iterable.
 fn for_each<'py>(
     items: &Bound<'py, PyAny>,
@@ -68,6 +51,31 @@ pub(crate) fn ranges(items: &Bound<'_, PyAny>) -> PyResult<SmallVec<[OffsetRange
         Ok(())
     })?;
     Ok(ranges)
+}
+
+/// State batches: (first offset, last offset, state, delivery count).
+pub(crate) struct StateBatches(pub(crate) Vec<StateBatch>);
+
+impl<'py> FromPyObject<'_, 'py> for StateBatches {
+    type Error = PyErr;
+
+    fn extract(items: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let mut batches = Vec::with_capacity(items.len().unwrap_or(0));
+        for_each(&items, |item| {
+            let (first, last, state, delivery_count): StateTuple = item.extract()?;
+            let state = RecordState::from_id(state).ok_or_else(|| {
+                PyValueError::new_err(format!("{state} is no record state; 0, 1, 2 and 4 are"))
+            })?;
+            batches.push(StateBatch {
+                first,
+                last,
+                state,
+                delivery_count,
+            });
+            Ok(())
+        })?;
+        Ok(Self(batches))
+    }
 }
 
 /// First offset, last offset, acknowledge types.

@@ -8,7 +8,7 @@ use pyo3::types::PyList;
 use sharecore_engine::{AckBatch, AcquireOptions, Config, Partition, Write};
 use smallvec::SmallVec;
 
-use crate::convert::{StateTuple, acknowledgements, ranges, state_batches, tuple};
+use crate::convert::{StateBatches, acknowledgements, ranges, tuple};
 use crate::error::refused;
 
 /// State that has begun to change and waits for the persister.
@@ -92,12 +92,16 @@ fn checked(config: Config) -> PyResult<Config> {
 #[pymethods]
 impl PyPartition {
     #[new]
-    #[pyo3(signature = (start_offset = 0, state_batches = vec![], *, max_delivery_count = 5, max_inflight = 2000,
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "pyo3 extracts owned arguments"
+    )]
+    #[pyo3(signature = (start_offset = 0, state_batches = StateBatches(vec![]), *, max_delivery_count = 5, max_inflight = 2000,
                         lock_ms = 30000, renew_enabled = true))]
     fn new(
         py: Python<'_>,
         start_offset: i64,
-        state_batches: Vec<StateTuple>,
+        state_batches: StateBatches,
         max_delivery_count: u16,
         max_inflight: i64,
         lock_ms: i64,
@@ -109,9 +113,8 @@ impl PyPartition {
             lock_ms,
             renew_enabled,
         })?;
-        let state = self::state_batches(state_batches)?;
-        let inner =
-            Partition::new(config, start_offset, &state).map_err(|refusal| refused(py, refusal))?;
+        let inner = Partition::new(config, start_offset, &state_batches.0)
+            .map_err(|refusal| refused(py, refusal))?;
         Ok(Self {
             inner: Mutex::new(inner),
         })

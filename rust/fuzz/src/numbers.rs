@@ -10,6 +10,7 @@ use crate::operations::list;
 const STEPS_MAX: usize = 60;
 /// The highest offset of a record batch: no log gets there, and leases are counted on from it.
 const OFFSET_MAX: i64 = i64::MAX / 2;
+const RUN_MAX: i64 = 1 << 29;
 const MEMBERS: [&str; 3] = ["", "m", "another"];
 
 /// Any operations with any numbers. What the callers of the engine check before is checked here too: limits are positive,
@@ -94,9 +95,11 @@ fn load(u: &mut Unstructured<'_>) -> Result<Partition> {
     let config = config(u)?;
     let start_offset = number(u)?;
     let state = list(u, 4, |u| {
+        let first = number(u)?;
         Ok(StateBatch {
-            first: number(u)?,
-            last: number(u)?,
+            first,
+            // a batch longer than a run may be is kept in parts, and what is left of two parts may stay apart
+            last: number(u)?.min(first.saturating_add(RUN_MAX)),
             state: RecordState::from_id(u.int_in_range(0..=4)?).unwrap_or(RecordState::Archived),
             delivery_count: u.arbitrary()?,
         })
