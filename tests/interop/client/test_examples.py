@@ -32,7 +32,14 @@ def shown(name: str) -> list[str]:
 def printed(command: list[str], lines: int) -> list[str]:
     """The first lines that an endless program prints; it is then interrupted, and has to end well."""
     program = subprocess.Popen(
-        command, cwd=EXAMPLES, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ
+        command,
+        cwd=EXAMPLES,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ,
+        # tests that run in the background of a shell ignore it, and so would the program
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         assert program.stdout is not None
