@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
 from tests.harness.broker import Broker
 from tests.harness.clients import ACCEPT, QUIET, REJECT, commit, configure_group, create_topic, share_consumer
 from tests.harness.running import Client
@@ -15,6 +16,8 @@ from sharecore.protocol import ApiKey
 RECORD = b"x" * 100
 BATCH_RECORDS = 100
 """Records of a producer's batch, and of a poll."""
+_CREATED_MAX = 5000
+"""Partitions that Apache Kafka makes in one request."""
 STATE_TOPIC = "__share_group_state"
 _DESCRIBE_LOG_DIRS_VERSION = 4
 
@@ -86,7 +89,17 @@ def state_log_bytes(broker: Broker) -> int:
 
 
 def _fill(broker: Broker, topic: str, partitions: int, records: int) -> None:
-    create_topic(broker.bootstrap, topic, partitions)
+    create_topic(broker.bootstrap, topic, min(partitions, _CREATED_MAX))
+    address: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap}
+    admin = AdminClient(address | QUIET)
+    for count in range(2 * _CREATED_MAX, partitions + _CREATED_MAX, _CREATED_MAX):
+        more = NewPartitions(topic, min(count, partitions))
+        admin.create_partitions([more])[topic].result(120)
+    until = time.monotonic() + 120
+    while len(admin.list_topics(topic, 30).topics[topic].partitions) < partitions:
+        if time.monotonic() > until:
+            raise RuntimeError(f"{broker.kind} does not show all {partitions} partitions")
+        time.sleep(0.1)
     failed: list[object] = []
     settings = {
         "bootstrap.servers": broker.bootstrap,
