@@ -80,6 +80,7 @@ class Groups:
             clock,
             loop,
             assignors=now.group_consumer_assignors,
+            rack=now.broker_rack,
             replaced=self._replaced,
         )
         self.commits = OffsetCommits(

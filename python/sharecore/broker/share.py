@@ -84,6 +84,7 @@ class Share:
             clock,
             loop,
             max_size=config().group_share_max_size,
+            rack=config().broker_rack,
             member_gone=self.sessions.close_member,
         )
         self.offsets = ShareOffsets(

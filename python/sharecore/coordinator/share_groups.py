@@ -10,6 +10,7 @@ from uuid import UUID
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.coordinator.assignor import AssignorMember, assign
+from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.record_log import Done, Record, RecordLog
 from sharecore.coordinator.registry import GroupRegistry
 from sharecore.coordinator.share_group import Assignment, Member, ShareGroup
@@ -58,6 +59,7 @@ class ShareGroups:
         states: makes and deletes the state of share partitions.
         config: a group's configuration.
         max_size: members that a group may have (`group.share.max.size`).
+        rack: of this broker.
         member_gone: called with group and member id when a member left, was fenced or fell silent.
     """
 
@@ -74,6 +76,7 @@ class ShareGroups:
         timers: Timers,
         *,
         max_size: int = 200,
+        rack: str | None = None,
         member_gone: Callable[[str, str], None] = lambda group_id, member_id: None,
     ) -> None:
         self.max_size = max_size
@@ -84,6 +87,7 @@ class ShareGroups:
         self._config = config
         self._clock = clock
         self._timers = timers
+        self._rack = rack
         self._member_gone = member_gone
         self._loaded: dict[str, ShareGroup] = {}
         self._sessions: dict[tuple[str, str], Deadline] = {}
@@ -155,7 +159,7 @@ class ShareGroups:
                 return
             if group.epoch != group.recorded_epoch:
                 group.recorded_epoch = group.epoch
-                records.append(group.epoch_record())
+                records.append(self._epoch_record(group))
             self._assign(group, records)
             self._answer(group, member, request, records, answered)
 
@@ -205,6 +209,10 @@ class ShareGroups:
         if group.seen_partitions is not None and seen != group.seen_partitions:
             group.epoch += 1
         group.seen_partitions = seen
+
+    def _epoch_record(self, group: ShareGroup) -> Record:
+        group.metadata_hash = metadata_hash(existing(self._topics, group.subscribed), self._rack)
+        return group.epoch_record()
 
     def _assign(self, group: ShareGroup, records: list[Record]) -> None:
         """Makes a new target assignment when one is due and the last is old enough."""
@@ -300,7 +308,7 @@ class ShareGroups:
         group.target.pop(member.member_id, None)
         group.epoch += 1
         group.recorded_epoch = group.epoch
-        records = [*group.gone_records(member.member_id), group.epoch_record()]
+        records = [*group.gone_records(member.member_id), self._epoch_record(group)]
         self._records.append(group.group_id, records, done)
         self._member_gone(group.group_id, member.member_id)
 

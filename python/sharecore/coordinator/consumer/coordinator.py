@@ -6,11 +6,10 @@ A heartbeat is everything: it joins, says what a member has and wants, learns wh
 from __future__ import annotations
 
 import base64
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from sharecore._core import matching
 from sharecore.clock import Clock
@@ -31,6 +30,7 @@ from sharecore.coordinator.consumer.records import (
     decode_consumer_key,
     decode_consumer_value,
 )
+from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.record_log import Done, Record, RecordLog
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator.share_topics import TopicView
@@ -62,6 +62,7 @@ class ConsumerCoordinator:
     Args:
         limits: of a group, by its name.
         assignors: names of those offered; the first is the default.
+        rack: of this broker.
         replaced: told when an empty classic group has given its name to a consumer group.
     """
 
@@ -77,6 +78,7 @@ class ConsumerCoordinator:
         timers: Timers,
         *,
         assignors: Collection[str] = tuple(ASSIGNORS),
+        rack: str | None = None,
         replaced: Callable[[Group], None],
     ) -> None:
         self._registry = registry
@@ -86,6 +88,7 @@ class ConsumerCoordinator:
         self._clock = clock
         self._timers = timers
         self._assignors = tuple(assignors)
+        self._rack = rack
         self._replaced = replaced
         self._loaded: dict[str, ConsumerGroup] = {}
         records.register(self)
@@ -283,7 +286,7 @@ class ConsumerCoordinator:
         names = frozenset().union(*map(self._subscribed, group.members.values()))
         found = [topic for name in sorted(names) if (topic := self._topics.find(name)) is not None]
         group.topics = {topic.name: (topic.topic_id, topic.partitions) for topic in found}
-        seen = _hash(group.topics)
+        seen = metadata_hash(found, self._rack)
         if seen == group.metadata_hash:
             return False
         group.metadata_hash = seen
@@ -406,11 +409,3 @@ def _fenced_instance(request: Heartbeat, owner: str) -> KafkaError:
 
 def _unknown_instance(request: Heartbeat) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
-
-
-def _hash(topics: dict[str, tuple[UUID, int]]) -> int:
-    """A number that tells sets of topics apart; 0 for none."""
-    if not topics:
-        return 0
-    text = repr(sorted((name, topic_id.hex, count) for name, (topic_id, count) in topics.items()))
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
