@@ -150,11 +150,16 @@ fn ranges(batches: &[SharecoreRange]) -> Result<Vec<OffsetRange>, Failure> {
     batches
         .iter()
         .map(|&SharecoreRange { first, last }| {
-            if first < after || last < first || last == i64::MAX {
+            // a record batch counts its offsets in 32 bits: a longer one is no batch, and would be split into many leases
+            if first < after
+                || last < first
+                || last - first > i64::from(i32::MAX)
+                || last == i64::MAX
+            {
                 return Err(Failure::new(
                     SharecoreStatus::BadArgument,
                     format_args!(
-                        "record batch {first}-{last} cannot follow offset {}",
+                        "record batch {first}-{last} is too long, or cannot follow offset {}",
                         after - 1
                     ),
                 ));

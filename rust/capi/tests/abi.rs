@@ -277,6 +277,10 @@ fn null_and_crooked_pointers_are_refused_and_change_nothing() {
             count,
         );
         assert_eq!(wide, BadArgument);
+        for (first, last) in [(-1, 3), (5, 4), (0, 1 << 32), (i64::MAX, i64::MAX)] {
+            let odd = SharecoreRange { first, last };
+            assert_eq!(take(name, &odd, &FETCH, out, count), BadArgument);
+        }
         let told = sharecore_acknowledge(partition, 0, name, 1, &raw const ack, 1, write);
         assert_eq!(told, BadPointer);
         assert_eq!(message(), "types is null");
