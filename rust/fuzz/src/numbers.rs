@@ -10,7 +10,8 @@ use crate::operations::list;
 const STEPS_MAX: usize = 60;
 /// The highest offset of a record batch: no log gets there, and leases are counted on from it.
 const OFFSET_MAX: i64 = i64::MAX / 2;
-const RUN_MAX: i64 = 1 << 29;
+/// How far the window reaches: wider ones, which no limit allows in earnest, are kept in parts, which may stay apart.
+const WINDOW_MAX: i64 = 1 << 29;
 const MEMBERS: [&str; 3] = ["", "m", "another"];
 
 /// Any operations with any numbers. What the callers of the engine check before is checked here too: limits are positive,
@@ -98,8 +99,7 @@ fn load(u: &mut Unstructured<'_>) -> Result<Partition> {
         let first = number(u)?;
         Ok(StateBatch {
             first,
-            // a batch longer than a run may be is kept in parts, and what is left of two parts may stay apart
-            last: number(u)?.min(first.saturating_add(RUN_MAX)),
+            last: number(u)?.min(first.saturating_add(WINDOW_MAX)),
             state: RecordState::from_id(u.int_in_range(0..=4)?).unwrap_or(RecordState::Archived),
             delivery_count: u.arbitrary()?,
         })
@@ -129,7 +129,7 @@ fn acquire(
         let first = after.saturating_add(number(u)?.max(0));
         // a batch counts its offsets in 32 bits
         let last = first.saturating_add(number(u)?.clamp(0, i64::from(i32::MAX)));
-        if last > OFFSET_MAX {
+        if last > OFFSET_MAX || last > partition.start_offset().saturating_add(WINDOW_MAX) {
             break;
         }
         batches.push(OffsetRange::new(first, last));
