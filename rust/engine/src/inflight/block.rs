@@ -1,11 +1,10 @@
 //! A block: up to [`BLOCK_MAX`] leaves, with what a search asks of each beside them.
 
-use super::leaf::{LEAF_MAX, Leaf};
+use super::leaf::{LEAF_MAX, LEAF_MIN, Leaf};
 use crate::offset::Offset;
 
 /// Leaves in a block.
 pub(super) const BLOCK_MAX: usize = if cfg!(test) { 8 } else { 128 };
-const LEAF_MIN: usize = LEAF_MAX / 4;
 const BLOCK_MIN: usize = BLOCK_MAX / 4;
 
 /// Neighbouring leaves. `lasts` and `available` lie apart from the leaves so that a search reads little memory.

@@ -6,6 +6,8 @@ use crate::record_state::RecordState;
 
 /// Runs in a leaf. Inserting moves half of them on average: 64 runs are 1 KiB. Tests want many leaves of few runs.
 pub(super) const LEAF_MAX: usize = if cfg!(test) { 8 } else { 64 };
+/// A leaf of fewer runs is joined with a neighbour where both fit into one.
+pub(super) const LEAF_MIN: usize = LEAF_MAX / 4;
 
 const STATE: u8 = 0b0_0111;
 const PENDING: u8 = 0b0_1000;

@@ -3,7 +3,7 @@
 //! A leaf at a time: the runs that the range touches are written anew beside the leaf, equal neighbours joined on the way,
 //! and put back in one go. So the price of a run is that of writing 16 bytes, wherever the range splits or joins runs.
 
-use super::leaf::{LEAF_MAX, Leaf, Packed, Writer};
+use super::leaf::{LEAF_MAX, LEAF_MIN, Leaf, Packed, Writer};
 use super::map::{Cursor, RunMap};
 use super::run::Cell;
 use crate::offset::{Offset, OffsetRange};
@@ -98,6 +98,13 @@ impl RunMap {
     /// Splits a leaf that has become too large, joins it with a neighbour if it has become small, and joins its outer runs
     /// with those of the neighbours, where these are equal.
     fn reshape(&mut self, at: Cursor, first: bool, last: bool) {
+        let len = self.blocks[at.block].leaves[at.leaf].len();
+        if (LEAF_MIN..=LEAF_MAX).contains(&len)
+            && !(first && self.joins_previous(at))
+            && !(last && self.joins_previous(self.settle(Cursor { run: len, ..at })))
+        {
+            return;
+        }
         let begins = self.get(at).map_or(0, |run| run.first);
         let mut right = at;
         while self.blocks[right.block].leaves[right.leaf].len() > LEAF_MAX {
@@ -116,6 +123,14 @@ impl RunMap {
         } else {
             self.tidy(at);
         }
+    }
+
+    /// Whether the first run of a leaf may be joined to the last one of the leaf before.
+    fn joins_previous(&self, at: Cursor) -> bool {
+        self.get(at).is_some_and(|run| {
+            let before = self.prev(at).and_then(|previous| self.get(previous));
+            before.is_some_and(|before| before.joins(&run))
+        })
     }
 
     /// Joins the first run of a leaf with the last one of the leaf before, if they are equal.
