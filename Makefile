@@ -144,6 +144,18 @@ interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and 
 spark: .venv/.installed .venv-spark/.installed ## the streaming source of PySpark on a broker (minutes)
 	.venv-spark/bin/python -m pytest $(ARGS) tests/spark
 
+SPARK_KAFKA_JARS := build/jars/spark-kafka
+export SPARK_KAFKA_JARS
+
+$(SPARK_KAFKA_JARS)/.done: benches/spark/pom.xml .venv-spark/.installed
+	@.ci/need java maven
+	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D) \
+		-Dspark.version="$$(.venv-spark/bin/python -c 'import pyspark; print(pyspark.__version__)')"
+	@touch $@
+
+bench-spark: .venv/.installed .venv-spark/.installed jars $(SPARK_KAFKA_JARS)/.done ## the streaming source beside Spark's own, same topics, 2,000,000 records
+	.venv-spark/bin/python -m benches.spark $(ARGS)
+
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
 

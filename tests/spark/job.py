@@ -23,6 +23,7 @@ def main() -> None:
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "1g")
         .config("spark.local.dir", home)
         .getOrCreate()

@@ -13,6 +13,7 @@ from sharecore.admin import Admin
 from sharecore.admin import TopicPartition as AdminPartition
 from sharecore.admin.transport import Transport
 from sharecore.client.acknowledgements import TopicPartition
+from sharecore.client.errors import CorruptRecords
 from sharecore.client.keeper import Kept
 from sharecore.client.lease import AcknowledgeType, Lease, Span
 from sharecore.client.leases import LeaseConsumer, Leased
@@ -115,7 +116,7 @@ class Member:
         if start.group not in ("", self.options.client.group_id):
             self.batch, self.owed = None, {}
             return True
-        for each in await self._consumer_().acquire(self.options.records_max, 0):
+        for each in await self._acquire(self.options.records_max, 0):
             self._place(each)
         self._drop_kept()
         kinds = kinds_of(start.leased, outcomes)
@@ -139,7 +140,7 @@ class Member:
         try:
             await self._gather(records_max)
         finally:
-            await consumer.commit_sync()
+            await self._flush()
         await self._forget_settled()
         fresh, self._fresh = self._fresh, {}
         self._held, self._fresh_held = self._fresh_held, []
@@ -174,12 +175,11 @@ class Member:
     # leasing
 
     async def _gather(self, records_max: int) -> None:
-        consumer = self._consumer_()
         count = sum(ranges.offsets for ranges in self._fresh.values())
         wait = self.options.client.fetch_wait_max_ms / 1000 + 0.1
         idle_since = self._loop.time()
         while count < records_max:
-            leased = await consumer.acquire(records_max - count, _LINGER_SECONDS if count else wait)
+            leased = await self._acquire(records_max - count, _LINGER_SECONDS if count else wait)
             for each in leased:
                 count += self._place(each)
             if leased:
@@ -190,7 +190,7 @@ class Member:
     async def _at_the_end(self, idle_since: float) -> bool:
         """Whether everything that Trigger.AvailableNow is to bring is settled, or nothing came for long."""
         consumer, targets = self._consumer_(), self._targets or {}
-        await consumer.commit_sync()
+        await self._flush()
         if not any(targets.values()):
             return True
         with contextlib.suppress(KafkaError):
@@ -200,6 +200,21 @@ class Member:
                 return True
         patience = _IDLE_SECONDS if consumer.joined else 3 * _IDLE_SECONDS
         return self._loop.time() - idle_since > patience
+
+    async def _acquire(self, records_max: int, timeout: float) -> list[Leased]:
+        while True:
+            try:
+                return await self._consumer_().acquire(records_max, timeout)
+            except CorruptRecords as error:  # noqa: PERF203
+                logger.warning("rejected, since they cannot be read: %s", error)
+
+    async def _flush(self) -> None:
+        while True:
+            try:
+                await self._consumer_().commit_sync()
+                return
+            except CorruptRecords as error:  # noqa: PERF203
+                logger.warning("rejected, since they cannot be read: %s", error)
 
     def _place(self, leased: Leased) -> int:
         """Puts a lease where it belongs: into the next batch, to the batch that runs, or back at once."""
