@@ -30,6 +30,8 @@ _LINGER_SECONDS = 0.05
 """A batch ends when nothing more came for this long."""
 _IDLE_SECONDS = 10.0
 """Trigger.AvailableNow ends when nothing came for this long, even where others still hold records."""
+_BEGIN_SECONDS = 45.0
+"""The same for a group that has not begun to read a partition."""
 _OWED_RANGES_MAX = 10_000
 _OWED_LOOK_SECONDS = 10.0
 _FIRST_CONTACT_MS = 20_000
@@ -193,12 +195,15 @@ class Member:
         await self._flush()
         if not any(targets.values()):
             return True
+        begun = False
         with contextlib.suppress(KafkaError):
             found = await self._admin.offsets(self.options.client.group_id)
             starts = {TopicPartition(*each.partition): each.start_offset for each in found}
             if all((starts.get(key) or 0) >= end for key, end in targets.items()):
                 return True
-        patience = _IDLE_SECONDS if consumer.joined else 3 * _IDLE_SECONDS
+            begun = all(starts.get(key) is not None for key, end in targets.items() if end)
+        # a broker's first share group waits until the topic of its state is made
+        patience = _IDLE_SECONDS if consumer.joined and begun else _BEGIN_SECONDS
         return self._loop.time() - idle_since > patience
 
     async def _acquire(self, records_max: int, timeout: float) -> list[Leased]:
