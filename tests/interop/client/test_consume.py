@@ -214,7 +214,7 @@ async def test_a_lock_that_ran_out_does_not_fail_the_others(
     async with consumer(**settings) as member, consumer(**settings) as other:
         member.set_acknowledgement_commit_callback(heard.append)
         late = await member.poll(2, timeout=10)
-        await asyncio.sleep(1.8)
+        await asyncio.sleep(3.5)
         taken = await other.poll(2, timeout=10)
         assert delivered(taken) == [(0, 2), (1, 2)]
         fresh = await member.poll(3, timeout=10)

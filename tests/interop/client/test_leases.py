@@ -25,7 +25,7 @@ async def test_a_slow_handler_keeps_its_record(broker: Broker, topic: str, consu
     async with consumer() as slow, consumer() as other:
         (record,) = await receive(slow, 1)
         async with slow.lease(record) as kept:
-            assert await nothing_comes(other, 5)
+            assert await nothing_comes(other, 6)
             assert not kept.lost.is_set()
         await commit(slow)
         assert await nothing_comes(other)
@@ -59,7 +59,7 @@ async def test_renewing_by_hand(broker: Broker, topic: str, consumer: ConsumerMa
         assert await nothing_comes(other)
         produce(broker.bootstrap, topic, values(1))
         late = await receive(slow, 1)
-        await asyncio.sleep(2)
+        await asyncio.sleep(4)
         with pytest.raises(LeaseLost):
             await slow.renew(late)
 
@@ -76,7 +76,7 @@ async def test_renewal_has_an_end(broker: Broker, topic: str, consumer: Consumer
     async with consumer() as slow, consumer() as other:
         with pytest.raises(LeaseLost):
             await work_forever()
-        assert 2 < time.monotonic() - began < 8
+        assert 2 < time.monotonic() - began < 30
         assert delivered(await settle(other, 1)) == [(0, 2)]
 
 
@@ -108,7 +108,7 @@ async def test_a_block_acknowledges_as_it_likes(broker: Broker, topic: str, cons
     async with consumer() as member:
         batch = await member.poll(4)
         async with member.lease(batch):
-            await asyncio.sleep(2.5)
+            await asyncio.sleep(4.5)
             member.reject(batch[0])
             member.release(batch[1])
         await commit(member)
@@ -160,7 +160,7 @@ def test_the_blocking_face(broker: Broker, topic: str, group: str) -> None:
             member.accept(record)
         member.release(batch[9])
         with member.lease(batch[5:9]) as lost:
-            time.sleep(3)
+            time.sleep(5)
             assert not lost.is_set()
         assert list(member.commit_sync().values()) == [None]
         rest = []
@@ -187,7 +187,7 @@ async def test_fetching_ahead_for_nobody_uses_no_deliveries_up(
         for _ in range(10):
             found |= {record.offset for record in await busy.poll(1, timeout=30)}
         # long enough for five deliveries of what waits behind
-        await asyncio.sleep(9)
+        await asyncio.sleep(16)
         async with asyncio.timeout(60):
             while len(found) < 40:
                 batch = await busy.poll(timeout=5)
