@@ -145,7 +145,7 @@ def test_state_is_loaded_or_refused() -> None:
 
 def test_arguments_are_checked() -> None:
     partition = Partition()
-    for batches in ([(5, 3)], [(0, 3), (3, 5)], [(-1, 5)], [(0, 2**63 - 1)]):
+    for batches in ([(5, 3)], [(0, 3), (3, 5)], [(-1, 5)], [(0, 2**63 - 1)], [(0, 2**31)]):
         with pytest.raises(ValueError, match="record batch"):
             partition.acquire(0, "a", batches, fetch_offset=0)
     with pytest.raises(TypeError):
@@ -160,8 +160,8 @@ def test_extreme_numbers_harm_nobody() -> None:
     top = 2**63 - 1
     partition = Partition(0, lock_ms=top, max_inflight=top)
     assert partition.acquire(
-        top, "a", ((5, top - 1),), fetch_offset=-(2**63), max_fetch_records=top, batch_size=-(2**63)
-    ) == [(5, 5 + 2**40, 1)]
+        top, "a", ((5, 2**31 + 4),), fetch_offset=-(2**63), max_fetch_records=top, batch_size=-(2**63)
+    ) == [(5, 2**31 + 4, 1)]
     partition.check()
     assert partition.advance(-(2**63)) is None
     partition.move_log_start(0, top)
@@ -194,6 +194,18 @@ def switch_interval() -> Iterator[Callable[[float], None]]:
     before = sys.getswitchinterval()
     yield sys.setswitchinterval
     sys.setswitchinterval(before)
+
+
+def test_one_request_may_settle_many_records_each_in_its_own_way() -> None:
+    count = 1_000_000
+    partition = Partition(max_inflight=count)
+    partition.acquire(0, "a", [(0, count - 1)], fetch_offset=0, max_fetch_records=count, batch_size=count)
+    write = partition.acknowledge(0, "a", [(0, count - 1, (RELEASE + ACCEPT) * (count // 2))])
+    assert write is not None
+    partition.commit(write.id, 0)
+    partition.check()
+    assert partition.runs == count
+    assert partition.memory_bytes / partition.runs <= 48
 
 
 def test_eight_threads_share_partitions(switch_interval: Callable[[float], None]) -> None:

@@ -47,6 +47,11 @@ pub(crate) fn ranges(items: &Bound<'_, PyAny>) -> PyResult<SmallVec<[OffsetRange
                 after - 1
             )));
         }
+        if last - first > i64::from(i32::MAX) {
+            return Err(PyValueError::new_err(format!(
+                "record batch {first}-{last} is too long: one counts its offsets in 31 bits"
+            )));
+        }
         ranges.push(OffsetRange::new(first, last));
         Ok(())
     })?;

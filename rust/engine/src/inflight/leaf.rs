@@ -205,7 +205,9 @@ impl Leaf {
             runs: self.runs.split_off(index),
         };
         // a rewrite may have grown this leaf far over its size before it was split
-        self.runs.shrink_to(LEAF_MAX);
+        if self.runs.len() <= LEAF_MAX {
+            self.runs.shrink_to(LEAF_MAX);
+        }
         right
     }
 

@@ -8,6 +8,9 @@ use super::map::{Cursor, RunMap};
 use super::run::Cell;
 use crate::offset::{Offset, OffsetRange};
 
+/// What one leaf needs, with room; a request that cut a run into many more gives its memory back.
+const SCRATCH_MAX: usize = 16 * LEAF_MAX;
+
 impl RunMap {
     /// Gives pieces of the runs in `range` another cell.
     ///
@@ -71,6 +74,9 @@ impl RunMap {
                 self.put_back(at, start, end, &scratch);
             }
         }
+        if scratch.capacity() > SCRATCH_MAX {
+            scratch = Vec::new();
+        }
         self.scratch = scratch;
         answer
     }
@@ -106,15 +112,10 @@ impl RunMap {
             return;
         }
         let begins = self.get(at).map_or(0, |run| run.first);
-        let mut right = at;
-        while self.blocks[right.block].leaves[right.leaf].len() > LEAF_MAX {
-            right = self.split_leaf(right, LEAF_MAX * 3 / 4);
-        }
+        let ends = self.blocks[at.block].leaves[at.leaf].last();
+        self.split_large(at);
         if last {
-            let next = self.settle(Cursor {
-                run: LEAF_MAX,
-                ..right
-            });
+            let next = self.next(self.seek(ends));
             self.join_with_previous(next);
         }
         let at = self.seek(begins);
@@ -122,6 +123,20 @@ impl RunMap {
             self.join_with_previous(at);
         } else {
             self.tidy(at);
+        }
+    }
+
+    /// Splits a leaf that has become too large, from its end on: so each run moves once, however many there are.
+    fn split_large(&mut self, mut at: Cursor) {
+        const PART: usize = LEAF_MAX * 3 / 4;
+        let mut len = self.blocks[at.block].leaves[at.leaf].len();
+        while len > LEAF_MAX {
+            len -= PART.min(len - PART);
+            let right = self.split_leaf(at, len);
+            at = Cursor {
+                leaf: right.leaf - 1,
+                ..right
+            };
         }
     }
 

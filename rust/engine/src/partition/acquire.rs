@@ -316,7 +316,10 @@ impl Partition {
         let leased = OffsetRange::new(batch.first, batch.last.min(taken));
         let mut rest = leased;
         while !rest.is_empty() {
-            let part = OffsetRange::new(rest.first, rest.last.min(rest.first + LEASE_MAX - 1));
+            let part = OffsetRange::new(
+                rest.first,
+                rest.last.min(rest.first.saturating_add(LEASE_MAX - 1)),
+            );
             let lease = self
                 .leases
                 .open(request.member, part, request.now_ms, request.deadline_ms);
