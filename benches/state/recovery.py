@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -20,11 +21,24 @@ PARTITIONS = 50
 _STAGED_BYTES = 16 << 20
 
 
+class _NoTime:
+    """Timers that never run: what is staged is flushed by hand."""
+
+    def call_soon(self, callback: Callable[[], None], /) -> None:
+        pass
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> _NoTime:
+        return self
+
+    def cancel(self) -> None:
+        pass
+
+
 def _open(path: Path) -> tuple[Storage, ShareCoordinator]:
     storage = Storage(path, StorageOptions(durability="os"))
     topic = storage.topics.get(STATE_TOPIC)
     logs = list(topic.partitions) if topic is not None else []
-    return storage, ShareCoordinator(lambda: logs, SystemClock(), lambda flush: None)
+    return storage, ShareCoordinator(lambda: logs, SystemClock(), _NoTime())
 
 
 def _key(number: int) -> SharePartitionKey:

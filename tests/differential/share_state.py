@@ -81,7 +81,7 @@ class Ours:
         self._coordinator = ShareCoordinator(
             lambda: [self._topic],  # type: ignore[arg-type]
             self._world,
-            self._world.call_soon,
+            self._world,
             updates_per_snapshot=updates_per_snapshot,
         )
 

@@ -61,9 +61,10 @@ class Share:
         self.coordinator = ShareCoordinator(
             self._state_logs,
             clock,
-            loop.call_soon,
+            loop,
             updates_per_snapshot=config().share_coordinator_snapshot_update_records_per_snapshot,
             cold_ms=config().share_coordinator_cold_partition_snapshot_interval_ms,
+            write_timeout_ms=config().share_coordinator_write_timeout_ms,
         )
         self.persister = CoordinatorPersister(self.coordinator)
         self.partitions = SharePartitions(

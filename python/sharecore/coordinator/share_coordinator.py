@@ -11,9 +11,10 @@ from sharecore.clock import Clock
 from sharecore.coordinator.keys import SharePartitionKey, partition_for
 from sharecore.coordinator.record_log import Done
 from sharecore.coordinator.share_state import ShareState
-from sharecore.coordinator.staged_log import CallSoon
+from sharecore.coordinator.staged_log import WRITE_TIMEOUT_MS
 from sharecore.coordinator.state_records import UNINITIALIZED
 from sharecore.coordinator.state_shard import StateShard
+from sharecore.coordinator.timers import Timers
 from sharecore.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -54,23 +55,26 @@ class ShareCoordinator:
     Args:
         state_logs: the partitions of the state topic.
         clock: for the times in the records.
-        call_soon: runs a callback once the present turn of the event loop is over.
+        timers: end the turn of the event loop, and wait before another attempt at a write.
         updates_per_snapshot: `share.coordinator.snapshot.update.records.per.snapshot`.
         cold_ms: `share.coordinator.cold.partition.snapshot.interval.ms`.
+        write_timeout_ms: `share.coordinator.write.timeout.ms`.
     """
 
     def __init__(
         self,
         state_logs: StateLogs,
         clock: Clock,
-        call_soon: CallSoon,
+        timers: Timers,
         *,
         updates_per_snapshot: int = 500,
         cold_ms: int = 300_000,
+        write_timeout_ms: int = WRITE_TIMEOUT_MS,
     ) -> None:
         self._state_logs = state_logs
         self._clock = clock
-        self._call_soon = call_soon
+        self._timers = timers
+        self._write_timeout_ms = write_timeout_ms
         self._updates_per_snapshot = updates_per_snapshot
         self._cold_ms = cold_ms
         self._shards: list[StateShard] = []
@@ -240,7 +244,9 @@ class ShareCoordinator:
 
     def _all_shards(self) -> list[StateShard]:
         if not self._shards:
-            self._shards = [StateShard(log, self._call_soon) for log in self._state_logs()]
+            self._shards = [
+                StateShard(log, self._timers, self._write_timeout_ms) for log in self._state_logs()
+            ]
         return self._shards
 
     def _shard(self, key: SharePartitionKey) -> StateShard:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.coordinator.record_log import Done, Record
 from sharecore.coordinator.share_state import ShareState
-from sharecore.coordinator.staged_log import CallSoon, StagedLog
+from sharecore.coordinator.staged_log import StagedLog
 from sharecore.coordinator.state_replay import StateReplay
+from sharecore.coordinator.timers import Timers
 from sharecore.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -25,13 +26,14 @@ class StateShard:
 
     Args:
         log: the partition.
-        call_soon: runs a callback once the present turn of the event loop is over.
+        timers: ends the turn, and waits before another attempt at a write.
+        write_timeout_ms: `share.coordinator.write.timeout.ms`.
     """
 
-    def __init__(self, log: Log, call_soon: CallSoon) -> None:
+    def __init__(self, log: Log, timers: Timers, write_timeout_ms: int) -> None:
         self.states: dict[SharePartitionKey, ShareState] = {}
         self._log = log
-        self._staged = StagedLog(log, call_soon)
+        self._staged = StagedLog(log, timers, write_timeout_ms)
         self._prune_at = _PRUNE_RECORDS
 
     def ensure_loaded(self) -> None:

@@ -45,7 +45,7 @@ class Bench:
         return ShareCoordinator(
             lambda: self.logs,  # type: ignore[arg-type]
             self.world,
-            self.world.call_soon,
+            self.world,
             updates_per_snapshot=self.updates_per_snapshot,
         )
 
@@ -204,28 +204,69 @@ def test_writes_of_one_turn_share_an_append_and_wait_for_it() -> None:
     assert bench.ends == [None] * 20
 
 
-def test_a_failed_write_leaves_what_was_there() -> None:
+def codes(bench: Bench) -> list[int | None]:
+    return [None if error is None else error.code for error in bench.ends]
+
+
+def test_a_write_that_fails_is_tried_again_and_what_follows_waits_behind_it() -> None:
+    bench = Bench()
+    bench.initialize()
+    bench.logs[0].failing = True
+    bench.write(0, [(0, 4, AVAILABLE, 1)])
+    bench.write(0, [(5, 9, ACKED, 1)])
+    appends = bench.logs[0].appends
+    bench.world.run(250)
+    assert bench.logs[0].appends == appends + 1
+    assert codes(bench) == [None]
+    bench.logs[0].failing = False
+    bench.world.run(250)
+    assert codes(bench) == [None, None, None]
+    written = [list(unpack_batches(record.batches)) for record in bench.records()[1:] if record is not None]
+    assert written == [[(0, 4, AVAILABLE, 1)], [(5, 9, ACKED, 1)]]
+    assert content(bench.fresh().read(KEY, 0)) == content(bench.coordinator.read(KEY, 0))
+
+
+def test_a_write_that_keeps_failing_leaves_what_was_there() -> None:
     bench = Bench()
     bench.initialize()
     bench.write(0, [(0, 4, AVAILABLE, 1)])
     bench.logs[0].failing = True
     bench.write(0, [(5, 9, ACKED, 1)])
+    bench.write(0, [(10, 14, ACKED, 1)])
+    bench.world.run(4_000)
+    failed = ErrorCode.KAFKA_STORAGE_ERROR
+    assert codes(bench) == [None, None, failed, failed]
     bench.logs[0].failing = False
-    assert [error and error.code for error in bench.ends] == [None, None, ErrorCode.KAFKA_STORAGE_ERROR]
     assert content(bench.coordinator.read(KEY, 0)) == (0, 0, [(0, 4, AVAILABLE, 1)])
+    bench.write(0, [(5, 9, ARCHIVED, 1)])
+    assert codes(bench)[-1] is None
 
 
-def test_state_is_not_read_again_before_all_writes_have_ended() -> None:
+def test_a_write_is_not_tried_again_behind_one_that_followed_it() -> None:
     bench = Bench(hold=True)
     bench.initialize()
     bench.logs[0].settle()
     bench.write(0, [(0, 4, AVAILABLE, 1)])
-    bench.logs[0].failing = True
-    first = list(bench.logs[0]._open)
+    (lost,) = bench.logs[0]._open
     bench.write(0, [(5, 9, AVAILABLE, 1)])
-    first[0][0].settle(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
-    with refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
-        bench.coordinator.read(KEY, 0)
+    bench.logs[0]._open.remove(lost)
+    lost[0].settle(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    bench.logs[0].settle()
+    bench.world.run(4_000)
+    assert codes(bench) == [None, None, ErrorCode.KAFKA_STORAGE_ERROR]
+    assert content(bench.coordinator.read(KEY, 0)) == (0, 0, [(5, 9, AVAILABLE, 1)])
+
+
+def test_a_write_that_takes_too_long_is_answered_once() -> None:
+    bench = Bench(hold=True)
+    bench.initialize()
+    bench.logs[0].settle()
+    bench.write(0, [(0, 4, AVAILABLE, 1)])
+    bench.world.run(5_000)
+    assert codes(bench) == [None, ErrorCode.REQUEST_TIMED_OUT]
+    bench.logs[0].settle()
+    assert len(bench.ends) == 2
+    assert content(bench.coordinator.read(KEY, 0)) == (0, 0, [(0, 4, AVAILABLE, 1)])
 
 
 def test_what_begins_in_an_engine_is_written_without_what_needs_no_state() -> None:

@@ -30,7 +30,7 @@ class Bench:
         self.persister: Persister = MemoryPersister()
         if kind == "coordinator":
             logs: Any = [MemoryLog("__share_group_state")]
-            coordinator = ShareCoordinator(lambda: logs, self.world, self.world.call_soon)
+            coordinator = ShareCoordinator(lambda: logs, self.world, self.world)
             self.persister = CoordinatorPersister(coordinator)
 
     def call(self, operation: str, *args: Any) -> Any:
