@@ -10,6 +10,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+from benches.apache import as_kafka_starts_it
 from benches.broker.steps import PARTITIONS, RECORD_BYTES, STEPS, Run
 from rich import box
 from rich.console import Console
@@ -38,6 +39,7 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     chosen = options()
+    as_kafka_starts_it()
     # every step but the latency's reads what the producer wrote
     steps = [name for name in STEPS if name in chosen.only or name == "producer"]
     figures: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))

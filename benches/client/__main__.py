@@ -13,6 +13,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+from benches.apache import as_kafka_starts_it
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -85,6 +86,7 @@ def measure(broker: Broker, client: str, mode: str, number: int, records: int) -
 
 def main() -> None:
     chosen = options()
+    as_kafka_starts_it()
     figures: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with tempfile.TemporaryDirectory() as home:
         broker = Broker(Path(home), chosen.broker)

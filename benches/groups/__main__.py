@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from benches.apache import as_kafka_starts_it
 from benches.groups.members import LEAVE_EPOCH, Group, Rounds, all_at_once, open_groups
 from confluent_kafka.admin import AdminClient, NewPartitions
 from rich import box
@@ -109,6 +110,7 @@ class Bench:
 
 def main() -> None:
     chosen = options()
+    as_kafka_starts_it()
     console = Console(width=max(140, Console().width))
     figures: dict[str, Figures] = {}
     with tempfile.TemporaryDirectory() as scratch:

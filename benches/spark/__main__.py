@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benches.apache import as_kafka_starts_it
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -148,6 +149,7 @@ class Run:
 
 def main() -> None:
     chosen = options()
+    as_kafka_starts_it()
     console = Console(width=max(140, Console().width))
     table = Table("broker", "sink", "source", "rows/s", "batches", box=box.MARKDOWN)
     columns = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benches.apache import as_kafka_starts_it
 from benches.state.load import Settled, settle
 from rich import box
 from rich.console import Console
@@ -131,6 +132,7 @@ def recovered(
 
 def main() -> None:
     chosen = options()
+    as_kafka_starts_it()
     console = Console(width=max(150, Console().width))
     columns = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     rows: list[Row] = []
