@@ -1,27 +1,16 @@
 //! Batches one after the other, and the header before the records of each.
-//!
-//! Layout after KIP-98: base offset (8), length (4), leader epoch (4), magic (1), CRC-32C of all that follows (4),
-//! attributes (2), last offset delta (4), base timestamp (8), max timestamp (8), producer id (8), producer epoch (2),
-//! base sequence (4), record count (4), records.
 
 use std::borrow::Cow;
 
 use crate::{
     compression::{Compression, decompress},
     fault::Fault,
+    layout::{
+        COMPRESSION_MASK, CONTROL, HEADER, LOG_APPEND_TIME, MAGIC_AT, PREFIX, TRANSACTIONAL,
+        checksum, computed_checksum, number,
+    },
     record::Records,
 };
-
-const HEADER: usize = 61;
-/// Bytes that the length field does not count.
-const PREFIX: usize = 12;
-const MAGIC_AT: usize = 16;
-const CHECKED_FROM: usize = 21;
-
-const COMPRESSION_MASK: i16 = 0x07;
-const LOG_APPEND_TIME: i16 = 0x08;
-const TRANSACTIONAL: i16 = 0x10;
-const CONTROL: i16 = 0x20;
 
 /// What the timestamps of a batch mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +26,10 @@ pub enum TimestampType {
 pub struct Header {
     /// Offset of the first record.
     pub base_offset: i64,
+    /// Size of the whole batch.
+    pub size: usize,
     /// Epoch of the leader that wrote the batch.
     pub leader_epoch: i32,
-    /// CRC-32C of what follows.
-    pub crc: u32,
     /// Compression, timestamp type, transactional and control bits.
     pub attributes: i16,
     /// Offset of the last record, counted from the first.
@@ -59,16 +48,19 @@ pub struct Header {
     pub count: i32,
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes[at..at + N].try_into().expect("a slice of N bytes")
-}
-
 impl Header {
-    fn read(bytes: &[u8]) -> Self {
-        Self {
+    /// Reads the header of the batch that `bytes` begin with; None where they are too few for the batch they announce.
+    /// Neither format nor checksum is looked at.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() < HEADER {
+            return None;
+        }
+        let length = usize::try_from(i32::from_be_bytes(number(bytes, 8))).ok()?;
+        let size = length.checked_add(PREFIX)?;
+        (HEADER..=bytes.len()).contains(&size).then(|| Self {
             base_offset: i64::from_be_bytes(number(bytes, 0)),
+            size,
             leader_epoch: i32::from_be_bytes(number(bytes, 12)),
-            crc: u32::from_be_bytes(number(bytes, 17)),
             attributes: i16::from_be_bytes(number(bytes, 21)),
             last_offset_delta: i32::from_be_bytes(number(bytes, 23)),
             base_timestamp: i64::from_be_bytes(number(bytes, 27)),
@@ -77,13 +69,19 @@ impl Header {
             producer_epoch: i16::from_be_bytes(number(bytes, 51)),
             base_sequence: i32::from_be_bytes(number(bytes, 53)),
             count: i32::from_be_bytes(number(bytes, 57)),
-        }
+        })
     }
 
     /// Offset of the last record.
     pub fn last_offset(&self) -> i64 {
         self.base_offset
             .saturating_add(i64::from(self.last_offset_delta.max(0)))
+    }
+
+    /// Sequence number of the last record; sequences wrap from `i32::MAX` to 0.
+    pub fn last_sequence(&self) -> i32 {
+        let last = i64::from(self.base_sequence) + i64::from(self.last_offset_delta);
+        (last % (i64::from(i32::MAX) + 1)) as i32
     }
 
     /// How the records are compressed.
@@ -131,7 +129,7 @@ impl<'a> Batch<'a> {
         if self.magic != 2 {
             return Err(Fault::Magic(self.magic));
         }
-        if crc32c::crc32c(&self.bytes[CHECKED_FROM..]) != self.header.crc {
+        if computed_checksum(self.bytes) != checksum(self.bytes) {
             return Err(Fault::Checksum);
         }
         Ok(())
@@ -171,15 +169,11 @@ impl<'a> Iterator for Batches<'a> {
     type Item = Batch<'a>;
 
     fn next(&mut self) -> Option<Batch<'a>> {
-        if self.rest.len() < HEADER {
-            return None;
-        }
-        let length = usize::try_from(i32::from_be_bytes(number(self.rest, 8))).ok()?;
-        let size = length.checked_add(PREFIX).filter(|size| *size >= HEADER)?;
-        let (bytes, rest) = self.rest.split_at_checked(size)?;
+        let header = Header::read(self.rest)?;
+        let (bytes, rest) = self.rest.split_at(header.size);
         self.rest = rest;
         Some(Batch {
-            header: Header::read(bytes),
+            header,
             magic: bytes[MAGIC_AT],
             bytes,
         })

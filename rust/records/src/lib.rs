@@ -7,6 +7,7 @@ mod batch;
 pub mod columns;
 mod compression;
 mod fault;
+pub mod layout;
 mod record;
 mod varint;
 

@@ -32,7 +32,7 @@ impl Store {
     /// Appends a client's batch; a batch that the log has already is answered with its old offsets.
     pub fn append(&self, log: LogId, records: &[u8], now_ms: i64) -> Result<Appended, Refusal> {
         let config = self.shared.lock().log(log)?.config;
-        let mut header = Header::check(records, config.max_batch_bytes)?;
+        let mut header = batch::check(records, config.max_batch_bytes)?;
         let mut batch: Arc<[u8]> = records.into();
         let bytes = Arc::get_mut(&mut batch).expect("nobody else has it");
         if config.timestamp_type == TimestampType::LogAppendTime {

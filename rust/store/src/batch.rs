@@ -1,178 +1,75 @@
-//! The header of a record batch v2: what is checked, what is read, what the broker may rewrite.
-//!
-//! Layout after KIP-98: base offset (8), length (4), leader epoch (4), magic (1), CRC-32C of all that follows (4),
-//! attributes (2), last offset delta (4), base timestamp (8), max timestamp (8), producer id (8), producer epoch (2),
-//! base sequence (4), record count (4), records.
+//! Record batches as the store takes them: what is checked, and what the broker writes.
+
+use sharecore_records::layout::{
+    CHECKED_FROM, COMPRESSION_MASK, CONTROL, CRC_AT, LOG_APPEND_TIME, MAGIC_AT, PREFIX, checksum,
+    computed_checksum,
+};
+pub(crate) use sharecore_records::layout::{HEADER, TRANSACTIONAL};
+pub(crate) use sharecore_records::{Header, TimestampType};
 
 use crate::error::Refusal;
 
-/// Bytes before the records of a batch.
-pub(crate) const HEADER: usize = 61;
-/// Bytes that the length field does not count.
-const PREFIX: usize = 12;
-const MAGIC_AT: usize = 16;
-const CRC_AT: usize = 17;
-const CHECKED_FROM: usize = 21;
-
-const COMPRESSION_MASK: i16 = 0x07;
-const LOG_APPEND_TIME: i16 = 0x08;
-pub(crate) const TRANSACTIONAL: i16 = 0x10;
-const CONTROL: i16 = 0x20;
-
-/// What the timestamps of a batch mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TimestampType {
-    /// The producer's clock.
-    #[default]
-    CreateTime,
-    /// The broker's clock at the append.
-    LogAppendTime,
+/// Reads the header of a batch that has been checked before.
+///
+/// Returns `None` when the bytes are too few for the batch they announce or the format is not v2.
+pub(crate) fn read(bytes: &[u8]) -> Option<Header> {
+    Header::read(bytes).filter(|_| bytes[MAGIC_AT] == 2)
 }
 
-/// The fields of a batch header that the store works with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
-    /// Offset of the first record.
-    pub base_offset: i64,
-    /// Size of the whole batch.
-    pub size: usize,
-    /// Compression, timestamp type, transactional and control bits.
-    pub attributes: i16,
-    /// Offset of the last record, counted from the first.
-    pub last_offset_delta: i32,
-    /// Timestamp that record deltas count from.
-    pub base_timestamp: i64,
-    /// Largest timestamp of the batch.
-    pub max_timestamp: i64,
-    /// -1 for a producer that is not idempotent.
-    pub producer_id: i64,
-    /// Epoch of the producer id.
-    pub producer_epoch: i16,
-    /// Sequence number of the first record.
-    pub base_sequence: i32,
-    /// Number of records.
-    pub count: i32,
+/// Checks the bytes of a produce request: exactly one intact batch that a client may write.
+pub(crate) fn check(bytes: &[u8], limit: usize) -> Result<Header, Refusal> {
+    if bytes.len() <= MAGIC_AT {
+        return Err(Refusal::CorruptBatch(format!(
+            "{} bytes are no record batch",
+            bytes.len()
+        )));
+    }
+    if bytes[MAGIC_AT] != 2 {
+        return Err(Refusal::UnsupportedFormat(bytes[MAGIC_AT].cast_signed()));
+    }
+    let Some(header) = read(bytes) else {
+        return Err(Refusal::CorruptBatch(
+            "the batch's length field does not fit its bytes".into(),
+        ));
+    };
+    if header.size < bytes.len() {
+        return Err(Refusal::InvalidRecord(
+            "a produce request carries exactly one batch a partition".into(),
+        ));
+    }
+    if header.size > limit {
+        return Err(Refusal::TooLarge {
+            size: header.size,
+            limit,
+        });
+    }
+    if computed_checksum(bytes) != checksum(bytes) {
+        return Err(Refusal::CorruptBatch(
+            "the batch's checksum does not match its bytes".into(),
+        ));
+    }
+    check_client_fields(&header)?;
+    Ok(header)
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes[at..at + N].try_into().expect("a slice of N bytes")
-}
-
-impl Header {
-    /// Reads the header of a batch that has been checked before.
-    ///
-    /// Returns `None` when the bytes are too few for the batch they announce or the format is not v2.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() < HEADER || bytes[MAGIC_AT] != 2 {
-            return None;
-        }
-        let size = usize::try_from(i32::from_be_bytes(number(bytes, 8)))
-            .ok()?
-            .checked_add(PREFIX)?;
-        (HEADER..=bytes.len()).contains(&size).then(|| Self {
-            base_offset: i64::from_be_bytes(number(bytes, 0)),
-            size,
-            attributes: i16::from_be_bytes(number(bytes, 21)),
-            last_offset_delta: i32::from_be_bytes(number(bytes, 23)),
-            base_timestamp: i64::from_be_bytes(number(bytes, 27)),
-            max_timestamp: i64::from_be_bytes(number(bytes, 35)),
-            producer_id: i64::from_be_bytes(number(bytes, 43)),
-            producer_epoch: i16::from_be_bytes(number(bytes, 51)),
-            base_sequence: i32::from_be_bytes(number(bytes, 53)),
-            count: i32::from_be_bytes(number(bytes, 57)),
-        })
+fn check_client_fields(header: &Header) -> Result<(), Refusal> {
+    let invalid = |what: &str| Err(Refusal::InvalidRecord(what.into()));
+    if header.is_control() {
+        return invalid("clients may not write control batches");
     }
-
-    /// Checks the bytes of a produce request: exactly one intact batch that a client may write.
-    pub fn check(bytes: &[u8], limit: usize) -> Result<Self, Refusal> {
-        if bytes.len() <= MAGIC_AT {
-            return Err(Refusal::CorruptBatch(format!(
-                "{} bytes are no record batch",
-                bytes.len()
-            )));
-        }
-        if bytes[MAGIC_AT] != 2 {
-            return Err(Refusal::UnsupportedFormat(bytes[MAGIC_AT].cast_signed()));
-        }
-        let Some(header) = Self::read(bytes) else {
-            return Err(Refusal::CorruptBatch(
-                "the batch's length field does not fit its bytes".into(),
-            ));
-        };
-        if header.size < bytes.len() {
-            return Err(Refusal::InvalidRecord(
-                "a produce request carries exactly one batch a partition".into(),
-            ));
-        }
-        if header.size > limit {
-            return Err(Refusal::TooLarge {
-                size: header.size,
-                limit,
-            });
-        }
-        if crc32c::crc32c(&bytes[CHECKED_FROM..]) != u32::from_be_bytes(number(bytes, CRC_AT)) {
-            return Err(Refusal::CorruptBatch(
-                "the batch's checksum does not match its bytes".into(),
-            ));
-        }
-        header.check_client_fields()?;
-        Ok(header)
+    if header.base_offset != 0 {
+        return invalid("the base offset of a produced batch must be 0");
     }
-
-    fn check_client_fields(&self) -> Result<(), Refusal> {
-        let invalid = |what: &str| Err(Refusal::InvalidRecord(what.into()));
-        if self.is_control() {
-            return invalid("clients may not write control batches");
-        }
-        if self.base_offset != 0 {
-            return invalid("the base offset of a produced batch must be 0");
-        }
-        if self.count <= 0 || self.last_offset_delta.checked_add(1) != Some(self.count) {
-            return invalid("the number of records does not fit the last offset delta");
-        }
-        if self.producer_id >= 0 && self.base_sequence < 0 {
-            return invalid("a batch with a producer id needs a base sequence");
-        }
-        if self.attributes & COMPRESSION_MASK > 4 {
-            return invalid("unknown compression type");
-        }
-        Ok(())
+    if header.count <= 0 || header.last_offset_delta.checked_add(1) != Some(header.count) {
+        return invalid("the number of records does not fit the last offset delta");
     }
-
-    /// Offset of the last record.
-    pub fn last_offset(&self) -> i64 {
-        self.base_offset + i64::from(self.last_offset_delta)
+    if header.producer_id >= 0 && header.base_sequence < 0 {
+        return invalid("a batch with a producer id needs a base sequence");
     }
-
-    /// Sequence number of the last record; sequences wrap from `i32::MAX` to 0.
-    pub fn last_sequence(&self) -> i32 {
-        let last = i64::from(self.base_sequence) + i64::from(self.last_offset_delta);
-        (last % (i64::from(i32::MAX) + 1)) as i32
+    if header.attributes & COMPRESSION_MASK > 4 {
+        return invalid("unknown compression type");
     }
-
-    /// 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
-    pub fn compression(&self) -> i16 {
-        self.attributes & COMPRESSION_MASK
-    }
-
-    /// Whether the timestamps are the broker's.
-    pub fn timestamp_type(&self) -> TimestampType {
-        if self.attributes & LOG_APPEND_TIME == 0 {
-            TimestampType::CreateTime
-        } else {
-            TimestampType::LogAppendTime
-        }
-    }
-
-    /// Whether the batch is part of a transaction.
-    pub fn is_transactional(&self) -> bool {
-        self.attributes & TRANSACTIONAL != 0
-    }
-
-    /// Whether the batch holds a transaction marker instead of records.
-    pub fn is_control(&self) -> bool {
-        self.attributes & CONTROL != 0
-    }
+    Ok(())
 }
 
 /// Gives a batch its place in the log. The checksum does not cover these fields.
@@ -192,7 +89,7 @@ pub(crate) fn assign_append_time(batch: &mut [u8], header: &mut Header, now_ms: 
 
 /// Writes the checksum.
 pub(crate) fn seal(batch: &mut [u8]) {
-    let crc = crc32c::crc32c(&batch[CHECKED_FROM..]);
+    let crc = computed_checksum(batch);
     batch[CRC_AT..CHECKED_FROM].copy_from_slice(&crc.to_be_bytes());
 }
 

@@ -44,6 +44,7 @@ fn finish(
     let header = Header {
         base_offset: 0,
         size: out.len(),
+        leader_epoch: 0,
         attributes,
         last_offset_delta: count as i32 - 1,
         base_timestamp: now_ms,

@@ -31,13 +31,13 @@ mod store;
 mod varint;
 
 pub use append::Appended;
-pub use batch::{Header, TimestampType};
 pub use build::LocalRecord;
 pub use error::{Refusal, StoreError};
 pub use fault::{Fault, FaultPoint};
 pub use log::{LogConfig, Offsets};
 pub use producer::Aborted;
 pub use read::{Slice, Want};
+pub use sharecore_records::TimestampType;
 pub use store::{Change, Drained, Durability, Options, Outcome, Store};
 
 /// Names a log within a store; never used twice.

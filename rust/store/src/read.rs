@@ -3,8 +3,7 @@
 use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
 use crate::{
-    LogId,
-    batch::Header,
+    LogId, batch,
     error::Refusal,
     index::{self, Entry, Index},
     log::{Extent, Log},
@@ -64,7 +63,7 @@ impl Slice {
         let mut rest = out;
         for (base, last) in &self.batches {
             let header =
-                Header::read(rest).filter(|h| h.base_offset == *base && h.last_offset() == *last);
+                batch::read(rest).filter(|h| h.base_offset == *base && h.last_offset() == *last);
             let Some(header) = header else {
                 return Err(Refusal::Storage(format!(
                     "the batch at offset {base} is damaged on the disk"

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    batch::Header,
+    batch,
     error::StoreError,
     frame::{FRAME_HEADER, FRAME_MAGIC, Frame, Op, body_len},
     index::Entry,
@@ -107,7 +107,7 @@ impl Replay<'_> {
         let state = &mut *self.state;
         match op {
             Op::Append { log, now_ms, batch } => {
-                let header = Header::read(batch)?;
+                let header = batch::read(batch)?;
                 let Some(log) = state.logs.get_mut(log) else {
                     return Some(());
                 };

@@ -1,0 +1,38 @@
+//! Where the fields of a record batch v2 stand, after KIP-98: base offset (8), length (4), leader epoch (4), magic (1),
+//! CRC-32C of all that follows (4), attributes (2), last offset delta (4), base timestamp (8), max timestamp (8), producer
+//! id (8), producer epoch (2), base sequence (4), record count (4), records.
+
+/// Bytes before the records.
+pub const HEADER: usize = 61;
+/// Bytes that the length field does not count.
+pub const PREFIX: usize = 12;
+/// Where the format's number stands.
+pub const MAGIC_AT: usize = 16;
+/// Where the checksum stands.
+pub const CRC_AT: usize = 17;
+/// Where what the checksum covers begins.
+pub const CHECKED_FROM: usize = 21;
+
+/// Bits of the attributes: the compression type.
+pub const COMPRESSION_MASK: i16 = 0x07;
+/// Bit of the attributes: timestamps are the broker's.
+pub const LOG_APPEND_TIME: i16 = 0x08;
+/// Bit of the attributes: part of a transaction.
+pub const TRANSACTIONAL: i16 = 0x10;
+/// Bit of the attributes: a marker for the brokers.
+pub const CONTROL: i16 = 0x20;
+
+/// The bytes of a number; `bytes` must reach so far.
+pub(crate) fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("a slice of N bytes")
+}
+
+/// The checksum that a batch carries; `batch` must have a header.
+pub fn checksum(batch: &[u8]) -> u32 {
+    u32::from_be_bytes(number(batch, CRC_AT))
+}
+
+/// The checksum that a batch should carry.
+pub fn computed_checksum(batch: &[u8]) -> u32 {
+    crc32c::crc32c(&batch[CHECKED_FROM..])
+}
