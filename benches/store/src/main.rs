@@ -5,8 +5,15 @@
 mod fjall_log;
 mod own_log;
 
+// what the store's own tests and bench use
+#[path = "../../../rust/store/tests/common/mod.rs"]
+mod common;
+
 use std::time::{Duration, Instant};
 use std::{env, fs, path::Path, process::Command};
+
+use common::process::{cpu_s, memory_mb};
+use common::{Client, PLAIN, seal};
 
 /// What both stores must do.
 trait Log {
@@ -113,7 +120,7 @@ fn measure(store: &str, sync: bool, work: &str, size: usize, dir: &Path) {
         at(0.5),
         at(0.99),
         cpu_s() - cpu,
-        peak_mb()
+        memory_mb("VmHWM")
     );
 }
 
@@ -123,74 +130,21 @@ fn micros(time: &Duration) -> String {
 
 /// A record batch v2 of about `size` bytes with one record that does not compress.
 fn batch(size: usize) -> Vec<u8> {
+    let value_bytes = size - 80;
+    let mut batch = Client {
+        value_bytes,
+        ..PLAIN
+    }
+    .bytes();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let value: Vec<u8> = std::iter::repeat_with(|| {
+    // a byte behind the value says that there are no headers
+    let end = batch.len() - 1;
+    for byte in &mut batch[end - value_bytes..end] {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        (state >> 56) as u8
-    })
-    .take(size - 80)
-    .collect();
-    let mut body = vec![0, 0, 0];
-    varint(&mut body, -1);
-    varint(&mut body, value.len() as i64);
-    body.extend_from_slice(&value);
-    varint(&mut body, 0);
-    let mut record = Vec::new();
-    varint(&mut record, body.len() as i64);
-    record.extend_from_slice(&body);
-    let mut out = Vec::new();
-    out.extend_from_slice(&0_i64.to_be_bytes());
-    out.extend_from_slice(&(49 + record.len() as i32).to_be_bytes());
-    out.extend_from_slice(&(-1_i32).to_be_bytes());
-    out.push(2);
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&0_i16.to_be_bytes());
-    out.extend_from_slice(&0_i32.to_be_bytes());
-    out.extend_from_slice(&1000_i64.to_be_bytes());
-    out.extend_from_slice(&1000_i64.to_be_bytes());
-    out.extend_from_slice(&(-1_i64).to_be_bytes());
-    out.extend_from_slice(&(-1_i16).to_be_bytes());
-    out.extend_from_slice(&(-1_i32).to_be_bytes());
-    out.extend_from_slice(&1_i32.to_be_bytes());
-    out.extend_from_slice(&record);
-    let crc = crc32c::crc32c(&out[21..]);
-    out[17..21].copy_from_slice(&crc.to_be_bytes());
-    out
-}
-
-fn varint(out: &mut Vec<u8>, value: i64) {
-    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
-    while rest >= 0x80 {
-        out.push((rest as u8) | 0x80);
-        rest >>= 7;
+        *byte = (state >> 56) as u8;
     }
-    out.push(rest as u8);
-}
-
-fn cpu_s() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or("")
-        .split_whitespace()
-        .collect();
-    let ticks = |at: usize| {
-        fields
-            .get(at)
-            .and_then(|f| f.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
-    (ticks(11) + ticks(12)) / 100.0
-}
-
-fn peak_mb() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM"));
-    let kb = line
-        .and_then(|line| line.split_whitespace().nth(1))
-        .and_then(|kb| kb.parse::<f64>().ok());
-    kb.unwrap_or(0.0) / 1024.0
+    seal(&mut batch);
+    batch
 }

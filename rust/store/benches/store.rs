@@ -16,6 +16,7 @@ use sharecore_store::{Change, Durability, LogConfig, Options, Store, Want};
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use common::process::{cpu_s, memory_mb};
 use common::{Client, PLAIN, create_log};
 
 const MB: f64 = 1e6;
@@ -57,35 +58,11 @@ fn open(dir: &Path, durability: Durability) -> Store {
     .expect("a store")
 }
 
-fn cpu_s() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or("")
-        .split_whitespace()
-        .collect();
-    let ticks = |at: usize| {
-        fields
-            .get(at)
-            .and_then(|f| f.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
-    (ticks(11) + ticks(12)) / 100.0
-}
-
 fn memory() -> String {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| {
-        let line = status.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| line.split_whitespace().nth(1))
-            .and_then(|kb| kb.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
     format!(
         "resident {:.0} MB, peak {:.0} MB",
-        field("VmRSS") / 1024.0,
-        field("VmHWM") / 1024.0
+        memory_mb("VmRSS"),
+        memory_mb("VmHWM")
     )
 }
 

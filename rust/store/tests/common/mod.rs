@@ -1,6 +1,8 @@
 //! Batches as clients send them, and stores small enough to fill many segments.
 #![allow(dead_code, reason = "every test binary uses a part")]
 
+pub(crate) mod process;
+
 use std::path::Path;
 
 use sharecore_store::{Appended, Change, LogId, Options, Refusal, Store, Want};
