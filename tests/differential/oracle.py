@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
 from typing import Any
 
 from tests.differential.step import Operation, Result
+from tests.harness import java
 
 ORACLE = Path(__file__).parents[1] / "oracle"
 JAVA_OPTIONS = "-Xms256m -Xmx512m -XX:+UseSerialGC"
@@ -48,7 +50,7 @@ def combine(cases: Iterable[Mapping[str, Any]], directory: Path) -> list[Result]
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-class Oracle:
+class Oracle(java.LineServer):
     """`tests/oracle/oracle.sh trace -`: operations in, results out. The first use builds it."""
 
     def __init__(self) -> None:
@@ -56,13 +58,10 @@ class Oracle:
         if missing:
             raise OracleError(f"the comparison with Apache needs {' and '.join(missing)} (JDK 17, Maven)")
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
-        self._process = subprocess.Popen(
+        super().__init__(
             [str(ORACLE / "oracle.sh"), "trace", "-"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            env={"JAVA_OPTS": JAVA_OPTIONS, **os.environ},
+            environment={"JAVA_OPTS": os.environ.get("JAVA_OPTS", JAVA_OPTIONS)},
+            errors=self._errors,
         )
 
     def run(self, operations: Iterable[Operation]) -> list[Result]:
@@ -74,8 +73,7 @@ class Oracle:
         lines = [json.dumps(operation) for operation in operations]
         feeder = Thread(target=self._feed, args=("\n".join([*lines, ""]),), daemon=True)
         feeder.start()
-        assert self._process.stdout is not None
-        answers = [self._process.stdout.readline() for _ in lines]
+        answers = [self.receive() for _ in lines]
         feeder.join()
         if not all(answers):
             self._process.wait(timeout=10)
@@ -84,20 +82,12 @@ class Oracle:
         return [json.loads(answer) for answer in answers]
 
     def _feed(self, text: str) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(text)
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # the missing answers tell
-
-    def __enter__(self) -> Oracle:
-        return self
+        # where the process has ended the missing answers tell
+        with suppress(BrokenPipeError):
+            self.send(text)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=10)
+        super().__exit__(kind, error, trace)
         self._errors.close()

@@ -19,6 +19,13 @@ KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", ROOT / "build/jars/kafka-4.3.1"))
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 20.0
 
+# share groups that notice everything at once, and whose locks may be short
+QUICK_GROUPS = {
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.heartbeat.interval.ms": "500",
+}
 ONE_NODE = {
     "offsets.topic.replication.factor": "1",
     "share.coordinator.state.topic.replication.factor": "1",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
 
 from tests.harness.broker import KAFKA_LIBS, ROOT
 
@@ -45,3 +48,66 @@ def run(
     )
     assert done.returncode == 0, f"{main} ended with {done.returncode}:\n{done.stdout}"
     return done.stdout
+
+
+class LineServer:
+    """A Java program that stays, and answers each line with one.
+
+    Args:
+        command: its command line.
+        environment: added to this process's.
+        errors: where it complains; to this process's stderr unless told.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        errors: IO[str] | None = None,
+    ) -> None:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._input, self._output = process, process.stdin, process.stdout
+
+    def ask(self, line: str) -> str:
+        """The answer to a line.
+
+        Raises:
+            RuntimeError: the program has ended.
+        """
+        self.send(line + "\n")
+        answer = self.receive()
+        if not answer:
+            raise RuntimeError(f"the JVM ended at {line}")
+        return answer
+
+    def send(self, lines: str) -> None:
+        """Hands lines over; they must not be more than the pipes hold unless somebody receives meanwhile."""
+        self._input.write(lines)
+        self._input.flush()
+
+    def receive(self) -> str:
+        """The next line; empty where the program has ended."""
+        return self._output.readline()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._input.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -8,23 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.harness.broker import Broker
+from tests.harness.broker import QUICK_GROUPS, Broker
 from tests.harness.clients import configure_group, create_topic
 
 KIND = os.environ.get("BROKER", "sharecore")
-SETTINGS = {
-    "group.share.min.record.lock.duration.ms": "1000",
-    "group.share.assignment.interval.ms": "0",
-    "group.share.min.heartbeat.interval.ms": "500",
-    "group.share.heartbeat.interval.ms": "500",
-}
 BrokerMaker = Callable[..., Broker]
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
 def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = Broker(tmp_path_factory.mktemp("broker"), KIND, SETTINGS)
+    broker = Broker(tmp_path_factory.mktemp("broker"), KIND, QUICK_GROUPS)
     broker.start()
     yield broker
     status = broker.terminate()
@@ -44,7 +38,7 @@ def new_broker(tmp_path: Path) -> Iterator[BrokerMaker]:
     made: list[Broker] = []
 
     def make(**settings: str) -> Broker:
-        made.append(Broker(tmp_path / f"broker-{len(made)}", KIND, SETTINGS | settings))
+        made.append(Broker(tmp_path / f"broker-{len(made)}", KIND, QUICK_GROUPS | settings))
         return made[-1]
 
     yield make

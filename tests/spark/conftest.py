@@ -11,22 +11,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
-from tests.harness.broker import Broker
+from tests.harness.broker import QUICK_GROUPS, Broker
 from tests.harness.clients import create_topic
 
 KIND = os.environ.get("BROKER", "sharecore")
-SETTINGS = {
-    "group.share.min.record.lock.duration.ms": "1000",
-    "group.share.assignment.interval.ms": "0",
-    "group.share.min.heartbeat.interval.ms": "500",
-    "group.share.heartbeat.interval.ms": "500",
-}
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = Broker(tmp_path_factory.mktemp("broker"), KIND, SETTINGS)
+    broker = Broker(tmp_path_factory.mktemp("broker"), KIND, QUICK_GROUPS)
     broker.start()
     yield broker
     broker.kill()

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.harness.broker import ROOT, Broker
+from tests.harness.broker import QUICK_GROUPS, ROOT, Broker
 from tests.harness.clients import configure_group
-from tests.spark.conftest import KIND, SETTINGS, Topic
+from tests.spark.conftest import KIND, Topic
 from tests.spark.sinks import Place, Sinks
 
 from sharecore.admin import BlockingAdmin
@@ -181,7 +181,7 @@ def test_a_second_member_in_the_group(topic: Topic, tmp_path: Path) -> None:
 
 
 def test_the_broker_killed_and_started_while_a_batch_runs(spark: SparkSession, tmp_path: Path) -> None:
-    broker = Broker(tmp_path / "broker", KIND, SETTINGS)
+    broker = Broker(tmp_path / "broker", KIND, QUICK_GROUPS)
     broker.start()
     try:
         topic = Topic(broker, spark, tmp_path, 3)

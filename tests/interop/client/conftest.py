@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.harness.broker import Broker
+from tests.harness.broker import QUICK_GROUPS, Broker
 from tests.harness.clients import configure_group
-from tests.interop.conftest import SETTINGS
 
 from sharecore.client import ShareConsumer
 
@@ -21,7 +20,7 @@ ConsumerMaker = Callable[..., ShareConsumer]
 def shared_broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    broker = Broker(tmp_path_factory.mktemp(request.param), request.param, SETTINGS)
+    broker = Broker(tmp_path_factory.mktemp(request.param), request.param, QUICK_GROUPS)
     broker.start()
     yield broker
     broker.terminate()
@@ -30,7 +29,7 @@ def shared_broker(
 @pytest.fixture(params=KINDS)
 def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
     """A started broker of the test's own."""
-    broker = Broker(tmp_path / "broker", request.param, SETTINGS)
+    broker = Broker(tmp_path / "broker", request.param, QUICK_GROUPS)
     broker.start()
     yield broker
     broker.kill()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from types import TracebackType
 from typing import NamedTuple
 
 from tests.harness import java
@@ -21,17 +18,12 @@ class Output(NamedTuple):
     text: str
 
 
-class ToolServer:
+class ToolServer(java.LineServer):
     """A JVM that runs tools one at a time, with the time zone UTC."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            java.command(str(_SOURCE), class_path=f"{KAFKA_LIBS}/*"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"TZ": "UTC"},
-        )
+        command = java.command(str(_SOURCE), class_path=f"{KAFKA_LIBS}/*")
+        super().__init__(command, environment={"TZ": "UTC"})
 
     def run(self, main: str, *arguments: str) -> Output:
         """Runs a tool to its end.
@@ -39,26 +31,5 @@ class ToolServer:
         Raises:
             RuntimeError: the JVM has ended.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"main": main, "arguments": arguments}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{main} {' '.join(arguments)} ended the JVM")
-        answer = json.loads(line)
+        answer = json.loads(self.ask(json.dumps({"main": main, "arguments": arguments})))
         return Output(answer["status"], answer["output"])
-
-    def __enter__(self) -> ToolServer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
