@@ -62,7 +62,9 @@ class Acknowledgements:
         self.errors[partition] = error
         self._open -= 1
         if not self._open and self._then is not None:
-            self._then()
+            # let go of it: whoever waits holds these acknowledgements, and cycles are work for the collector
+            then, self._then = self._then, None
+            then()
 
 
 def _check(batches: Batches, *, may_renew: bool) -> None:

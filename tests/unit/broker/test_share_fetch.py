@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -299,6 +300,35 @@ def test_a_waiting_fetch_is_answered_when_a_record_is_released(
     time.sleep(0.1)
     other.acknowledge({0: [(1, 1, RELEASE)]})
     assert acquired(member.client.receive(ApiKey.SHARE_FETCH, 2)) == {0: [(1, 1, 2)]}
+
+
+def test_requests_leave_nothing_to_the_cycle_collector(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    # its pauses are the slowest answers: a cycle a request makes them frequent
+    def work() -> None:
+        member.send(0, max_wait_ms=20_000, max_records=1)
+        produce(broker, topic, 1)
+        offset = acquired(member.client.receive(ApiKey.SHARE_FETCH, 2))[0][0][0]
+        member.acknowledge({0: [(offset, offset, ACCEPT)]})
+        produce(broker, topic, 1)
+        offset = acquired(member.fetch(0, max_wait_ms=20_000))[0][0][0]
+        member.fetch(0, acks={0: [(offset, offset, ACCEPT)]}, max_wait_ms=1)
+
+    work()
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        for _ in range(20):
+            work()
+        gc.collect()
+        left = {type(one) for one in gc.garbage if type(one).__module__.startswith("sharecore")}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left == set()
 
 
 def test_records_of_a_client_that_has_gone_are_free_at_once(

@@ -122,13 +122,16 @@ class _Call:
             request.share_acquire_mode == _RECORD_LIMIT,
         )
         loop = asyncio.get_running_loop()
-        self._fetch = ShareFetch(session.member_id, leaders, limits, loop.call_later, self._fetch_ended)
-        self._fetched = self._fetch.start()
+        fetch = ShareFetch(session.member_id, leaders, limits, loop.call_later, self._fetch_ended)
+        self._fetched = fetch.start()
         if self._fetched is not None:
             self._touch()
+        else:
+            self._fetch = fetch
 
     def _fetch_ended(self, fetched: list[PartitionFetch]) -> None:
         self._fetched = fetched
+        self._fetch = None  # each holds the other: a cycle a fetch is work for the collector
         self._touch()
         self._part_ended()
 
@@ -151,6 +154,7 @@ class _Call:
         """The session has ended: the answer is what there is."""
         if self._fetch is not None:
             self._fetch.cancel()
+            self._fetch = None
         if self._fetched is None:
             self._fetched = []
         self._part_ended()
@@ -159,6 +163,7 @@ class _Call:
         self._session.fetches.pop(self, None)
         if future.cancelled() and self._fetch is not None:
             self._fetch.cancel()
+            self._fetch = None
 
     def _answer(self) -> dict[str, Any]:
         leader = {"leader_id": self._context.broker.identity.node_id, "leader_epoch": 0}
