@@ -1,0 +1,99 @@
+"""What the jobs have in common on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from sharecore.cli.clients import CommandFailed, failures_in_one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from sharecore.jobs.report import Report
+
+Master = Annotated[
+    Optional[str],  # noqa: UP045 - typer evaluates the annotation
+    typer.Option(
+        metavar="URL", help="Where Spark runs, such as spark://host:7077.  [default: local[*], this machine]"
+    ),
+]
+Out = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="DIR", help="Write Parquet and the report here."),
+]
+ReportFile = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--report", metavar="FILE.html", help="Write the report here.  [default: DIR/report.html]"),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out already.")]
+
+_EXTRA = 'pip install "sharecore[spark]"'
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Ends the program with one line where a job cannot be run."""
+    with failures_in_one_line():
+        _check_extra()
+        from pyspark.errors import PySparkException
+
+        from sharecore.errors import ConfigError, KafkaError
+
+        try:
+            yield
+        except (ConfigError, KafkaError, OSError, RuntimeError) as error:
+            raise CommandFailed(str(error)) from None
+        except PySparkException as error:
+            raise CommandFailed(cause(str(error))) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+@contextmanager
+def session(name: str, master: str | None) -> Iterator[SparkSession]:
+    """A Spark session for a job, named `sharecore spark NAME`."""
+    from sharecore.jobs import session as sessions
+
+    try:
+        with sessions.session(f"sharecore spark {name}", master) as spark:
+            yield spark
+    except Exception as error:
+        # what the JVM throws has no class of its own: py4j's, or pyspark's without a hierarchy
+        if type(error).__module__.startswith("py4j"):
+            raise CommandFailed(cause(str(error))) from None
+        raise
+
+
+def _check_extra() -> None:
+    try:
+        for name in ("pyspark", "pyarrow", "pandas"):
+            import_module(name)
+    except ImportError as error:
+        raise CommandFailed(f"the jobs need PySpark ({error}): {_EXTRA}") from None
+
+
+def cause(text: str) -> str:
+    """The line of a Spark error that says what went wrong: the last of a Python traceback, or the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [
+        line
+        for line in lines
+        if line.startswith(("sharecore.errors.", "sharecore.trace.", "RuntimeError: ", "ConfigError: "))
+    ]
+    found = errors[-1] if errors else lines[0] if lines else "Spark gave no reason"
+    name, colon, rest = found.partition(": ")
+    return rest if colon and name.replace(".", "").isalnum() and name[-5:] in ("Error",) else found
+
+
+def write_report(report: Report, path: Path | None) -> None:
+    """Writes a report where it was asked for, and says where it is."""
+    if path is not None:
+        report.write(path)
+        typer.echo(f"report: {path}")

@@ -1,0 +1,51 @@
+"""The Spark session of a job."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+@contextmanager
+def session(name: str, master: str | None = None) -> Iterator[SparkSession]:
+    """A session, which ends with the block if it began with it.
+
+    Args:
+        name: of the application, as Spark's pages show it.
+        master: such as `spark://host:7077`; None for `local[*]`, or what spark-submit was told.
+
+    Raises:
+        RuntimeError: Spark's workers run a Python that lacks sharecore.
+    """
+    from sharecore.spark import register
+
+    before = SparkSession.getActiveSession()
+    if before is not None:
+        register(before)
+        yield before
+        return
+    # a worker has to run the Python that has sharecore; on a cluster the variable says which that is
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets it
+        builder = (
+            builder.master(master or LOCAL)
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+        )
+    elif master is not None:
+        builder = builder.master(master)
+    spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    try:
+        register(spark)
+        yield spark
+    finally:
+        spark.stop()
