@@ -46,4 +46,4 @@ def produce(
         if failed or unanswered:
             reason = failed[0] if failed else f"no answer within {ANSWER_SECONDS_MAX} s"
             raise CommandFailed(f"{len(failed) + unanswered} of {count} records were not written: {reason}")
-        typer.echo(f"{count} records written to {topic}")
+        typer.echo(f"{count} {'record' if count == 1 else 'records'} written to {topic}")
