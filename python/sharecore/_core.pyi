@@ -7,6 +7,7 @@ from typing import Any, Self, final
 __all__ = [
     "Partition",
     "Record",
+    "ShareStateFold",
     "Store",
     "Write",
     "bench_trace",
@@ -15,9 +16,11 @@ __all__ = [
     "damaged_batches",
     "decode_columns",
     "decode_records",
+    "decode_share_state",
     "matching",
     "pack_write",
     "read_acknowledgement_batches",
+    "whole_batches",
 ]
 
 def bench_trace(path: str, runs: int, warmup: int) -> dict[str, float]:
@@ -281,6 +284,79 @@ def damaged_batches(records: bytes, ranges: Sequence[tuple[int, int]]) -> list[t
         (first offset, last offset, reason) of each.
     """
 
+def decode_share_state(
+    records: bytes,
+    first: int,
+    end: int,
+    *,
+    position: int = 0,
+    rows_max: int = 65536,
+    keep_unreadable: bool = True,
+    group: str | None = None,
+    expanded_bytes_max: int = 134217728,
+) -> tuple[tuple[int, list[tuple[int, bytes | None]]], int, int | None, tuple[int, str] | None]:
+    """Records of `__share_group_state` as buffers in Arrow's layout, a row a record.
+
+    Args:
+        records: record batches v2; a last one that is cut off is left out.
+        first, end: offset from which on records count, and the one behind the last that does.
+        position: of the first batch in `records`.
+        rows_max: after the batch with which there are so many rows, nothing more is read; nor after 64 MiB of
+            rows.
+        keep_unreadable: whether what cannot be read becomes a row that says why.
+        group: only records of this share group.
+        expanded_bytes_max: what a batch may expand to, at most 128 MiB.
+
+    Returns:
+        The rows: how many, and (nulls, buffer) in the order offset (int64), timestamp (validity, int64 in
+        microseconds), type (validity, offsets, UTF-8), group (the same), topic id (the same), partition
+        (int32), a validity of the rows with a state, a validity of those with a state epoch, snapshot epoch
+        (int32), state epoch (int32), leader epoch (int32), start offset (int64), delivery-complete count
+        (int32), created, written (int64, microseconds), state batches (list offsets), their first offset,
+        last offset (int64), delivery state (int8), delivery count (int16), error (validity, offsets, UTF-8).
+        The position behind the last batch that was read, and the offset; None when there was none. The first
+        thing that could not be read, as (offset, reason).
+
+    Raises:
+        ValueError: the position lies behind the end, or a limit is too high.
+    """
+@final
+class ShareStateFold:
+    """Folds the records of one partition of `__share_group_state` into the states that hold in the end.
+
+    Args:
+        first, end, group, expanded_bytes_max: as in `decode_share_state`.
+        unreadable_max: how many things that cannot be read become rows; None for none.
+
+    Raises:
+        ValueError: a limit is too high.
+    """
+
+    def __new__(
+        cls,
+        first: int,
+        end: int,
+        *,
+        unreadable_max: int | None = None,
+        group: str | None = None,
+        expanded_bytes_max: int = 134217728,
+    ) -> Self: ...
+    def take(self, records: bytes) -> tuple[int | None, tuple[int, str] | None]:
+        """Takes the whole record batches at the front, in the order of their offsets.
+
+        Returns:
+            The offset behind them, None when there is none; the first thing that could not be read so far.
+        """
+
+    def drain(
+        self, rows_max: int = 65536
+    ) -> tuple[tuple[int, list[tuple[int, bytes | None]]], tuple[int, str] | None]:
+        """The next rows, as `decode_share_state` gives them, ordered by share partition; none at the end.
+
+        Returns:
+            Rows, and the first thing that could not be read: an update that has no snapshot shows only here.
+        """
+
 def combine_state_batches(parts: Sequence[bytes], start_offset: int) -> bytes:
     """One packed list of state batches out of many: what holds at each offset from `start_offset` on.
 
@@ -409,3 +485,6 @@ def read_acknowledgement_batches(
     Raises:
         ValueError: the bytes end too early, or a length in them is impossible.
     """
+
+def whole_batches(records: bytes) -> tuple[int, int | None]:
+    """Bytes of the whole record batches at the front, and the offset behind the last; None without any."""

@@ -26,17 +26,36 @@ def batch(
         timestamps: one a record, in milliseconds; 1,000,000 and up when not given.
         producer_id, producer_epoch, sequence: of an idempotent producer.
     """
-    times = list(timestamps or range(1_000_000, 1_000_000 + len(values)))
-    records = b"".join(
-        _record(index, time - times[0], value)
-        for index, (time, value) in enumerate(zip(times, values, strict=True))
+    return keyed_batch(
+        [(None, value) for value in values],
+        timestamps=timestamps,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        sequence=sequence,
     )
-    count = len(values)
+
+
+def keyed_batch(
+    entries: Sequence[tuple[bytes | None, bytes | None]],
+    *,
+    base: int = 0,
+    timestamps: Sequence[int] | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    sequence: int = -1,
+) -> bytes:
+    """One uncompressed batch of keys and values at an offset; the rest as in `batch`."""
+    times = list(timestamps or range(1_000_000, 1_000_000 + len(entries)))
+    records = b"".join(
+        _record(index, time - times[0], key, value)
+        for index, (time, (key, value)) in enumerate(zip(times, entries, strict=True))
+    )
+    count = len(entries)
     body = (
         _BODY.pack(0, count - 1, times[0], max(times), producer_id, producer_epoch, sequence, count) + records
     )
     crc = struct.pack(">I", crc32c(body))
-    return _HEAD.pack(0, 4 + 1 + 4 + len(body), -1, 2) + crc + body
+    return _HEAD.pack(base, 4 + 1 + 4 + len(body), -1, 2) + crc + body
 
 
 def values_of(records: bytes) -> list[tuple[int, bytes]]:
@@ -61,17 +80,14 @@ def values_of(records: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def _record(offset_delta: int, time_delta: int, value: bytes) -> bytes:
-    inner = (
-        b"\0"
-        + _varint(time_delta)
-        + _varint(offset_delta)
-        + _varint(-1)
-        + _varint(len(value))
-        + value
-        + b"\0"
-    )
+def _record(offset_delta: int, time_delta: int, key: bytes | None, value: bytes | None) -> bytes:
+    head = b"\0" + _varint(time_delta) + _varint(offset_delta)
+    inner = head + _field(key) + _field(value) + b"\0"
     return _varint(len(inner)) + inner
+
+
+def _field(content: bytes | None) -> bytes:
+    return _varint(-1) if content is None else _varint(len(content)) + content
 
 
 def _varint(value: int) -> bytes:

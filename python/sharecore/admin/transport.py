@@ -84,6 +84,12 @@ class Transport:
         (found,) = await self._topics([topic])
         return [TopicPartition(topic, part.partition_index) for part in found.partitions]
 
+    async def topic_id(self, topic: str) -> UUID:
+        """The id of a topic; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
+        (found,) = await self._topics([topic])
+        topic_id: UUID = found.topic_id
+        return topic_id
+
     async def offsets_for(
         self, partitions: Iterable[TopicPartition], timestamp: int
     ) -> dict[TopicPartition, int]:

@@ -26,6 +26,11 @@ def topic_id_text(topic_id: UUID) -> str:
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
+def topic_id_of(text: str) -> UUID:
+    """The topic id that Kafka prints so; raises ValueError where the text is none."""
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
 def parse_coordinator_key(text: str) -> SharePartitionKey:
     """The share partition that a FindCoordinator key of type SHARE names.
 
@@ -36,7 +41,7 @@ def parse_coordinator_key(text: str) -> SharePartitionKey:
     if len(parts) != 3 or not parts[0]:
         raise ValueError(f"{text!r} is not group:topicId:partition")
     try:
-        topic_id = UUID(bytes=base64.urlsafe_b64decode(parts[1] + "=="))
+        topic_id = topic_id_of(parts[1])
         partition = int(parts[2])
     except ValueError as error:
         raise ValueError(f"{text!r} is not group:topicId:partition") from error

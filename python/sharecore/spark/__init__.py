@@ -1,4 +1,7 @@
-"""Share groups in PySpark: the streaming source `sharegroup`; needs the extra `sharecore[spark]`."""
+"""Share groups in PySpark: the streaming source `sharegroup` and the batch source `sharestate`.
+
+Needs the extra `sharecore[spark]`.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,16 @@ if TYPE_CHECKING:
     from sharecore.spark.outcomes import settle
     from sharecore.spark.reader import ShareGroupSource
     from sharecore.spark.register import register
+    from sharecore.spark.state_reader import ShareStateSource
 
-__all__ = ["ShareGroupSource", "register", "settle"]
+__all__ = ["ShareGroupSource", "ShareStateSource", "register", "settle"]
 
-_HOMES = {"ShareGroupSource": "reader", "register": "register", "settle": "outcomes"}
+_HOMES = {
+    "ShareGroupSource": "reader",
+    "ShareStateSource": "state_reader",
+    "register": "register",
+    "settle": "outcomes",
+}
 
 
 def __getattr__(name: str) -> object:

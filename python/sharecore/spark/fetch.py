@@ -5,22 +5,17 @@ Leases bind acquisition only; a plain fetch needs none, and can be repeated when
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
-from sharecore.client.errors import AuthenticationFailed, Disconnected
-from sharecore.client.settings import ConnectionSettings, read_connection_settings
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.spark.fetcher import EARLIEST, Fetcher, fetcher_for
 from sharecore.spark.ranges import Range
 from sharecore.spark.rows import Rows, decode
 
@@ -29,17 +24,6 @@ logger = logging.getLogger(__name__)
 FETCH_BYTES_MAX = 4 << 20
 FETCH_BYTES_MIN = 64 << 10
 _BATCH_HEADER_BYTES = 100
-_FETCH_WAIT_MS = 500
-_AGAIN = {
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.UNKNOWN_LEADER_EPOCH,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.LEADER_NOT_AVAILABLE,
-    ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.OFFSET_NOT_AVAILABLE,
-}
 
 
 @dataclass(frozen=True)
@@ -60,75 +44,6 @@ class LeasedRanges(InputPartition):
         return f"{self.topic}-{self.partition}"
 
 
-class _Fetcher:
-    """Connections that outlive a task, with the event loop that they belong to."""
-
-    def __init__(self, settings: ConnectionSettings) -> None:
-        self.settings = settings
-        self.loop = asyncio.new_event_loop()
-        self.cluster = self.loop.run_until_complete(self._cluster())
-
-    async def _cluster(self) -> Cluster[ConnectionSettings]:
-        return Cluster(self.settings)
-
-    def begin(self, part: LeasedRanges, offset: int, bytes_max: int) -> asyncio.Task[Any]:
-        """Starts a fetch; the request is on its way when this returns, if there is a connection."""
-        task = self.loop.create_task(self._fetch(part, offset, bytes_max))
-        self.loop.run_until_complete(asyncio.sleep(0))
-        return task
-
-    def end(self, task: asyncio.Task[Any]) -> Any:
-        return self.loop.run_until_complete(task)
-
-    async def _fetch(self, part: LeasedRanges, offset: int, bytes_max: int) -> Any:
-        key = TopicIdPartition(part.topic_id, part.partition)
-        backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
-        until = time.monotonic() + self.settings.default_api_timeout_ms / 1000
-        while True:
-            try:
-                return await self._try(key, offset, bytes_max)
-            except AuthenticationFailed:
-                raise
-            except KafkaError as error:
-                if not isinstance(error, Disconnected) and error.code not in _AGAIN:
-                    raise
-                if time.monotonic() > until:
-                    raise
-                logger.info("%s at %d: %s", part.name, offset, error)
-                self.cluster.forget_leader(key)
-            await asyncio.sleep(backoff.seconds())
-
-    async def _try(self, key: TopicIdPartition, offset: int, bytes_max: int) -> Any:
-        if self.cluster.leader(key) < 0:
-            await self.cluster.refresh(topic_ids=[key.topic_id])
-        leader = self.cluster.leader(key)
-        if leader < 0:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {key.partition} has no leader")
-        connection = await self.cluster.connect(leader)
-        wanted = {
-            "partition": key.partition,
-            "fetch_offset": offset,
-            "partition_max_bytes": bytes_max,
-        }
-        message = {
-            "max_wait_ms": _FETCH_WAIT_MS,
-            "min_bytes": 1,
-            "max_bytes": bytes_max,
-            "isolation_level": 0,
-            "topics": [{"topic_id": key.topic_id, "partitions": [wanted]}],
-        }
-        response = await connection.request(ApiKey.FETCH, message)
-        if response.error_code:
-            raise KafkaError(response.error_code, "the fetch was refused")
-        (answer,) = response.responses[0].partitions
-        if answer.error_code:
-            raise KafkaError(answer.error_code, f"partition {key.partition} at {offset}")
-        return answer
-
-
-_fetchers: dict[tuple[tuple[str, str], ...], _Fetcher] = {}
-
-
 def read_ranges(
     part: LeasedRanges, connection: dict[str, str], *, headers: bool, fail_on_data_loss: bool
 ) -> Iterator[pa.RecordBatch]:
@@ -138,11 +53,7 @@ def read_ranges(
         KafkaError: a record is gone from the log or cannot be read, and `fail_on_data_loss` says that this
             matters; or no leader answered in time.
     """
-    # workers are forked and used again by Spark: what is kept here saves connecting for every task
-    known = tuple(sorted(connection.items()))
-    if known not in _fetchers:
-        _fetchers[known] = _Fetcher(read_connection_settings(connection))
-    fetcher = _fetchers[known]
+    fetcher = fetcher_for(connection)
     left = list(part.ranges)
     record_bytes = part.record_bytes
     quiet_until = time.monotonic() + fetcher.settings.default_api_timeout_ms / 1000
@@ -194,9 +105,9 @@ def _look_at(rows: Rows, part: LeasedRanges, fail_on_data_loss: bool) -> None:
 
 
 def _skip_deleted(
-    fetcher: _Fetcher, part: LeasedRanges, left: list[Range], fail_on_data_loss: bool
+    fetcher: Fetcher, part: LeasedRanges, left: list[Range], fail_on_data_loss: bool
 ) -> list[Range]:
-    start = fetcher.loop.run_until_complete(_log_start(fetcher, part))
+    start = fetcher.offset_for(part, EARLIEST)
     if start <= left[0][0]:
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -210,16 +121,3 @@ def _skip_deleted(
         )
     logger.warning("%s before they were read", message)
     return [(max(first, start), last, count) for first, last, count in left if last >= start]
-
-
-async def _log_start(fetcher: _Fetcher, part: LeasedRanges) -> int:
-    await fetcher.cluster.refresh(topic_ids=[part.topic_id])
-    leader = fetcher.cluster.leader(TopicIdPartition(part.topic_id, part.partition))
-    connection = await fetcher.cluster.connect(leader)
-    wanted = [{"partition_index": part.partition, "timestamp": -2}]
-    message = {"replica_id": -1, "isolation_level": 0, "topics": [{"name": part.topic, "partitions": wanted}]}
-    answer = await connection.request(ApiKey.LIST_OFFSETS, message)
-    found = answer.topics[0].partitions[0]
-    if found.error_code:
-        raise KafkaError(found.error_code, part.name)
-    return int(found.offset)

@@ -7,12 +7,13 @@ import subprocess
 from pyspark.sql import SparkSession
 
 from sharecore.spark.reader import ShareGroupSource
+from sharecore.spark.state_reader import ShareStateSource
 
 _CHECK_SECONDS = 60
 
 
 def register(spark: SparkSession) -> None:
-    """Registers `format("sharegroup")`.
+    """Registers `format("sharegroup")` and `format("sharestate")`.
 
     Raises:
         RuntimeError: the Python that Spark starts its workers with cannot read share groups.
@@ -31,3 +32,4 @@ def register(spark: SparkSession) -> None:
             'PYSPARK_PYTHON to a Python with "sharecore[spark]" installed, on every node.'
         )
     spark.dataSource.register(ShareGroupSource)
+    spark.dataSource.register(ShareStateSource)

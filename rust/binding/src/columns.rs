@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_records::columns::{self, Binary, Columns, Validity};
 
-type Buffers<'py> = Vec<(usize, Option<Bound<'py, PyBytes>>)>;
+pub(crate) type Buffers<'py> = Vec<(usize, Option<Bound<'py, PyBytes>>)>;
 type Decoded<'py> = (
     usize,
     Bound<'py, PyList>,
@@ -13,15 +13,18 @@ type Decoded<'py> = (
     Vec<(i64, i64, String)>,
 );
 
-fn data<'py>(py: Python<'py>, bytes: &[u8]) -> (usize, Option<Bound<'py, PyBytes>>) {
+pub(crate) fn data<'py>(py: Python<'py>, bytes: &[u8]) -> (usize, Option<Bound<'py, PyBytes>>) {
     (0, Some(PyBytes::new(py, bytes)))
 }
 
-fn validity<'py>(py: Python<'py>, bits: &Validity) -> (usize, Option<Bound<'py, PyBytes>>) {
+pub(crate) fn validity<'py>(
+    py: Python<'py>,
+    bits: &Validity,
+) -> (usize, Option<Bound<'py, PyBytes>>) {
     (bits.nulls, bits.bits().map(|bits| PyBytes::new(py, bits)))
 }
 
-fn binary<'py>(py: Python<'py>, column: &Binary, out: &mut Buffers<'py>) {
+pub(crate) fn binary<'py>(py: Python<'py>, column: &Binary, out: &mut Buffers<'py>) {
     out.push(validity(py, &column.validity));
     out.push(data(py, &column.offsets));
     out.push(data(py, &column.data));

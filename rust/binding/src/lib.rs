@@ -8,6 +8,7 @@ mod error;
 mod names;
 mod partition;
 mod records;
+mod share_state;
 mod state;
 mod store;
 mod wire;
@@ -29,6 +30,8 @@ mod _core {
     use crate::partition::{PyPartition, PyWrite};
     #[pymodule_export]
     use crate::records::{PyRecord, decode_records};
+    #[pymodule_export]
+    use crate::share_state::{PyShareStateFold, decode_share_state, whole_batches};
     #[pymodule_export]
     use crate::state::{combine_state_batches, pack_write};
     #[pymodule_export]

@@ -30,7 +30,8 @@ pub struct Validity {
 }
 
 impl Validity {
-    fn push(&mut self, valid: bool) {
+    /// Adds a row.
+    pub fn push(&mut self, valid: bool) {
         if self.rows.is_multiple_of(8) {
             self.bits.push(0);
         }
@@ -60,16 +61,19 @@ impl Validity {
     }
 }
 
-impl Binary {
-    fn new() -> Self {
+impl Default for Binary {
+    fn default() -> Self {
         Self {
             offsets: 0_i32.to_ne_bytes().to_vec(),
             data: Vec::new(),
             validity: Validity::default(),
         }
     }
+}
 
-    fn push(&mut self, field: Option<&[u8]>) {
+impl Binary {
+    /// Adds a row; all rows together have to stay below 2 GiB.
+    pub fn push(&mut self, field: Option<&[u8]>) {
         self.data.extend_from_slice(field.unwrap_or_default());
         self.offsets
             .extend_from_slice(&(self.data.len() as i32).to_ne_bytes());
@@ -140,8 +144,8 @@ impl Columns {
     fn new(headers: bool) -> Self {
         Self {
             rows: 0,
-            keys: Binary::new(),
-            values: Binary::new(),
+            keys: Binary::default(),
+            values: Binary::default(),
             offsets: Vec::new(),
             timestamps: Vec::new(),
             timestamp_types: Vec::new(),
@@ -149,8 +153,8 @@ impl Columns {
             headers: headers.then(|| HeaderColumn {
                 offsets: 0_i32.to_ne_bytes().to_vec(),
                 validity: Validity::default(),
-                keys: Binary::new(),
-                values: Binary::new(),
+                keys: Binary::default(),
+                values: Binary::default(),
                 count: 0,
             }),
         }

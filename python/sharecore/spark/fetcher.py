@@ -1,0 +1,146 @@
+"""Plain fetches of an executor, over connections that outlive its tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.errors import AuthenticationFailed, Disconnected
+from sharecore.client.settings import ConnectionSettings, read_connection_settings
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+
+logger = logging.getLogger(__name__)
+
+EARLIEST, LATEST = -2, -1
+_FETCH_WAIT_MS = 500
+_AGAIN = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+}
+
+
+class Part(Protocol):
+    """A partition that is read."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def topic_id(self) -> UUID: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+
+class Fetcher:
+    """Connections that outlive a task, with the event loop that they belong to."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self.settings = settings
+        self.loop = asyncio.new_event_loop()
+        self.cluster = self.loop.run_until_complete(self._cluster())
+
+    async def _cluster(self) -> Cluster[ConnectionSettings]:
+        return Cluster(self.settings)
+
+    def begin(self, part: Part, offset: int, bytes_max: int) -> asyncio.Task[Any]:
+        """Starts a fetch; the request is on its way when this returns, if there is a connection."""
+        task = self.loop.create_task(self._fetch(part, offset, bytes_max))
+        self.loop.run_until_complete(asyncio.sleep(0))
+        return task
+
+    def end(self, task: asyncio.Task[Any]) -> Any:
+        return self.loop.run_until_complete(task)
+
+    async def _fetch(self, part: Part, offset: int, bytes_max: int) -> Any:
+        key = TopicIdPartition(part.topic_id, part.partition)
+        backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
+        until = time.monotonic() + self.settings.default_api_timeout_ms / 1000
+        while True:
+            try:
+                return await self._try(key, offset, bytes_max)
+            except AuthenticationFailed:
+                raise
+            except KafkaError as error:
+                if not isinstance(error, Disconnected) and error.code not in _AGAIN:
+                    raise
+                if time.monotonic() > until:
+                    raise
+                logger.info("%s at %d: %s", part.name, offset, error)
+                self.cluster.forget_leader(key)
+            await asyncio.sleep(backoff.seconds())
+
+    async def _try(self, key: TopicIdPartition, offset: int, bytes_max: int) -> Any:
+        if self.cluster.leader(key) < 0:
+            await self.cluster.refresh(topic_ids=[key.topic_id])
+        leader = self.cluster.leader(key)
+        if leader < 0:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {key.partition} has no leader")
+        connection = await self.cluster.connect(leader)
+        wanted = {
+            "partition": key.partition,
+            "fetch_offset": offset,
+            "partition_max_bytes": bytes_max,
+        }
+        message = {
+            "max_wait_ms": _FETCH_WAIT_MS,
+            "min_bytes": 1,
+            "max_bytes": bytes_max,
+            "isolation_level": 0,
+            "topics": [{"topic_id": key.topic_id, "partitions": [wanted]}],
+        }
+        response = await connection.request(ApiKey.FETCH, message)
+        if response.error_code:
+            raise KafkaError(response.error_code, "the fetch was refused")
+        (answer,) = response.responses[0].partitions
+        if answer.error_code:
+            raise KafkaError(answer.error_code, f"partition {key.partition} at {offset}")
+        return answer
+
+    def names_of(self, topic_ids: Iterable[UUID]) -> dict[UUID, str]:
+        """The names of topics, those left out that nobody knows any more; raises KafkaError."""
+        wanted = set(topic_ids)
+        self.loop.run_until_complete(self.cluster.refresh(topic_ids=wanted))
+        return {each: self.cluster.topics[each].name for each in wanted if each in self.cluster.topics}
+
+    def offset_for(self, part: Part, timestamp: int) -> int:
+        """An offset by timestamp: EARLIEST, LATEST."""
+        return self.loop.run_until_complete(self._offset_for(part, timestamp))
+
+    async def _offset_for(self, part: Part, timestamp: int) -> int:
+        await self.cluster.refresh(topic_ids=[part.topic_id])
+        leader = self.cluster.leader(TopicIdPartition(part.topic_id, part.partition))
+        connection = await self.cluster.connect(leader)
+        wanted = [{"partition_index": part.partition, "timestamp": timestamp}]
+        topics = [{"name": part.topic, "partitions": wanted}]
+        message = {"replica_id": -1, "isolation_level": 0, "topics": topics}
+        answer = await connection.request(ApiKey.LIST_OFFSETS, message)
+        found = answer.topics[0].partitions[0]
+        if found.error_code:
+            raise KafkaError(found.error_code, part.name)
+        return int(found.offset)
+
+
+_fetchers: dict[tuple[tuple[str, str], ...], Fetcher] = {}
+
+
+def fetcher_for(connection: Mapping[str, str]) -> Fetcher:
+    """The fetcher of this process with these settings."""
+    # workers are forked and used again by Spark: what is kept here saves connecting for every task
+    known = tuple(sorted(connection.items()))
+    if known not in _fetchers:
+        _fetchers[known] = Fetcher(read_connection_settings(connection))
+    return _fetchers[known]

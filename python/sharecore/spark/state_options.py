@@ -1,0 +1,81 @@
+"""The options of `format("sharestate")`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sharecore.client.settings import read_connection_settings
+from sharecore.errors import ConfigError
+
+HISTORY, LIVE = "history", "live"
+FAILFAST, PERMISSIVE, DROPMALFORMED = "FAILFAST", "PERMISSIVE", "DROPMALFORMED"
+_NAMES = ("path", "view", "mode", "group.id")
+_FIRST_CONTACT_MS = "20000"
+
+
+@dataclass(frozen=True, slots=True)
+class StateOptions:
+    """What the source reads, and how.
+
+    Args:
+        connection: the client's settings; empty where a path is read.
+        path: a directory or a file, None where a cluster is read.
+        view: `history` or `live`.
+        mode: what to do about what cannot be read, under the names of Spark's readers.
+        group: only this share group.
+    """
+
+    connection: dict[str, str]
+    path: str | None
+    view: str
+    mode: str
+    group: str | None
+
+    @property
+    def servers(self) -> str:
+        return self.connection.get("bootstrap.servers", "")
+
+
+def read_state_options(given: Mapping[str, str]) -> StateOptions:
+    """Reads the options of a source.
+
+    Raises:
+        ConfigError: a name that is not known, a value that cannot stand, or one that is missing.
+    """
+    names = {name.lower(): name for name in _NAMES}
+    own: dict[str, str] = {}
+    kafka: dict[str, str] = {}
+    for name, value in given.items():
+        if name.lower().startswith("kafka."):
+            kafka[name[6:].lower()] = value
+        elif name.lower() in names:
+            own[names[name.lower()]] = value
+        else:
+            close = difflib.get_close_matches(name, [*_NAMES, "kafka.bootstrap.servers"], n=1)
+            hint = f"; did you mean {close[0]}?" if close else "; the client's settings begin with kafka."
+            raise ConfigError(f"{name} is no option of format sharestate{hint}")
+    if "path" in own and kafka:
+        raise ConfigError("path and kafka.* exclude each other: share state is read from files or a cluster")
+    if "path" not in own:
+        if "bootstrap.servers" not in kafka:
+            raise ConfigError(
+                "kafka.bootstrap.servers is missing, or path: a data directory of sharecore's, or a log "
+                "directory of Apache Kafka's"
+            )
+        kafka = {"default.api.timeout.ms": _FIRST_CONTACT_MS, **kafka}
+        read_connection_settings(kafka)
+    return StateOptions(
+        kafka,
+        own.get("path"),
+        _choice("view", own.get("view", HISTORY).lower(), (HISTORY, LIVE)),
+        _choice("mode", own.get("mode", FAILFAST).upper(), (FAILFAST, PERMISSIVE, DROPMALFORMED)),
+        own.get("group.id"),
+    )
+
+
+def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ConfigError(f"{name}={value!r}: one of {', '.join(allowed)} is needed")
+    return value

@@ -1,0 +1,112 @@
+"""Share state of a cluster, fetched from the leaders of the state topic's partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sharecore._core import whole_batches
+from sharecore.admin.transport import Transport
+from sharecore.client.settings import read_connection_settings
+from sharecore.coordinator.keys import topic_id_of
+from sharecore.coordinator.share_coordinator import STATE_TOPIC
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.spark.fetcher import EARLIEST, LATEST, Fetcher, fetcher_for
+from sharecore.spark.state_parts import CHUNK_BYTES, Moved, NoBatch, StatePartition
+
+_HINTS = {
+    ErrorCode.NETWORK_EXCEPTION: "no broker answers at kafka.bootstrap.servers={servers}",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "kafka.sasl.* or kafka.ssl.*: not accepted",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: (
+        f"the user may not read {STATE_TOPIC}: grant DESCRIBE and READ on that topic"
+    ),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (
+        f"the cluster at {{servers}} has no topic {STATE_TOPIC}: no share group has had anything to "
+        "remember, or the user may not see the topic (grant DESCRIBE and READ on it)"
+    ),
+}
+
+
+def explain(error: KafkaError, servers: str) -> KafkaError:
+    """The same error, saying what to do about it where that is known."""
+    hint = _HINTS.get(error.code)
+    return KafkaError(error.code, f"{hint.format(servers=servers)} ({error})") if hint else error
+
+
+def plan(connection: dict[str, str]) -> list[StatePartition]:
+    """The partitions of the state topic with the records that they have now, those without any left out.
+
+    Raises:
+        KafkaError: no broker can be reached, it refuses, or there is no share state.
+    """
+    return asyncio.run(_plan(connection))
+
+
+async def _plan(connection: dict[str, str]) -> list[StatePartition]:
+    transport = Transport(read_connection_settings(connection))
+    try:
+        partitions = await transport.partitions_of(STATE_TOPIC)
+        topic_id = await transport.topic_id(STATE_TOPIC)
+        starts = await transport.offsets_for(partitions, EARLIEST)
+        ends = await transport.offsets_for(partitions, LATEST)
+        return [
+            StatePartition(partition.partition, start, ends[partition], topic_id)
+            for partition, start in sorted(starts.items())
+            if start < ends[partition]
+        ]
+    finally:
+        await transport.close()
+
+
+class WireLog:
+    """One partition of the state topic, as its leader has it."""
+
+    topic = STATE_TOPIC
+
+    def __init__(self, part: StatePartition, connection: dict[str, str]) -> None:
+        assert part.topic_id is not None, "planned by `plan`"
+        self.topic_id, self.partition, self.name = part.topic_id, part.partition, part.name
+        self._fetcher: Fetcher = fetcher_for(connection)
+
+    def bounds(self) -> tuple[int, int]:
+        return self._fetcher.offset_for(self, EARLIEST), self._fetcher.offset_for(self, LATEST)
+
+    def chunks(self, first: int, end: int) -> Iterator[bytes]:
+        patience = self._fetcher.settings.default_api_timeout_ms / 1000
+        quiet_until = time.monotonic() + patience
+        asked = self._fetcher.begin(self, first, CHUNK_BYTES)
+        while first < end:
+            records = self._end(asked)
+            _, following = whole_batches(records)
+            if following is not None and following > first:
+                first = following
+                quiet_until = time.monotonic() + patience
+            elif records:
+                raise NoBatch(first, "there is no whole record batch here")
+            elif time.monotonic() > quiet_until:
+                raise KafkaError(
+                    ErrorCode.OFFSET_NOT_AVAILABLE, f"{self.name} has nothing at offset {first} of {end}"
+                )
+            if first < end:
+                asked = self._fetcher.begin(self, first, CHUNK_BYTES)
+            if records:
+                yield records
+
+    def _end(self, asked: asyncio.Task[Any]) -> bytes:
+        try:
+            answer = self._fetcher.end(asked)
+        except KafkaError as error:
+            if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise Moved from error
+            raise
+        records: bytes = answer.records or b""
+        return records
+
+    def names(self, topic_ids: Iterable[str]) -> dict[str, str]:
+        by_id = {topic_id_of(text): text for text in topic_ids}
+        return {by_id[topic_id]: name for topic_id, name in self._fetcher.names_of(by_id).items()}
+
+    def close(self) -> None:
+        """The connections stay for the next task."""

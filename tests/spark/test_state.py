@@ -1,0 +1,223 @@
+"""`format("sharestate")` on a broker: what share consumers left, against the dump and Kafka's own view."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from tests.harness.broker import Broker
+from tests.harness.clients import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    configure_group,
+    create_topic,
+    produce,
+    settle,
+    share_consumer,
+)
+from tests.spark.conftest import KIND
+
+from sharecore.admin import BlockingAdmin, StateDump
+from sharecore.coordinator.keys import SharePartitionKey, parse_coordinator_key
+
+pytestmark = pytest.mark.timeout(300)
+
+SETTINGS = {
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.snapshot.update.records.per.snapshot": "4",
+    "group.initial.rebalance.delay.ms": "0",
+}
+GROUP, TOPIC, RECORDS = "workers", "orders", 80
+TYPES = {0: "snapshot", 1: "update"}
+
+
+def outcome(message: Any) -> Any:
+    offset, count = message.offset() or 0, message.delivery_count() or 0
+    if offset % 7 == 3 and count < 3:
+        return RELEASE
+    return REJECT if offset % 5 == 0 else ACCEPT
+
+
+def at_rest(bootstrap: str) -> StateDump:
+    """The live state, once nothing is written any more."""
+    before = None
+    with BlockingAdmin(bootstrap_servers=bootstrap) as admin:
+        for _ in range(60):
+            now = admin.share_state()
+            if now == before:
+                return now
+            before = now
+            time.sleep(0.3)
+    raise AssertionError("the state does not come to rest")
+
+
+@pytest.fixture(scope="module")
+def worked(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A broker on which share consumers have settled records in every way, and one group was deleted."""
+    broker = Broker(tmp_path_factory.mktemp("state"), KIND, SETTINGS)
+    broker.start()
+    bootstrap = broker.bootstrap
+    create_topic(bootstrap, TOPIC, 2)
+    for partition in range(2):
+        produce(bootstrap, TOPIC, [b"x"] * RECORDS, partition)
+    for group in (GROUP, "deleted"):
+        configure_group(bootstrap, group, share_auto_offset_reset="earliest")
+        with share_consumer(bootstrap, group, [TOPIC], **{"max.poll.records": 10}) as consumer:
+            settle(consumer, 140, outcome)
+    with BlockingAdmin(bootstrap_servers=bootstrap) as admin:
+        admin.delete_group("deleted")
+    yield broker
+    broker.kill()
+
+
+def read(spark: SparkSession, **options: str) -> DataFrame:
+    """`_` in an option's name stands for a dot."""
+    named = {name.replace("_", "."): value for name, value in options.items()}
+    return spark.read.format("sharestate").options(**named).load()
+
+
+def batches(found: Any) -> list[tuple[int, ...]]:
+    return [tuple(batch) for batch in found]
+
+
+def milliseconds(row: Row, column: str) -> int:
+    return int(row[column].timestamp() * 1000 + 0.5)
+
+
+def live(rows: list[Row]) -> dict[SharePartitionKey, tuple[Any, ...]]:
+    """The states of the view, as `dumped` gives those of the dump."""
+    assert {(row.type, row.error) for row in rows} == {("live", None)}
+    return {
+        parse_coordinator_key(f"{row.group}:{row.topicId}:{row.topicPartition}"): (
+            row.topic,
+            row.snapshotEpoch,
+            row.stateEpoch,
+            row.leaderEpoch,
+            row.startOffset,
+            row.deliveryCompleteCount,
+            milliseconds(row, "createTime"),
+            milliseconds(row, "writeTime"),
+            batches(row.stateBatches),
+        )
+        for row in rows
+    }
+
+
+def dumped(dump: StateDump) -> dict[SharePartitionKey, tuple[Any, ...]]:
+    assert not dump.problems
+    return {
+        state.key: (
+            state.topic,
+            state.snapshot_epoch,
+            state.state_epoch,
+            state.leader_epoch,
+            state.start_offset,
+            state.delivery_complete_count,
+            state.created_ms,
+            state.snapshot_ms,
+            list(state.batches),
+        )
+        for state in dump.states
+    }
+
+
+def test_live_state_is_what_the_dump_says_and_kafka_tells(worked: Broker, spark: SparkSession) -> None:
+    dump = at_rest(worked.bootstrap)
+    rows = read(spark, kafka_bootstrap_servers=worked.bootstrap, view="live").collect()
+    assert live(rows) == dumped(dump)
+    assert {(row.group, row.topic, row.topicPartition) for row in rows} == {
+        (GROUP, TOPIC, partition) for partition in range(2)
+    }
+    with BlockingAdmin(bootstrap_servers=worked.bootstrap) as admin:
+        told = {each.partition.partition: each for each in admin.offsets(GROUP)}
+    for row in rows:
+        assert row.startOffset == told[row.topicPartition].start_offset
+        # KIP-1226: what is behind the start offset and not settled
+        unsettled = RECORDS - row.startOffset - row.deliveryCompleteCount
+        assert unsettled == told[row.topicPartition].lag
+
+
+def test_history_has_every_record_that_the_dump_has(worked: Broker, spark: SparkSession) -> None:
+    dump = at_rest(worked.bootstrap)
+    rows = read(spark, kafka_bootstrap_servers=worked.bootstrap).orderBy("partition", "offset").collect()
+    assert {row.type for row in rows} == {"snapshot", "update", "tombstone"}
+    assert {row.group for row in rows if row.type == "tombstone"} == {"deleted"}
+    with BlockingAdmin(bootstrap_servers=worked.bootstrap) as admin:
+        for state in dump.states:
+            found = [
+                row
+                for row in rows
+                if (row.group, row.topicPartition) == (state.key.group_id, state.key.partition)
+            ]
+            changes = admin.share_state_history(state.key).changes
+            assert [
+                (
+                    row.partition,
+                    row.offset,
+                    milliseconds(row, "timestamp"),
+                    row.type,
+                    batches(row.stateBatches),
+                )
+                for row in found
+            ] == [
+                (each.partition, each.offset, each.timestamp_ms, TYPES[each.kind], each.batches)
+                for each in changes
+            ]
+            for row, change in zip(found, changes, strict=True):
+                assert change.value is not None
+                told = change.value._asdict()
+                assert row.startOffset == told["start_offset"]
+                assert row.leaderEpoch == told["leader_epoch"]
+                assert row.snapshotEpoch == told["snapshot_epoch"]
+                assert row.stateEpoch == told.get("state_epoch")
+                assert row.deliveryCompleteCount == told["delivery_complete_count"]
+
+
+def test_files_say_what_the_cluster_says(worked: Broker, spark: SparkSession, tmp_path: Path) -> None:
+    at_rest(worked.bootstrap)
+    copy = tmp_path / "copy"
+    shutil.copytree(worked.home / "data", copy)
+    for view in ("live", "history"):
+        order = ("group", "topicPartition") if view == "live" else ("partition", "offset")
+        over_the_wire = read(spark, kafka_bootstrap_servers=worked.bootstrap, view=view)
+        from_files = read(spark, path=str(copy), view=view)
+        assert from_files.orderBy(*order).collect() == over_the_wire.orderBy(*order).collect()
+
+
+def test_one_group_is_read_alone(worked: Broker, spark: SparkSession) -> None:
+    reader = {"kafka_bootstrap_servers": worked.bootstrap, "group_id": "deleted"}
+    assert {row.group for row in read(spark, **reader).collect()} == {"deleted"}
+    assert read(spark, **reader, view="live").collect() == []
+
+
+def test_errors_say_what_to_do(worked: Broker, spark: SparkSession, tmp_path: Path) -> None:
+    empty = Broker(tmp_path / "empty", KIND)
+    empty.start()
+    try:
+        if KIND == "apache":
+            with pytest.raises(Exception, match="no share group has had anything to remember"):
+                read(spark, kafka_bootstrap_servers=empty.bootstrap).collect()
+            with pytest.raises(Exception, match="neither segments of Apache Kafka's nor data of sharecore's"):
+                read(spark, path=str(empty.home / "data")).collect()
+        else:  # which has the topic from the start
+            assert read(spark, kafka_bootstrap_servers=empty.bootstrap).collect() == []
+            assert read(spark, path=str(empty.home / "data"), view="live").collect() == []
+    finally:
+        empty.kill()
+    nobody = {"kafka_bootstrap_servers": empty.bootstrap, "kafka_default_api_timeout_ms": "500"}
+    with pytest.raises(Exception, match=f"no broker answers at kafka.bootstrap.servers={empty.bootstrap}"):
+        read(spark, **nobody).collect()
+    with pytest.raises(Exception, match="does not exist on this node"):
+        read(spark, path=str(tmp_path / "nowhere")).collect()
+    (tmp_path / "other").mkdir()
+    with pytest.raises(Exception, match="path is a data directory of sharecore's, a log directory of"):
+        read(spark, path=str(tmp_path / "other")).collect()
+    with pytest.raises(Exception, match="did you mean view"):
+        read(spark, kafka_bootstrap_servers=worked.bootstrap, views="live").collect()
+    with pytest.raises(Exception, match="one of history, live"):
+        read(spark, kafka_bootstrap_servers=worked.bootstrap, view="all").collect()
