@@ -168,7 +168,7 @@ differential-state: .venv-test/.installed ## 160,000 operations on share state, 
 	$(BIN)/python -m tests.differential.share_state --operations 160000 $(ARGS)
 
 SECONDS ?= 60
-FUZZ_TARGETS := operations numbers combiner records recovery
+FUZZ_TARGETS := operations numbers combiner records share_state recovery
 # what cargo-fuzz passes, but for its sanitizers: coverage that libFuzzer reads works on a stable compiler
 FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \

@@ -101,6 +101,8 @@ def decode_key(data: bytes) -> tuple[int, SharePartitionKey]:
         if kind not in (SNAPSHOT, UPDATE):
             raise UnknownRecordType(f"record type {kind} is not known")
         _, size = _KEY_HEAD.unpack_from(data)
+        if size < 0:
+            raise ValueError("damaged key: the group id has a negative length")
         group = data[4 : 4 + size].decode()
         topic_id, partition = _KEY_TAIL.unpack(data[4 + size :])
     except (PackError, UnicodeDecodeError) as error:

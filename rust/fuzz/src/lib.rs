@@ -11,6 +11,7 @@ mod numbers;
 mod operations;
 mod records;
 mod recovery;
+mod share_state;
 #[path = "../../engine/tests/models/world.rs"]
 mod world;
 
@@ -19,3 +20,4 @@ pub use numbers::numbers;
 pub use operations::operations;
 pub use records::records;
 pub use recovery::recovery;
+pub use share_state::share_state;

@@ -1,6 +1,6 @@
 //! Each target on random bytes, the same ones every time: what a change of the code broke shows before `make fuzz`.
 
-use sharecore_fuzz::{combiner, numbers, operations, records, recovery};
+use sharecore_fuzz::{combiner, numbers, operations, records, recovery, share_state};
 
 /// xorshift64*: bytes that are the same everywhere.
 struct Random(u64);
@@ -44,6 +44,11 @@ fn any_state_batches() {
 #[test]
 fn any_records() {
     run(records, 1000, 400);
+}
+
+#[test]
+fn any_share_state() {
+    run(share_state, 2000, 600);
 }
 
 #[test]

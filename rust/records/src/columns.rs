@@ -55,6 +55,11 @@ impl Validity {
         self.bits.truncate(rows.div_ceil(8));
     }
 
+    /// Rows whose bit is set.
+    pub fn valid(&self) -> usize {
+        self.rows - self.nulls
+    }
+
     /// The bits, or nothing where no row is null.
     pub fn bits(&self) -> Option<&[u8]> {
         (self.nulls > 0).then_some(&self.bits)

@@ -166,6 +166,38 @@ def test_live_state_is_what_a_coordinator_replays(seed: int) -> None:
         assert row["stateBatches"] == list(unpack_batches(state.batches()))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_changed_bytes_are_refused_where_the_decoder_in_python_refuses_them(seed: int) -> None:
+    dice = random.Random(seed)
+    entries: list[tuple[bytes, bytes]] = []
+    for key, value in changes(dice, 200):
+        if key is None or value is None:
+            continue
+        fields = [bytearray(key), bytearray(value)]
+        which = dice.choice(fields)
+        if dice.random() < 0.3:
+            del which[dice.randrange(len(which)) :]
+        else:
+            # the ends are where lengths and counts are
+            which[dice.choice([dice.randrange(len(which)), dice.randrange(-6, 4)])] = dice.randrange(256)
+        entries.append((bytes(fields[0]), bytes(fields[1])))
+    refused = 0
+    for (key, value), row in zip(entries, history(keyed_batch(entries)), strict=True):
+        try:
+            record = decode_record(key, value)
+        except ValueError:
+            refused += 1
+            assert (row["type"], row["stateBatches"]) == ("unreadable", None)
+            continue
+        assert record.value is not None
+        if row["error"] is None:
+            assert row["startOffset"] == record.value.start_offset
+            assert row["stateBatches"] == list(unpack_batches(record.value.batches))
+        else:  # tagged fields in a state batch, which the coordinator does not look at
+            assert any(record.value.batches[19::20])
+    assert 20 < refused < len(entries) - 20
+
+
 def test_what_cannot_be_read_says_why_and_the_rest_is_read() -> None:
     key, value = update(ORDERS, Update(0, 0, 5, b""))
     assert key is not None
