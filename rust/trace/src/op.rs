@@ -132,29 +132,30 @@ fn bad(number: usize, what: &str) -> io::Error {
     )
 }
 
+/// In memory of just their size, as close together as they can be: what is timed reads them.
 fn states(raw: Option<Vec<RawState>>) -> Result<Vec<StateBatch>, String> {
-    raw.unwrap_or_default()
-        .into_iter()
-        .map(|batch| {
-            let (first, last, state, delivery_count) = match batch {
-                RawState::Tuple(first, last, state, count) => (first, last, state, count),
-                RawState::Named {
-                    first,
-                    last,
-                    state,
-                    delivery_count,
-                } => (first, last, state, delivery_count),
-            };
-            let state =
-                RecordState::from_id(state).ok_or_else(|| format!("{state} is no record state"))?;
-            Ok(StateBatch {
+    let raw = raw.unwrap_or_default();
+    let mut batches = Vec::with_capacity(raw.len());
+    for batch in raw {
+        let (first, last, state, delivery_count) = match batch {
+            RawState::Tuple(first, last, state, count) => (first, last, state, count),
+            RawState::Named {
                 first,
                 last,
                 state,
                 delivery_count,
-            })
-        })
-        .collect()
+            } => (first, last, state, delivery_count),
+        };
+        let state =
+            RecordState::from_id(state).ok_or_else(|| format!("{state} is no record state"))?;
+        batches.push(StateBatch {
+            first,
+            last,
+            state,
+            delivery_count,
+        });
+    }
+    Ok(batches)
 }
 
 impl Raw {
