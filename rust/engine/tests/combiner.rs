@@ -7,33 +7,117 @@ use combined::model;
 use proptest::prelude::*;
 use sharecore_engine::{RecordState, StateBatch, combine};
 
-fn batches() -> impl Strategy<Value = Vec<StateBatch>> {
+/// Up to `count` batches, each of up to `length` offsets, up to `end`.
+fn batches(count: usize, length: i64, end: i64) -> impl Strategy<Value = Vec<StateBatch>> {
     let state = prop_oneof![
         Just(RecordState::Available),
         Just(RecordState::Acknowledged),
         Just(RecordState::Archived)
     ];
-    let batch = (0..60_i64, 0..12_i64, state, 0..4_u16).prop_map(
-        |(first, length, state, delivery_count)| StateBatch {
-            first,
-            last: first + length,
-            state,
-            delivery_count,
-        },
-    );
-    prop::collection::vec(batch, 0..12)
+    let batch =
+        (0..end, 0..length, state, 0..4_u16).prop_map(|(first, length, state, delivery_count)| {
+            StateBatch {
+                first,
+                last: first + length,
+                state,
+                delivery_count,
+            }
+        });
+    prop::collection::vec(batch, 0..count)
+}
+
+fn agrees(
+    existing: &[StateBatch],
+    new: &[StateBatch],
+    start: Option<i64>,
+) -> Result<(), TestCaseError> {
+    let mut out = vec![];
+    combine(existing, new, start, &mut out);
+    prop_assert_eq!(&out, &model(existing, new, start));
+    let mut again = vec![];
+    combine(&out, &[], start, &mut again);
+    prop_assert_eq!(again, out);
+    Ok(())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn agrees_with_the_model(existing in batches(), new in batches(), start in prop::option::of(0..70_i64)) {
-        let mut out = vec![];
-        combine(&existing, &new, start, &mut out);
-        prop_assert_eq!(&out, &model(&existing, &new, start));
-        let mut again = vec![];
-        combine(&out, &[], start, &mut again);
-        prop_assert_eq!(again, out);
+    fn agrees_with_the_model(
+        existing in batches(12, 12, 60),
+        new in batches(12, 12, 60),
+        start in prop::option::of(0..70_i64),
+    ) {
+        agrees(&existing, &new, start)?;
     }
+
+    #[test]
+    fn agrees_with_the_model_on_lists_in_order(
+        existing in batches(12, 12, 60),
+        new in batches(12, 12, 60),
+        start in prop::option::of(0..70_i64),
+    ) {
+        // what has been combined is in order
+        let (existing, new) = (model(&existing, &[], None), model(&new, &[], None));
+        agrees(&existing, &new, start)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn agrees_with_the_model_on_long_lists(
+        existing in batches(120, 6, 500),
+        new in batches(120, 90, 500),
+        start in prop::option::of(0..500_i64),
+    ) {
+        agrees(&existing, &new, start)?;
+    }
+}
+
+fn batch(first: i64, last: i64, delivery_count: u16) -> StateBatch {
+    StateBatch {
+        first,
+        last,
+        state: RecordState::Available,
+        delivery_count,
+    }
+}
+
+fn combined(
+    existing: &[StateBatch],
+    new: &[StateBatch],
+    start_offset: Option<i64>,
+) -> Vec<StateBatch> {
+    let mut out = vec![];
+    combine(existing, new, start_offset, &mut out);
+    out
+}
+
+#[test]
+fn takes_the_lowest_and_the_highest_offset() {
+    let all = [batch(i64::MIN, i64::MAX, 1)];
+    let part = [batch(i64::MIN, 0, 2), batch(5, i64::MAX, 2)];
+    assert_eq!(combined(&all, &[], None), all);
+    let joined = [part[0], batch(1, 4, 1), part[1]];
+    assert_eq!(combined(&all, &part, None), joined);
+    assert_eq!(combined(&part, &all, None), joined);
+    assert_eq!(combined(&[all[0], part[0], part[1]], &[], None), joined);
+    assert_eq!(
+        combined(&all, &part, Some(i64::MAX)),
+        [batch(i64::MAX, i64::MAX, 2)]
+    );
+}
+
+#[test]
+fn passes_over_batches_that_end_before_they_begin() {
+    let (good, bad) = ([batch(0, 9, 1), batch(20, 29, 1)], batch(15, 10, 3));
+    for list in [[good[0], bad, good[1]], [bad, good[0], good[1]]] {
+        assert_eq!(combined(&list, &[], None), good);
+        assert_eq!(combined(&[], &list, None), good);
+    }
+    assert_eq!(combined(&good, &[bad], None), good);
+    assert_eq!(combined(&[bad], &[], None), []);
 }

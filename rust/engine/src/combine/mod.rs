@@ -1,193 +1,118 @@
 //! Joins new state batches with those persisted before, as the share coordinator does for a snapshot.
 //!
-//! Where batches overlap, the highest delivery count wins, then the highest state. One sweep over the batches in order of
-//! their first offset; the stack holds what reaches over the sweep line and still matters, best on top:
+//! Where batches overlap, the highest delivery count wins, then the highest state. One sweep over both lists; each step goes
+//! to the nearest offset where a batch begins or ends, and joins what held until there with what it has written before:
 //!
 //! ```text
 //! offset      0    5    10   15   20   25   30
 //! existing    [--- 0,1 ----]    [-- 2,1 --]
 //! new              [- 0,2 -----------]   [4,1]
-//! stack top   0,1  |    0,2          |2,1||4,1
+//! steps       [0,1]|- 0,2 -|----|0,2-|2,1|4,1]
 //! combined    [0,1][---- 0,2 --------][2,1][4,1]
 //! ```
 //!
-//! A batch beneath is dropped once a better one ends no earlier, so each is pushed and popped at most once. The stack is as
-//! deep as batches overlap: two for a log of changes joined with new ones. So its top is kept apart from the rest, where
-//! most batches find all they are compared with.
+//! That takes lists that are in order and do not overlap themselves, as all are that the engine and the coordinator write.
+//! Any other is put in order before: [`in_order`].
+//!
+//! Which list the next boundary is in, and which batch wins, is anybody's guess. So a step has no branches: it computes both
+//! cases and selects. A guess that fails costs as much as two steps.
 
-use smallvec::SmallVec;
+mod in_order;
 
+use std::hint::select_unpredictable;
+
+use self::in_order::{Room, in_order};
 use crate::offset::Offset;
 use crate::partition::StateBatch;
-use crate::record_state::RecordState;
 
 /// Joins `new` with `existing` and drops what lies before `start_offset`; `out` is overwritten.
 ///
-/// The result ascends, does not overlap, and equal neighbours are joined. Inputs may be in any order and may overlap.
+/// The result ascends, does not overlap, and equal neighbours are joined. Inputs may be in any order and may overlap. Takes
+/// time linear in the length of the lists, after they are sorted.
 pub fn combine(
     existing: &[StateBatch],
     new: &[StateBatch],
     start_offset: Option<Offset>,
     out: &mut Vec<StateBatch>,
 ) {
+    let (mut left_room, mut right_room) = (Room::new(), Room::new());
+    let left = in_order(existing, &mut left_room);
+    let right = in_order(new, &mut right_room);
     out.clear();
-    out.reserve(existing.len() + new.len());
-    let (mut sorted_existing, mut sorted_new) = (Scratch::new(), Scratch::new());
-    let left = in_order(existing, &mut sorted_existing);
-    let right = in_order(new, &mut sorted_new);
+    // no piece begins where no batch begins or ends
+    out.reserve(2 * (left.len() + right.len()));
+    let floor = start_offset.unwrap_or(Offset::MIN);
     let mut sweep = Sweep {
-        floor: start_offset.unwrap_or(Offset::MIN),
-        top: Tail::NONE,
-        rest: SmallVec::new(),
+        at: floor,
+        first: floor,
+        rank: None,
+        pieces: 0,
         out,
     };
-    let (mut l, mut r) = (0, 0);
-    while let (Some(a), Some(b)) = (left.get(l), right.get(r)) {
-        // which list comes next is anybody's guess: counted on instead of branched on
-        let from_right = b.first < a.first;
-        r += usize::from(from_right);
-        l += usize::from(!from_right);
-        sweep.add(if from_right { b } else { a });
-    }
-    left[l..].iter().for_each(|batch| sweep.add(batch));
-    right[r..].iter().for_each(|batch| sweep.add(batch));
-    sweep.finish();
+    sweep.both(behind(floor, left), behind(floor, right));
 }
 
-/// Room for the batches of one write.
-type Scratch = SmallVec<[StateBatch; 32]>;
-
-fn in_order<'a>(batches: &'a [StateBatch], scratch: &'a mut Scratch) -> &'a [StateBatch] {
-    if batches.is_sorted_by_key(|batch| batch.first) {
-        return batches;
-    }
-    scratch.extend_from_slice(batches);
-    scratch.sort_unstable_by_key(|batch| batch.first);
-    scratch
+/// Higher wins: the delivery count, then the state.
+fn rank(batch: &StateBatch) -> u32 {
+    u32::from(batch.delivery_count) << 8 | u32::from(batch.state.id())
 }
 
-/// What is left of a batch whose beginning has been seen.
-#[derive(Clone, Copy)]
-struct Tail {
-    last: Offset,
-    state: RecordState,
-    delivery_count: u16,
-}
-
-impl Tail {
-    /// Ends before everything.
-    const NONE: Self = Self {
-        last: Offset::MIN,
-        state: RecordState::Available,
-        delivery_count: 0,
-    };
-
-    /// Higher wins: the delivery count, then the state.
-    fn rank(self) -> u32 {
-        u32::from(self.delivery_count) << 8 | u32::from(self.state.id())
+/// The batches that do not end before the floor.
+fn behind(floor: Offset, batches: &[StateBatch]) -> &[StateBatch] {
+    match batches.first() {
+        Some(batch) if batch.last < floor => {
+            &batches[batches.partition_point(|batch| batch.last < floor)..]
+        }
+        _ => batches,
     }
 }
 
 struct Sweep<'a> {
     /// All before has been written or is not wanted.
-    floor: Offset,
-    /// What wins at the floor.
-    top: Tail,
-    /// What ends behind it: better and ending earlier towards the end.
-    rest: SmallVec<[Tail; 8]>,
+    at: Offset,
+    /// Where the piece that was written last begins, and its rank: the next may be its continuation.
+    first: Offset,
+    rank: Option<u32>,
+    /// How many pieces have been written.
+    pieces: usize,
     out: &'a mut Vec<StateBatch>,
 }
 
 impl Sweep<'_> {
+    fn both(&mut self, left: &[StateBatch], right: &[StateBatch]) {
+        let (mut l, mut r) = (0, 0);
+        while let (Some(a), Some(b)) = (left.get(l), right.get(r)) {
+            let from = self.at.max(a.first.min(b.first));
+            let (a_holds, b_holds) = (a.first <= from, b.first <= from);
+            // what does not hold yet ends the step before it begins
+            let a_until = select_unpredictable(a_holds, a.last, a.first.wrapping_sub(1));
+            let b_until = select_unpredictable(b_holds, b.last, b.first.wrapping_sub(1));
+            let to = a_until.min(b_until);
+            let a_wins = a_holds & (!b_holds | (rank(a) >= rank(b)));
+            self.write(from, to, select_unpredictable(a_wins, a, b));
+            l += usize::from(a.last <= to);
+            r += usize::from(b.last <= to);
+        }
+        for batch in left[l..].iter().chain(&right[r..]) {
+            self.write(self.at.max(batch.first), batch.last, batch);
+        }
+    }
+
+    /// Writes a piece of a batch, or lengthens the piece before.
     #[inline]
-    fn add(&mut self, batch: &StateBatch) {
-        let &StateBatch {
-            first,
-            last,
-            state,
-            delivery_count,
-        } = batch;
-        if last < self.floor || last < first {
-            return;
-        }
-        let tail = Tail {
-            last,
-            state,
-            delivery_count,
-        };
-        while self.top.last < first {
-            if self.top.last == Offset::MIN {
-                self.floor = self.floor.max(first);
-                self.top = tail;
-                return;
-            }
-            self.write_top(self.top.last);
-            self.top = self.rest.pop().unwrap_or(Tail::NONE);
-        }
-        if self.top.rank() >= tail.rank() {
-            if last > self.top.last {
-                self.put_beneath(tail);
-            }
-            return;
-        }
-        if first > self.floor {
-            self.write_top(first - 1);
-        }
-        while self.rest.last().is_some_and(|worse| worse.last <= last) {
-            self.rest.pop();
-        }
-        if self.top.last > last {
-            self.rest.push(self.top);
-        }
-        self.top = tail;
-    }
-
-    /// Puts what ends behind the top, and is no better, where it belongs.
-    fn put_beneath(&mut self, tail: Tail) {
-        let better = self.rest.iter().rev();
-        let better = better
-            .take_while(|other| other.rank() > tail.rank())
-            .count();
-        let at = self.rest.len() - better;
-        if self.rest.get(at).is_some_and(|next| next.last >= tail.last) {
-            return;
-        }
-        let outlived = self.rest[..at].iter().rev();
-        let outlived = outlived.take_while(|other| other.last <= tail.last).count();
-        self.rest.drain(at - outlived..at);
-        self.rest.insert(at - outlived, tail);
-    }
-
-    /// Writes the top from the floor up to `last`.
-    #[inline]
-    fn write_top(&mut self, last: Offset) {
-        let Tail {
-            state,
-            delivery_count,
-            ..
-        } = self.top;
-        match self.out.last_mut() {
-            Some(before)
-                if before.last + 1 == self.floor
-                    && before.state == state
-                    && before.delivery_count == delivery_count =>
-            {
-                before.last = last;
-            }
-            _ => self.out.push(StateBatch {
-                first: self.floor,
-                last,
-                state,
-                delivery_count,
-            }),
-        }
-        self.floor = last.saturating_add(1);
-    }
-
-    fn finish(&mut self) {
-        while self.top.last > Offset::MIN {
-            self.write_top(self.top.last);
-            self.top = self.rest.pop().unwrap_or(Tail::NONE);
-        }
+    fn write(&mut self, from: Offset, to: Offset, batch: &StateBatch) {
+        let rank = rank(batch);
+        let new = self.rank != Some(rank) || self.at != from;
+        self.first = select_unpredictable(new, from, self.first);
+        self.pieces += usize::from(new);
+        // the piece before is written anew when it has become longer
+        self.out.truncate(self.pieces - 1);
+        self.out.push(StateBatch {
+            first: self.first,
+            last: to,
+            ..*batch
+        });
+        self.rank = Some(rank);
+        self.at = to.wrapping_add(1);
     }
 }
