@@ -13,6 +13,7 @@ VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.SASL_HANDSHAKE: (1, 1),
     ApiKey.API_VERSIONS: (0, 4),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 4),
     ApiKey.SASL_AUTHENTICATE: (1, 2),
     ApiKey.DELETE_GROUPS: (1, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),

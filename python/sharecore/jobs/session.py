@@ -25,11 +25,9 @@ def session(name: str, master: str | None = None) -> Iterator[SparkSession]:
     Raises:
         RuntimeError: Spark's workers run a Python that lacks sharecore.
     """
-    from sharecore.spark import register
-
     before = SparkSession.getActiveSession()
     if before is not None:
-        register(before)
+        _register(before)
         yield before
         return
     # a worker has to run the Python that has sharecore; on a cluster the variable says which that is
@@ -45,7 +43,17 @@ def session(name: str, master: str | None = None) -> Iterator[SparkSession]:
         builder = builder.master(master)
     spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     try:
-        register(spark)
+        _register(spark)
         yield spark
     finally:
         spark.stop()
+
+
+def _register(spark: SparkSession) -> None:
+    from sharecore.spark import ShareStateSource, register
+
+    if spark.sparkContext.pythonExec == sys.executable and spark.sparkContext.master.startswith("local"):
+        # this Python has all that is needed, and starting it once more to see takes a second
+        spark.dataSource.register(ShareStateSource)
+    else:
+        register(spark)

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from sharecore.errors import ConfigError
 from sharecore.jobs.load import NUMBERS, Load, Outcome
 from sharecore.jobs.replay import LIMITS, replay
+from sharecore.jobs.schema import arrow_schema, structs
 from sharecore.jobs.simulation import simulate
 from sharecore.trace.operation import TraceError
 
@@ -25,15 +26,14 @@ _KINDS = {"int": "bigint", "float": "double", "str": "string", "bool": "boolean"
 _SAMPLE = "at_s double, arrived bigint, accepted bigint, leased bigint, backlog bigint"
 _WHOLE = {each.name for each in fields(Outcome) if each.type == "int"}
 _RESULT = ", ".join(f"{name} {'bigint' if name in _WHOLE else 'double'}" for name in NUMBERS)
-LOAD_SCHEMA = (
+_LOAD_COLUMNS = (
     "point int, partition int, "
     + ", ".join(f"{name} {_KINDS[str(kind)]}" for name, kind in _LOAD.items())
-    + f", {_RESULT}, samples array<struct<{_SAMPLE}>>"
+    + f", {_RESULT}"
 )
-TRACE_SCHEMA = (
-    f"point int, trace string, {', '.join(f'{name} int' for name in LIMITS)}, {_RESULT}, "
-    f"samples array<struct<{_SAMPLE}>>"
-)
+_TRACE_COLUMNS = f"point int, trace string, {', '.join(f'{name} int' for name in LIMITS)}, {_RESULT}"
+_SAMPLES = f", samples array<struct<{_SAMPLE}>>"
+LOAD_SCHEMA, TRACE_SCHEMA = _LOAD_COLUMNS + _SAMPLES, _TRACE_COLUMNS + _SAMPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,19 +132,6 @@ def _table(keys: Mapping[str, Any], outcome: Outcome, schema: pa.Schema) -> pa.T
     return pa.Table.from_pylist([{**keys, **asdict(outcome)}], schema=schema)
 
 
-def _arrow(schema: str) -> pa.Schema:
-    """The Arrow schema of a list of columns, of the few types that are used here."""
-    kinds = {
-        "int": pa.int32(),
-        "bigint": pa.int64(),
-        "double": pa.float64(),
-        "string": pa.string(),
-        "boolean": pa.bool_(),
-    }
-    columns, _, _ = schema.partition(", samples ")
-    sample = pa.struct([pa.field(name, kinds[kind]) for name, kind in map(str.split, _SAMPLE.split(", "))])
-    known = [pa.field(name, kinds[kind]) for name, kind in map(str.split, columns.split(", "))]
-    return pa.schema([*known, pa.field("samples", pa.list_(sample))])
-
-
-_LOAD_ARROW, _TRACE_ARROW = _arrow(LOAD_SCHEMA), _arrow(TRACE_SCHEMA)
+_LOAD_ARROW, _TRACE_ARROW = (
+    arrow_schema(columns, samples=structs(_SAMPLE)) for columns in (_LOAD_COLUMNS, _TRACE_COLUMNS)
+)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from sharecore.cli.app import app
 from sharecore.cli.spark.common import cause
 
-COMMANDS = ["simulate"]
+COMMANDS = ["lag", "poison", "audit", "redrive", "simulate"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -10,9 +10,13 @@ from xml.etree import ElementTree
 import pytest
 
 from sharecore.errors import ConfigError
+from sharecore.jobs.audit_report import audit_report
 from sharecore.jobs.charts import SERIES_MAX, bar_chart, line_chart, number
+from sharecore.jobs.lag_report import age, lag_report
 from sharecore.jobs.load import Load
 from sharecore.jobs.output import parquet_path, report_path
+from sharecore.jobs.poison_report import poison_report
+from sharecore.jobs.redrive_report import redrive_report
 from sharecore.jobs.report import CELL_CHARACTERS_MAX, ROWS_MAX, Report, readable
 from sharecore.jobs.simulate_report import simulation_report
 from sharecore.jobs.simulation import simulate
@@ -145,3 +149,47 @@ def test_the_report_of_a_sweep() -> None:
     html = check(simulation_report(rows, ["members"], {"seed": 1}).html())
     assert html.count("<svg") == 8
     assert "3 points, 3 runs" in html
+
+
+STATE = {"group": "g", "topic": "orders", "topicId": "id", "topicPartition": 0}
+
+
+def test_the_other_reports() -> None:
+    lagging = {
+        **dict.fromkeys(("lagBytes", "oldestOffset", "oldestTimestamp", "ageMs"), None),
+        **dict.fromkeys(("startOffset", "logStartOffset", "logEndOffset", "lag", "settled"), 5),
+        **dict.fromkeys(("redelivered", "lagWithoutRedelivered", "deliveryCountMax"), 1),
+        **STATE,
+        "partition": 0,
+    }
+    gone = {**lagging, **dict.fromkeys(("lag", "settled", "logEndOffset"), None), "topic": None}
+    html = check(lag_report([lagging, {**lagging, "ageMs": 61_000}, gone], {"group": "g"}).html())
+    assert "1 min 1 s" in html
+    finding = {**STATE, "severity": "error", "rule": "r", "partition": 1, "offset": 2, "explanation": "<e>"}
+    counts = {**STATE, "snapshots": 1, "updates": 2, "tombstones": 0, "first": None, "last": None}
+    html = check(audit_report([finding, {**finding, "topicId": None}], [counts], {}).html())
+    assert 'class="error"' in html
+    record = {"topic": "orders", "partition": 0, "offset": 1, "deliveryCount": 4, "timestamp": None}
+    record |= {"key": None, "value": bytearray(b"<v>"), "headers": [{"key": "k", "value": None}]}
+    html = check(poison_report([record], 1, {}).html())
+    assert "k=null" in html
+    assert "&lt;v&gt;" in html
+    planned = {"topic": "orders", "partition": 0, "rejected": 1, "exhausted": 2, "done": 0}
+    moved = {"topic": "orders", "topicPartition": 0, "toTopic": "t", "toPartition": 0, "records": 3}
+    moved |= {"first": 0, "last": 2}
+    assert "orders-0" in check(redrive_report([planned], [moved], {"executed": True}).html())
+    for empty in (
+        lag_report([], {}),
+        audit_report([], [], {}),
+        poison_report([], 0, {}),
+        redrive_report([], [], {}),
+    ):
+        check(empty.html())
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(None, "-"), (400, "0.4 s"), (59_999, "59 s"), (3_660_000, "1 h 1 min"), (90_000_000, "1 d 1 h")],
+)
+def test_ages(ms: int | None, text: str) -> None:
+    assert age(ms) == text

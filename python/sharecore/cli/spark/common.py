@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.clients import CommandFailed, failures_in_one_line
+from sharecore.cli.admin import key_values
+from sharecore.cli.clients import CommandFailed, connect, failures_in_one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from sharecore.jobs.report import Report
 
@@ -24,6 +25,15 @@ Master = Annotated[
         metavar="URL", help="Where Spark runs, such as spark://host:7077.  [default: local[*], this machine]"
     ),
 ]
+Topics = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated."),
+]
+AnyGroup = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--group", "-g", metavar="GROUP", help="Only this share group."),
+]
+Group = Annotated[str, typer.Option("--group", "-g", metavar="GROUP", help="The share group.")]
 Out = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(metavar="DIR", help="Write Parquet and the report here."),
@@ -34,6 +44,7 @@ ReportFile = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out already.")]
 
+API_TIMEOUT_MS = 20_000
 _EXTRA = 'pip install "sharecore[spark]"'
 
 
@@ -71,6 +82,19 @@ def session(name: str, master: str | None) -> Iterator[SparkSession]:
         raise
 
 
+def connection(bootstrap: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
+    """The settings of a client; raises CommandFailed where nobody listens or a setting cannot stand."""
+    from sharecore.client.settings import read_connection_settings
+    from sharecore.config import read_properties
+
+    chosen = {"default.api.timeout.ms": str(API_TIMEOUT_MS)}
+    chosen |= read_properties(file) if file is not None else {}
+    chosen |= key_values(settings or [], "-X") | {"bootstrap.servers": bootstrap}
+    read_connection_settings(chosen)
+    connect(bootstrap).close()
+    return chosen
+
+
 def _check_extra() -> None:
     try:
         for name in ("pyspark", "pyarrow", "pandas"):
@@ -90,6 +114,20 @@ def cause(text: str) -> str:
     found = errors[-1] if errors else lines[0] if lines else "Spark gave no reason"
     name, colon, rest = found.partition(": ")
     return rest if colon and name.replace(".", "").isalnum() and name[-5:] in ("Error",) else found
+
+
+def collect(spark: SparkSession, frame: DataFrame, what: str, parquet: str | None) -> list[dict[str, Any]]:
+    """All rows of a frame, which are few, by way of Parquet where that is wanted; with a progress bar."""
+    from sharecore.jobs.progress import progress
+
+    with progress(spark.sparkContext, what):
+        if parquet is not None:
+            frame.write.parquet(parquet)
+            frame = spark.read.parquet(parquet)
+        rows = [row.asDict(recursive=True) for row in frame.collect()]
+    if parquet is not None:
+        typer.echo(f"rows: {parquet}", err=True)
+    return rows
 
 
 def write_report(report: Report, path: Path | None) -> None:

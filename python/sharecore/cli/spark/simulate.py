@@ -14,6 +14,7 @@ from sharecore.cli.spark.common import (
     Out,
     Overwrite,
     ReportFile,
+    collect,
     failures,
     session,
     write_report,
@@ -155,23 +156,11 @@ def simulate(
         html = report_path(out, report)
         parquet = None if out is None else parquet_path(out, "runs", overwrite=overwrite)
         with session("simulate", master) as spark:
-            rows = _run(spark, run(spark), parquet)
+            rows = collect(spark, run(spark), "simulating", parquet)
         from sharecore.jobs.simulate_report import simulation_report
 
         _show(rows, names)
-        if parquet is not None:
-            typer.echo(f"\n{len(rows)} runs: {parquet}")
         write_report(simulation_report(rows, names, facts), html)
-
-
-def _run(spark: SparkSession, frame: DataFrame, parquet: str | None) -> list[dict[str, Any]]:
-    from sharecore.jobs.progress import progress
-
-    with progress(spark.sparkContext, "simulating"):
-        if parquet is not None:
-            frame.write.parquet(parquet)
-            frame = spark.read.parquet(parquet)
-        return [row.asDict(recursive=True) for row in frame.collect()]
 
 
 def _loads(base: Load, axes: dict[str, list[Any]], partitions: int) -> Callable[[SparkSession], DataFrame]:

@@ -1,0 +1,131 @@
+"""`sharecore spark audit`: what must not be in the history of share state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from sharecore.cli.admin import Settings, SettingsFile
+from sharecore.cli.clients import BOOTSTRAP, CommandFailed
+from sharecore.cli.spark.common import (
+    AnyGroup,
+    Master,
+    Out,
+    Overwrite,
+    ReportFile,
+    Topics,
+    collect,
+    connection,
+    failures,
+    session,
+    write_report,
+)
+from sharecore.cli.tables import show
+
+_SHOWN_MAX = 50
+
+
+def audit(
+    group: AnyGroup = None,
+    topic: Topics = None,
+    data_dir: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            metavar="DIR",
+            help="Read a data directory of sharecore's, or a log directory of Apache Kafka's, instead.",
+        ),
+    ] = None,
+    out: Out = None,
+    report: ReportFile = None,
+    overwrite: Overwrite = False,
+    master: Master = None,
+    bootstrap: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap-server",
+            "-b",
+            metavar="HOST:PORT",
+            envvar="SHARECORE_BOOTSTRAP_SERVER",
+            help=f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]",
+        ),
+    ] = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Look for what must not be in the history of share state.
+
+    \b
+    sharecore spark audit --out audit
+    sharecore spark audit --data-dir ./data --group orders
+
+    Each record of __share_group_state is held against those before it: start offsets and epochs that go back,
+    delivery counts that fall, settled records that change, batches that overlap or lie below the start
+    offset, snapshots that forget something. --out has DIR/findings, Parquet with a row a finding.
+
+    Exit status: 0 no error was found (warnings may be), 1 there is one, or the state cannot be read.
+    """
+    with failures():
+        from sharecore.jobs.output import parquet_path, report_path
+
+        if data_dir is not None and bootstrap:
+            raise CommandFailed("--data-dir and --bootstrap-server exclude each other")
+        if data_dir is not None and not data_dir.is_dir():
+            raise CommandFailed(f"--data-dir {data_dir}: no such directory")
+        settings = {} if data_dir else connection(bootstrap or BOOTSTRAP, setting, command_config)
+        html = report_path(out, report)
+        parquet = None if out is None else parquet_path(out, "findings", overwrite=overwrite)
+        if group is not None and data_dir is None:
+            from sharecore.jobs.cluster import delivery_limit
+
+            delivery_limit(settings, group)  # whether there is one
+        with session("audit", master) as spark:
+            from sharecore.jobs.audit import counted, findings
+            from sharecore.jobs.state import read_state
+
+            history = read_state(
+                spark,
+                settings,
+                "history",
+                path=None if data_dir is None else str(data_dir),
+                group=group,
+                topics=topic or (),
+                mode="PERMISSIVE",
+            ).cache()
+            found = collect(spark, findings(history), "auditing", parquet)
+            counts = [row.asDict() for row in counted(history).collect()]
+        from sharecore.jobs.audit_report import audit_report
+
+        found.sort(key=lambda row: (row["severity"], row["partition"], row["offset"]))
+        if found:
+            show(
+                ["SEVERITY", "RULE", "GROUP", "PARTITION", "RECORD", "EXPLANATION"],
+                [
+                    [
+                        row["severity"],
+                        row["rule"],
+                        row["group"] or "-",
+                        f"{row['topic'] or row['topicId']}-{row['topicPartition']}"
+                        if row["topicId"]
+                        else "-",
+                        f"{row['partition']}:{row['offset']}",
+                        row["explanation"],
+                    ]
+                    for row in found[:_SHOWN_MAX]
+                ],
+            )
+            if len(found) > _SHOWN_MAX:
+                typer.echo(f"and {len(found) - _SHOWN_MAX:,} more")
+            typer.echo()
+        errors = sum(row["severity"] == "error" for row in found)
+        records = sum(row["snapshots"] + row["updates"] + row["tombstones"] for row in counts)
+        typer.echo(
+            f"{records:,} records about {len(counts):,} share partitions: {errors:,} errors, "
+            f"{len(found) - errors:,} warnings"
+        )
+        where = str(data_dir) if data_dir is not None else bootstrap or BOOTSTRAP
+        facts = {"state of": where, "group": group or "all", "topics": ", ".join(topic or []) or "all"}
+        write_report(audit_report(found, counts, facts), html)
+    if errors:
+        raise typer.Exit(1)

@@ -1,0 +1,96 @@
+"""`sharecore spark lag`: how far share groups are behind, and how old the oldest record is that waits."""
+
+from __future__ import annotations
+
+import typer
+
+from sharecore.cli.admin import Settings, SettingsFile
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap
+from sharecore.cli.spark.common import (
+    AnyGroup,
+    Master,
+    Out,
+    Overwrite,
+    ReportFile,
+    Topics,
+    collect,
+    connection,
+    failures,
+    session,
+    write_report,
+)
+from sharecore.cli.tables import show
+
+_SHOWN = {
+    "startOffset": "START",
+    "logEndOffset": "END",
+    "lag": "LAG",
+    "redelivered": "REDELIVERED",
+    "lagWithoutRedelivered": "WITHOUT THEM",
+    "lagBytes": "BYTES",
+}
+
+
+def lag(
+    group: AnyGroup = None,
+    topic: Topics = None,
+    out: Out = None,
+    report: ReportFile = None,
+    overwrite: Overwrite = False,
+    master: Master = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Show how far share groups are behind in each partition, and how old the oldest waiting record is.
+
+    \b
+    sharecore spark lag --group orders --out lag
+
+    \b
+    START         what lies before is done for the group; -: it has not begun
+    END           the end of the log
+    LAG           records from START to END that are not settled
+    REDELIVERED   those of them that were delivered, not acknowledged, and wait to be delivered again
+    WITHOUT THEM  LAG without REDELIVERED
+    BYTES         of LAG, about, by the mean size of the partition's records
+    AGE           of the oldest record that is not settled, by its timestamp
+
+    It goes by the state that is written: who holds records at the moment is not part of it.
+    --out has DIR/lag, Parquet with a row a share partition.
+    """
+    with failures():
+        from sharecore.jobs.cluster import delivery_limit
+        from sharecore.jobs.output import parquet_path, report_path
+
+        settings = connection(bootstrap, setting, command_config)
+        html = report_path(out, report)
+        parquet = None if out is None else parquet_path(out, "lag", overwrite=overwrite)
+        if group is not None:
+            delivery_limit(settings, group)  # whether there is one
+        with session("lag", master) as spark:
+            from sharecore.jobs import lag as job
+
+            frame = job.lag(spark, settings, group=group, topics=topic or ())
+            rows = collect(spark, frame, "reading state", parquet)
+        rows.sort(key=lambda row: (row["group"], row["topic"] or "", row["partition"]))
+        from sharecore.jobs.charts import number
+        from sharecore.jobs.lag_report import age, lag_report
+
+        if not rows:
+            typer.echo("no share partition has state" + (f" in group {group}" if group else ""))
+        else:
+            show(
+                ["GROUP", "PARTITION", *_SHOWN.values(), "AGE"],
+                [
+                    [
+                        row["group"],
+                        f"{row['topic'] or row['topicId']}-{row['partition']}",
+                        *("-" if row[name] is None else number(row[name]) for name in _SHOWN),
+                        age(row["ageMs"]),
+                    ]
+                    for row in rows
+                ],
+            )
+        facts = {"cluster": bootstrap, "group": group or "all", "topics": ", ".join(topic or []) or "all"}
+        write_report(lag_report(rows, facts), html)

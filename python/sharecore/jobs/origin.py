@@ -1,0 +1,34 @@
+"""What a redriven record tells of where it comes from: headers as Kafka's dead-letter queue has them.
+
+There (KIP-1191) they are `__dlq.errors.topic`, `.partition`, `.offset`, `.group`, `.delivery.count`, as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+PREFIX = "__redrive."
+TIMES = PREFIX + "count"
+
+Header = tuple[str, bytes | None]
+
+
+def redriven_headers(
+    headers: Iterable[Header], *, topic: str, partition: int, offset: int, group: str, deliveries: int
+) -> list[Header]:
+    """The headers of a record that is produced again: its own, where it was, and how often it was redriven.
+
+    What an earlier redrive added is replaced.
+    """
+    own = list(headers)
+    times = next((int(value) for name, value in own if name == TIMES and value and value.isdigit()), 0)
+    origin = {
+        "topic": topic,
+        "partition": partition,
+        "offset": offset,
+        "group": group,
+        "delivery.count": deliveries,
+        "count": times + 1,
+    }
+    kept = [header for header in own if not header[0].startswith(PREFIX)]
+    return kept + [(PREFIX + name, str(value).encode()) for name, value in origin.items()]
