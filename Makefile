@@ -156,6 +156,9 @@ $(SPARK_KAFKA_JARS)/.done: benches/spark/pom.xml .venv-spark/.installed
 bench-spark: .venv/.installed .venv-spark/.installed jars $(SPARK_KAFKA_JARS)/.done ## the streaming source beside Spark's own, same topics, 2,000,000 records
 	.venv-spark/bin/python -m benches.spark $(ARGS)
 
+bench-spark-state: .venv-spark/.installed ## share state decoded, in Python, natively and in Spark (ARGS="--records 200000")
+	.venv-spark/bin/python -m benches.spark.state $(ARGS)
+
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
 

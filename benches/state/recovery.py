@@ -34,7 +34,8 @@ class _NoTime:
         pass
 
 
-def _open(path: Path) -> tuple[Storage, ShareCoordinator]:
+def open_state(path: Path) -> tuple[Storage, ShareCoordinator]:
+    """The data and a coordinator over it, which flushes when it is told to."""
     storage = Storage(path, StorageOptions(durability="os"))
     topic = storage.topics.get(STATE_TOPIC)
     logs = list(topic.partitions) if topic is not None else []
@@ -55,7 +56,7 @@ async def _create(path: Path) -> None:
 def fill(path: Path, share_partitions: int, runs: int, updates: int) -> None:
     """Leaves state of so many share partitions, each of so many runs: so many updates behind the first."""
     asyncio.run(_create(path))
-    storage, coordinator = _open(path)
+    storage, coordinator = open_state(path)
     batches = pack_batches((2 * run, 2 * run, 0 if run % 2 else 2, 1 + run % 3) for run in range(runs))
     changed = pack_batches([(3, 3, 0, 3)])
 
@@ -81,7 +82,7 @@ def fill(path: Path, share_partitions: int, runs: int, updates: int) -> None:
 def read(path: Path, share_partitions: int) -> None:
     """Prints the seconds until all state is there, those of them on the CPU, and the memory in MB."""
     began, cpu_began = time.monotonic(), time.process_time()
-    storage, coordinator = _open(path)
+    storage, coordinator = open_state(path)
     for number in range(share_partitions):
         if coordinator.summary(_key(number)).start_offset != 0:
             raise RuntimeError(f"the state of share partition {number} is gone")

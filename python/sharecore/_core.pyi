@@ -290,7 +290,7 @@ def decode_share_state(
     end: int,
     *,
     position: int = 0,
-    rows_max: int = 65536,
+    rows_max: int = 16384,
     keep_unreadable: bool = True,
     group: str | None = None,
     expanded_bytes_max: int = 134217728,
@@ -349,7 +349,7 @@ class ShareStateFold:
         """
 
     def drain(
-        self, rows_max: int = 65536
+        self, rows_max: int = 16384
     ) -> tuple[tuple[int, list[tuple[int, bytes | None]]], tuple[int, str] | None]:
         """The next rows, as `decode_share_state` gives them, ordered by share partition; none at the end.
 

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.harness.broker import Broker
 from tests.harness.clients import (
@@ -24,6 +35,7 @@ from tests.spark.conftest import KIND
 
 from sharecore.admin import BlockingAdmin, StateDump
 from sharecore.coordinator.keys import SharePartitionKey, parse_coordinator_key
+from sharecore.coordinator.share_coordinator import STATE_TOPIC
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -32,6 +44,11 @@ SETTINGS = {
     "share.coordinator.snapshot.update.records.per.snapshot": "4",
     "group.initial.rebalance.delay.ms": "0",
 }
+if KIND == "apache":
+    SETTINGS |= {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
 GROUP, TOPIC, RECORDS = "workers", "orders", 80
 TYPES = {0: "snapshot", 1: "update"}
 
@@ -195,6 +212,22 @@ def test_one_group_is_read_alone(worked: Broker, spark: SparkSession) -> None:
     assert read(spark, **reader, view="live").collect() == []
 
 
+@contextmanager
+def forbidden(bootstrap: str) -> Iterator[None]:
+    """Meanwhile nobody may read the state topic."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    rule = (ResourceType.TOPIC, STATE_TOPIC, ResourcePatternType.LITERAL, "User:*", "*")
+    acl = AclBinding(*rule, AclOperation.READ, AclPermissionType.DENY)
+    for done in admin.create_acls([acl]).values():
+        done.result(30)
+    try:
+        yield
+    finally:
+        found = AclBindingFilter(*rule, AclOperation.READ, AclPermissionType.DENY)
+        for done in admin.delete_acls([found]).values():
+            done.result(30)
+
+
 def test_errors_say_what_to_do(worked: Broker, spark: SparkSession, tmp_path: Path) -> None:
     empty = Broker(tmp_path / "empty", KIND)
     empty.start()
@@ -202,6 +235,11 @@ def test_errors_say_what_to_do(worked: Broker, spark: SparkSession, tmp_path: Pa
         if KIND == "apache":
             with pytest.raises(Exception, match="no share group has had anything to remember"):
                 read(spark, kafka_bootstrap_servers=empty.bootstrap).collect()
+            with (
+                forbidden(worked.bootstrap),
+                pytest.raises(Exception, match="grant DESCRIBE and READ on that topic"),
+            ):
+                read(spark, kafka_bootstrap_servers=worked.bootstrap).collect()
             with pytest.raises(Exception, match="neither segments of Apache Kafka's nor data of sharecore's"):
                 read(spark, path=str(empty.home / "data")).collect()
         else:  # which has the topic from the start

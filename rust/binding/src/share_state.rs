@@ -72,7 +72,7 @@ fn options(
 /// Records of the share-state topic as buffers in Arrow's layout.
 #[pyfunction]
 #[pyo3(signature = (
-    records, first, end, *, position=0, rows_max=65_536, keep_unreadable=true, group=None, expanded_bytes_max=134_217_728
+    records, first, end, *, position=0, rows_max=16_384, keep_unreadable=true, group=None, expanded_bytes_max=134_217_728
 ))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn decode_share_state<'py>(
@@ -141,7 +141,7 @@ impl PyShareStateFold {
         })
     }
 
-    #[pyo3(signature = (rows_max=65_536))]
+    #[pyo3(signature = (rows_max=16_384))]
     fn drain<'py>(&self, py: Python<'py>, rows_max: usize) -> PyResult<(Rows<'py>, Problem)> {
         let (columns, problem) = py.detach(|| {
             let mut live = self.lock();
