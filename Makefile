@@ -141,16 +141,15 @@ interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and 
 	.venv-spark/bin/pip install -q "$$(cat $<)[broker,clients,spark]"
 	@touch $@
 
-spark: .venv/.installed .venv-spark/.installed ## the streaming source of PySpark on a broker (minutes)
+spark: .venv/.installed .venv-spark/.installed jars ## the streaming source of PySpark on a broker (minutes)
 	.venv-spark/bin/python -m pytest $(ARGS) tests/spark
 
 SPARK_KAFKA_JARS := build/jars/spark-kafka
 export SPARK_KAFKA_JARS
 
-$(SPARK_KAFKA_JARS)/.done: benches/spark/pom.xml .venv-spark/.installed
+$(SPARK_KAFKA_JARS)/.done: benches/spark/pom.xml
 	@.ci/need java maven
-	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D) \
-		-Dspark.version="$$(.venv-spark/bin/python -c 'import pyspark; print(pyspark.__version__)')"
+	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
 bench-spark: .venv/.installed .venv-spark/.installed jars $(SPARK_KAFKA_JARS)/.done ## the streaming source beside Spark's own, same topics, 2,000,000 records

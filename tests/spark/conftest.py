@@ -68,19 +68,19 @@ class Topic:
         self._sent += count
         return values
 
+    def options(self, **more: str) -> dict[str, str]:
+        """The source's options; `_` in a name of `more` stands for a dot."""
+        return {
+            "kafka.bootstrap.servers": self.broker.bootstrap,
+            "subscribe": self.name,
+            "group.id": self.group,
+            "startingOffsets": "earliest",
+            "checkpointLocation": self.checkpoint,
+        } | {name.replace("_", "."): value for name, value in more.items()}
+
     def read(self, **options: str) -> DataFrame:
         """The stream; `_` in an option's name stands for a dot."""
-        reader = self._spark.readStream.format("sharegroup").options(
-            **{
-                "kafka.bootstrap.servers": self.broker.bootstrap,
-                "subscribe": self.name,
-                "group.id": self.group,
-                "startingOffsets": "earliest",
-                "checkpointLocation": self.checkpoint,
-            }
-            | {name.replace("_", "."): value for name, value in options.items()}
-        )
-        return reader.load()
+        return self._spark.readStream.format("sharegroup").options(**self.options(**options)).load()
 
 
 @pytest.fixture

@@ -1,57 +1,92 @@
-"""A query in a process of its own, which may kill its JVM between the write of a batch and the commit.
+"""A query in a process of its own, as it is handed to spark-submit.
 
-python -m tests.spark.job BOOTSTRAP TOPIC GROUP CHECKPOINT HOME KILL_AT
+It may kill its JVM between the write of a batch and the commit, and may take its time in the executors, whose
+processes leave their ids in HOME/workers.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
 import time
 from pathlib import Path
 
+from pyspark import SparkConf
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from tests.spark.sinks import Sinks
 
 from sharecore.spark import register
 
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+}
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("bootstrap", "topic", "group", "checkpoint"):
+        parser.add_argument(name)
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--kill-at", type=int, default=-1, help="the number of a batch")
+    parser.add_argument("--row-seconds", type=float, default=0.0, help="how long an executor works on a row")
+    parser.add_argument("--tasks", type=int, default=1, help="minPartitions")
+    return parser.parse_args()
+
+
+def lingering(rows: DataFrame, home: Path, seconds: float) -> DataFrame:
+    """The rows, whose executors take their time over each."""
+    workers = home / "workers"
+    workers.mkdir(exist_ok=True)
+
+    def linger(offset: int) -> int:
+        (workers / str(os.getpid())).touch()
+        time.sleep(seconds)
+        return offset
+
+    return rows.withColumn("offset", F.udf(linger, "bigint")("offset"))
+
 
 def main() -> None:
-    bootstrap, topic, group, checkpoint, home, kill_at = sys.argv[1:]
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.local.dir", home)
-        .getOrCreate()
-    )
+    given = arguments()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf()
+    for name, value in SETTINGS.items():
+        conf.setIfMissing(name, value)
+    session = SparkSession.builder.config(conf=conf.setIfMissing("spark.master", "local[2]")).getOrCreate()
     register(session)
-    sinks = Sinks(Path(home))
+    sinks = Sinks(given.home)
     jvm = session.sparkContext._jvm
     assert jvm is not None
     pid = int(jvm.java.lang.ProcessHandle.current().pid())
 
     def take(batch: DataFrame, number: int) -> None:
         sinks.write(batch, number)
-        if number == int(kill_at):
+        if number == given.kill_at:
             os.kill(pid, signal.SIGKILL)
             time.sleep(60)
 
     reader = session.readStream.format("sharegroup").options(
         **{
-            "kafka.bootstrap.servers": bootstrap,
-            "subscribe": topic,
-            "group.id": group,
+            "kafka.bootstrap.servers": given.bootstrap,
+            "subscribe": given.topic,
+            "group.id": given.group,
             "startingOffsets": "earliest",
-            "checkpointLocation": checkpoint,
+            "checkpointLocation": given.checkpoint,
             "maxRecordsPerTrigger": "500",
+            "minPartitions": str(given.tasks),
         }
     )
-    writer = reader.load().writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)
+    rows = reader.load()
+    if given.row_seconds:
+        rows = lingering(rows, given.home, given.row_seconds)
+    writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", given.checkpoint)
     writer.trigger(availableNow=True).start().awaitTermination()
+    session.stop()
 
 
 if __name__ == "__main__":

@@ -63,10 +63,10 @@ def test_the_jvm_killed_between_the_write_and_the_commit(topic: Topic, tmp_path:
     home, sinks = tmp_path / "job", Sinks(tmp_path / "job")
     arguments = [topic.broker.bootstrap, topic.name, topic.group, topic.checkpoint, str(home)]
     command = [sys.executable, "-m", "tests.spark.job", *arguments]
-    first = subprocess.run([*command, "1"], cwd=ROOT, capture_output=True, timeout=180)
+    first = subprocess.run([*command, "--kill-at", "1"], cwd=ROOT, capture_output=True, timeout=180)
     assert first.returncode != 0
     killed = sum(sinks.seen().values()) - BATCH
-    second = subprocess.run([*command, "-1"], cwd=ROOT, capture_output=True, timeout=180, text=True)
+    second = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=180, text=True)
     assert second.returncode == 0, second.stderr[-4000:]
     # the batch that was written and not committed is run again with the same number and the same rows
     assert sinks.verdict(SENT, topic.partitions) == (0, 0, killed)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from tests.spark.conftest import Topic
@@ -110,6 +110,43 @@ def test_rows_are_released_and_rejected_by_name(topic: Topic) -> None:
     assert lag(topic) == 0
 
 
-def test_a_topic_that_is_not_there_is_told_of(topic: Topic) -> None:
-    with pytest.raises(StreamingQueryException, match="create the topic first"):
-        run(topic, [], subscribe="nothing-of-that-name")
+def test_a_poison_record_comes_until_the_delivery_limit(topic: Topic) -> None:
+    topic.send(30)
+    seen: Counter[bytes] = Counter()
+
+    def take(batch: DataFrame, _number: int) -> None:
+        seen.update(bytes(row.value) for row in batch.collect())
+        settle(batch, F.when(F.col("value").cast("string") == "00000011", "release"), topic.checkpoint)
+
+    writer = topic.read().writeStream.foreachBatch(take).option("checkpointLocation", topic.checkpoint)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    # group.share.delivery.count.limit
+    assert seen.pop(b"00000011") == 5
+    assert set(seen.values()) == {1}
+    assert len(seen) == 29
+    assert lag(topic) == 0
+
+
+def test_a_query_that_stays_takes_what_comes(topic: Topic) -> None:
+    seen: Counter[bytes] = Counter()
+    came = threading.Condition()
+
+    def take(batch: DataFrame, _number: int) -> None:
+        found = Counter(bytes(row.value) for row in batch.collect())
+        with came:
+            seen.update(found)
+            came.notify()
+
+    writer = topic.read().writeStream.foreachBatch(take).option("checkpointLocation", topic.checkpoint)
+    query = writer.trigger(processingTime="200 milliseconds").start()
+    sent: list[bytes] = []
+
+    def all_came() -> bool:
+        return len(seen) == len(sent)
+
+    for _ in range(3):
+        sent += topic.send(100)
+        with came:
+            assert came.wait_for(all_came, 120), query.exception()
+    query.stop()
+    assert seen == Counter(sent)

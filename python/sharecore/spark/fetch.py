@@ -63,6 +63,10 @@ def read_ranges(
         try:
             answer = fetcher.end(asked)
         except KafkaError as error:
+            if error.code == ErrorCode.UNKNOWN_TOPIC_ID:
+                gone = "the topic was deleted with records that were leased"
+                _lose(f"{part.name}: {gone}", error.code, fail_on_data_loss)
+                return
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
             left = _skip_deleted(fetcher, part, left, fail_on_data_loss)
@@ -104,6 +108,12 @@ def _look_at(rows: Rows, part: LeasedRanges, fail_on_data_loss: bool) -> None:
         logger.warning("%s; they are skipped", message)
 
 
+def _lose(message: str, code: ErrorCode, fail_on_data_loss: bool) -> None:
+    if fail_on_data_loss:
+        raise KafkaError(code, f"{message}; failOnDataLoss=false goes on without them")
+    logger.warning("%s", message)
+
+
 def _skip_deleted(
     fetcher: Fetcher, part: LeasedRanges, left: list[Range], fail_on_data_loss: bool
 ) -> list[Range]:
@@ -113,11 +123,6 @@ def _skip_deleted(
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"{part.name} ends before offset {left[0][0]}, which was leased: the log was cut back",
         )
-    message = f"{part.name}: records {left[0][0]} to {min(start - 1, left[-1][1])} were deleted"
-    if fail_on_data_loss:
-        raise KafkaError(
-            ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{message} before they were read; failOnDataLoss=false goes on without them",
-        )
-    logger.warning("%s before they were read", message)
+    gone = f"records {left[0][0]} to {min(start - 1, left[-1][1])} were deleted before they were read"
+    _lose(f"{part.name}: {gone}", ErrorCode.OFFSET_OUT_OF_RANGE, fail_on_data_loss)
     return [(max(first, start), last, count) for first, last, count in left if last >= start]

@@ -88,6 +88,9 @@ class Fetcher:
             await self.cluster.refresh(topic_ids=[key.topic_id])
         leader = self.cluster.leader(key)
         if leader < 0:
+            topic = self.cluster.topics.get(key.topic_id)
+            if topic is None or not topic.leaders:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"{key.topic_id}")
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {key.partition} has no leader")
         connection = await self.cluster.connect(leader)
         wanted = {

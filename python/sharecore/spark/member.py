@@ -18,7 +18,7 @@ from sharecore.client.keeper import Kept
 from sharecore.client.lease import AcknowledgeType, Lease, Span
 from sharecore.client.leases import LeaseConsumer, Leased
 from sharecore.client.settings import read_connection_settings
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.spark.offset import Leases, Offset, Outcome, SharePartition, kinds_of
 from sharecore.spark.options import Options
 from sharecore.spark.ranges import Ranges
@@ -36,6 +36,7 @@ _OWED_RANGES_MAX = 10_000
 _OWED_LOOK_SECONDS = 10.0
 _FIRST_CONTACT_MS = 20_000
 _RECORD_BYTES = 1_000.0
+_REFUSED = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _FINAL = re.compile(rb"[\x01\x03]+")
 
 
@@ -73,13 +74,14 @@ class Member:
 
         Raises:
             KafkaError: no broker can be reached, a topic does not exist, or the broker refuses.
+            ConfigError: the group's configuration is not the user's to change.
         """
         if self._consumer is not None:
             return
         await self._partitions()
         group = self.options.client.group_id
         if self.options.starting_offsets is not None:
-            await self._admin.alter_configs(group, {"share.auto.offset.reset": self.options.starting_offsets})
+            await self._set_reset(group, self.options.starting_offsets)
         self._consumer = LeaseConsumer(self.options.member)
         self._consumer.when_answered(self._answered)
         self._consumer.subscribe(self.options.topics)
@@ -174,6 +176,18 @@ class Member:
         assert self._consumer is not None, "started"
         return self._consumer
 
+    async def _set_reset(self, group: str, where: str) -> None:
+        try:
+            await self._admin.alter_configs(group, {"share.auto.offset.reset": where})
+        except KafkaError as error:
+            if error.code not in _REFUSED:
+                raise
+            raise ConfigError(
+                f"startingOffsets sets share.auto.offset.reset of group {group}, which the broker refuses "
+                f"({error}): grant ALTER_CONFIGS on the group, or leave the option out and "
+                "have it set by whoever may"
+            ) from error
+
     # leasing
 
     async def _gather(self, records_max: int) -> None:
@@ -199,7 +213,9 @@ class Member:
         with contextlib.suppress(KafkaError):
             found = await self._admin.offsets(self.options.client.group_id)
             starts = {TopicPartition(*each.partition): each.start_offset for each in found}
-            if all((starts.get(key) or 0) >= end for key, end in targets.items()):
+            # Apache's start offset stays where it was until something behind it is acknowledged
+            settled = {TopicPartition(*each.partition) for each in found if each.lag == 0}
+            if all(key in settled or (starts.get(key) or 0) >= end for key, end in targets.items()):
                 return True
             begun = all(starts.get(key) is not None for key, end in targets.items() if end)
         # a broker's first share group waits until the topic of its state is made
@@ -300,19 +316,3 @@ class Member:
                 )
             self._consumer_().drop(self._kept)
             self._kept = None
-
-
-def unreachable(error: KafkaError, options: Options) -> str:
-    """What to do about an error that ends the query."""
-    servers = ", ".join(f"{host}:{port}" for host, port in options.client.bootstrap_servers)
-    group = options.client.group_id
-    hints = {
-        ErrorCode.NETWORK_EXCEPTION: f"no broker answers at kafka.bootstrap.servers={servers}",
-        ErrorCode.GROUP_AUTHORIZATION_FAILED: f"the user may not read group {group}: grant READ on the group",
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the user may not read the topic: grant READ on it",
-        ErrorCode.SASL_AUTHENTICATION_FAILED: "kafka.sasl.* or kafka.ssl.*: not accepted",
-        ErrorCode.UNSUPPORTED_VERSION: "share groups need Kafka 4.2 or later, with share.version 1",
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create the topic first, or correct the option subscribe",
-    }
-    hint = hints.get(error.code)
-    return f"{hint} ({error})" if hint else str(error)

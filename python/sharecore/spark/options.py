@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sharecore.client.settings import Settings, read_settings
 from sharecore.errors import ConfigError
+from sharecore.spark.java_names import from_java
 
 _NAMES = (
     "subscribe",
@@ -20,6 +22,7 @@ _NAMES = (
     "failOnDataLoss",
     "checkpointLocation",
 )
+_STARTING = re.compile(r"earliest|latest|by_duration:P\w[\w.]*")
 _FIXED = {"share.acknowledgement.mode", "key.deserializer", "value.deserializer"}
 _MEMBER_ONLY = {
     "client.rack",
@@ -79,6 +82,7 @@ def read_options(given: Mapping[str, str]) -> Options:
             close = difflib.get_close_matches(name, [*_NAMES, "kafka.bootstrap.servers"], n=1)
             hint = f"; did you mean {close[0]}?" if close else "; the client's settings begin with kafka."
             raise ConfigError(f"{name} is no option of format sharegroup{hint}")
+    kafka = from_java(kafka)
     if "bootstrap.servers" not in kafka:
         raise ConfigError("kafka.bootstrap.servers is missing")
     group = own.get("group.id", kafka.pop("group.id", None))
@@ -87,6 +91,12 @@ def read_options(given: Mapping[str, str]) -> Options:
     topics = tuple(name.strip() for name in own.get("subscribe", "").split(",") if name.strip())
     if not topics:
         raise ConfigError("subscribe is missing: the topics to read, with commas between them")
+    starting = own.get("startingOffsets")
+    if starting is not None and not _STARTING.fullmatch(starting):
+        raise ConfigError(
+            f"startingOffsets={starting!r}: earliest, latest or by_duration:PT1H is needed. It is where the "
+            "group begins; from then on the broker knows what the group has read"
+        )
     records_max = _number("maxRecordsPerTrigger", own.get("maxRecordsPerTrigger", "1000000"))
     renews = _flag("lock.renew", own.get("lock.renew", "true"))
     at_once = str(min(records_max, 1_000_000))
@@ -103,7 +113,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         read_settings(member),
         member,
         {name: value for name, value in kafka.items() if name not in _MEMBER_ONLY},
-        own.get("startingOffsets"),
+        starting,
         records_max,
         _number("minPartitions", own.get("minPartitions", "1")),
         renews,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterable
 
@@ -52,7 +53,8 @@ def settle(batch_df: DataFrame, outcomes: Column | DataFrame, checkpoint: str) -
     if found:
         files, path = _open(checkpoint)
         files.create_dir(path, recursive=True)
-        name = f"{path}/{uuid.uuid4().hex}"
+        # read in this order: what was said last counts
+        name = f"{path}/{time.time_ns():020d}-{uuid.uuid4().hex}"
         with files.open_output_stream(name + ".part") as stream:
             stream.write(json.dumps(found).encode())
         # readers see the whole file or none
@@ -87,7 +89,8 @@ class Outcomes:
         """What there is, and the names of the files that it comes from."""
         found: list[Outcome] = []
         names = []
-        for info in self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True)):
+        there = self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
+        for info in sorted(there, key=lambda each: each.base_name):
             if info.path.endswith(".json"):
                 with self._files.open_input_stream(info.path) as stream:
                     found += [Outcome(*each) for each in json.loads(stream.read())]

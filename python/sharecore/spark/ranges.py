@@ -92,18 +92,19 @@ class Ranges:
         return bisect_left(self._ranges, first, key=lambda each: each[1])
 
 
-def split(ranges: Iterable[Range], offsets: int) -> Iterator[list[Range]]:
-    """Cuts ranges into portions of `offsets` offsets each, the last one smaller."""
-    portion: list[Range] = []
-    left = offsets
-    for first, last, number in ranges:
-        while first <= last:
+def split(ranges: Ranges, portions: int) -> Iterator[list[Range]]:
+    """Cuts ranges into portions, none of them empty; their sizes differ by one offset at most."""
+    total = ranges.offsets
+    pending = list(reversed(list(ranges)))
+    for number in range(portions):
+        portion: list[Range] = []
+        left = total * (number + 1) // portions - total * number // portions
+        while left:
+            first, last, tag = pending.pop()
             to = min(last, first + left - 1)
-            portion.append((first, to, number))
+            portion.append((first, to, tag))
             left -= to - first + 1
-            first = to + 1
-            if left == 0:
-                yield portion
-                portion, left = [], offsets
-    if portion:
-        yield portion
+            if to < last:
+                pending.append((to + 1, last, tag))
+        if portion:
+            yield portion

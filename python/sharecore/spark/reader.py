@@ -15,7 +15,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -24,14 +24,15 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from sharecore.errors import KafkaError
+from sharecore.errors import ConfigError, KafkaError
 from sharecore.spark.fetch import LeasedRanges, read_ranges
-from sharecore.spark.member import Member, unreachable
+from sharecore.spark.member import Member
 from sharecore.spark.offset import Offset, Outcome
 from sharecore.spark.options import Options, read_options
 from sharecore.spark.outcomes import Outcomes, committed
 from sharecore.spark.ranges import split
-from sharecore.spark.rows import COLUMNS, HEADERS
+from sharecore.spark.refusals import explain
+from sharecore.spark.rows import COLUMNS, HEADERS, column_names
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -53,7 +54,18 @@ class ShareGroupSource(DataSource):
         return COLUMNS + (HEADERS if read_options(self.options).include_headers else "")
 
     def streamReader(self, schema: StructType) -> ShareGroupReader:
+        names = column_names(headers=read_options(self.options).include_headers)
+        if schema.names != names:
+            raise ConfigError(
+                f"format sharegroup has the columns {', '.join(names)}: leave schema() out, select from them"
+            )
         return ShareGroupReader(dict(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        raise ConfigError(
+            "format sharegroup is a stream, whose checkpoint keeps what is acknowledged: use "
+            "spark.readStream, with trigger(availableNow=True) to end where the topics end"
+        )
 
 
 class _Background:
@@ -134,11 +146,11 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if member.batch is None or member.batch.sequence != batch.sequence:
             self._run(self._replay(batch))
         total = sum(ranges.offsets for ranges in batch.leased.values())
-        portion = -(-total // self._options.partitions_min) if total else 1
+        tasks = min(self._options.partitions_min, total)
         return [
             LeasedRanges(*key, tuple(some), member.record_bytes.get(key, _RECORD_BYTES))
             for key, ranges in sorted(batch.leased.items())
-            for some in split(ranges, portion)
+            for some in split(ranges, -(-ranges.offsets * tasks // total))
         ]
 
     def stop(self) -> None:
@@ -157,12 +169,15 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LeasedRanges)
         options = self._options
-        return read_ranges(
-            partition,
-            options.connection,
-            headers=options.include_headers,
-            fail_on_data_loss=options.fail_on_data_loss,
-        )
+        try:
+            yield from read_ranges(
+                partition,
+                options.connection,
+                headers=options.include_headers,
+                fail_on_data_loss=options.fail_on_data_loss,
+            )
+        except KafkaError as error:
+            raise RuntimeError(f"share group source, {partition.name}: {explain(error, options)}") from error
 
     # in the event loop
 
@@ -201,12 +216,16 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Outcomes(self._options.checkpoint).read()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        self._with_member()
+        try:
+            self._with_member()
+        except BaseException:
+            work.close()
+            raise
         assert self._background is not None
         try:
             return self._background.run(work)
         except KafkaError as error:
-            raise RuntimeError(f"share group source: {unreachable(error, self._options)}") from error
+            raise RuntimeError(f"share group source: {explain(error, self._options)}") from error
 
     def _with_member(self) -> Member:
         if self._member is None:

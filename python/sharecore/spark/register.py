@@ -19,17 +19,25 @@ def register(spark: SparkSession) -> None:
         RuntimeError: the Python that Spark starts its workers with cannot read share groups.
     """
     python = spark.sparkContext.pythonExec
-    check = subprocess.run(
-        [python, "-c", "from sharecore.spark import register"],
-        capture_output=True,
-        text=True,
-        timeout=_CHECK_SECONDS,
-    )
-    if check.returncode:
-        reason = (check.stderr.strip() or "no reason was given").splitlines()[-1]
+    reason = _why_not(python)
+    if reason:
         raise RuntimeError(
             f"Spark's workers run {python}, which cannot import sharecore.spark: {reason}. Set "
             'PYSPARK_PYTHON to a Python with "sharecore[spark]" installed, on every node.'
         )
     spark.dataSource.register(ShareGroupSource)
     spark.dataSource.register(ShareStateSource)
+
+
+def _why_not(python: str) -> str:
+    """Why a Python cannot import this package; empty where it can."""
+    command = [python, "-c", "from sharecore.spark import register"]
+    try:
+        check = subprocess.run(command, capture_output=True, text=True, timeout=_CHECK_SECONDS)
+    except OSError as error:
+        return str(error)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {_CHECK_SECONDS} s"
+    if check.returncode == 0:
+        return ""
+    return (check.stderr.strip() or "no reason was given").splitlines()[-1]

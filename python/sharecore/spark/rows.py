@@ -30,6 +30,12 @@ _SCHEMA = pa.schema(_FIELDS)
 _SCHEMA_HEADERS = pa.schema([*_FIELDS, pa.field("headers", pa.list_(pa.field("element", _HEADER)))])
 
 
+def column_names(*, headers: bool) -> list[str]:
+    """The names of the columns, in order."""
+    names: list[str] = (_SCHEMA_HEADERS if headers else _SCHEMA).names
+    return names
+
+
 class Rows:
     """What was made of record batches.
 

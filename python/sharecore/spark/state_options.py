@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sharecore.client.settings import read_connection_settings
 from sharecore.errors import ConfigError
+from sharecore.spark.java_names import from_java
 
 HISTORY, LIVE = "history", "live"
 FAILFAST, PERMISSIVE, DROPMALFORMED = "FAILFAST", "PERMISSIVE", "DROPMALFORMED"
@@ -65,6 +66,7 @@ def read_state_options(given: Mapping[str, str]) -> StateOptions:
                 "directory of Apache Kafka's"
             )
         kafka = {"default.api.timeout.ms": _FIRST_CONTACT_MS, **kafka}
+        kafka = from_java(kafka)
         read_connection_settings(kafka)
     return StateOptions(
         kafka,

@@ -57,6 +57,9 @@ def test_options_are_named_as_spark_users_know_them() -> None:
         ({"kafka.bogus": "1"}, "no setting"),
         ({"kafka.share.acknowledgement.mode": "implicit"}, "the source decides"),
         ({"lock.renew": "yes"}, "true or false"),
+        ({"includeHeaders": "1"}, "includeHeaders='1': true or false"),
+        ({"startingOffsets": '{"t":{"0":7}}'}, "earliest, latest or by_duration:PT1H"),
+        ({"maxOffsetsPerTrigger": "7"}, "did you mean maxRecordsPerTrigger"),
     ],
 )
 def test_wrong_options_are_told(given: dict[str, str], message: str) -> None:
