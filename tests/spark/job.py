@@ -9,22 +9,14 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
-from pyspark import SparkConf
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.sinks import Sinks
 
 from sharecore.spark import register
-
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "1g",
-}
 
 
 def arguments() -> argparse.Namespace:
@@ -53,11 +45,7 @@ def lingering(rows: DataFrame, home: Path, seconds: float) -> DataFrame:
 
 def main() -> None:
     given = arguments()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = SparkConf()
-    for name, value in SETTINGS.items():
-        conf.setIfMissing(name, value)
-    session = SparkSession.builder.config(conf=conf.setIfMissing("spark.master", "local[2]")).getOrCreate()
+    session = SparkSession.builder.getOrCreate()
     register(session)
     sinks = Sinks(given.home)
     jvm = session.sparkContext._jvm

@@ -5,72 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
-from tests.harness.broker import ROOT, free_port
+from tests.harness.broker import free_port
 from tests.spark.conftest import Topic
 from tests.spark.sinks import Sinks
+from tests.spark.submitted import JOB_SECONDS_MAX, SPARK_HOME, Job, environment, kill
 from tests.spark.test_faults import settled
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(500)
 SENT = 1500
-SPARK_HOME = Path(pyspark.__file__).parent
 START_SECONDS_MAX = 120
-JOB_SECONDS_MAX = 300
-
-
-def environment(home: Path) -> dict[str, str]:
-    """What daemons and jobs run with; a node of a real cluster has `sharecore[spark]` installed."""
-    return os.environ | {
-        "SPARK_HOME": str(SPARK_HOME),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOCAL_DIRS": str(home / "local"),
-        "SPARK_DAEMON_MEMORY": "256m",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
-    }
-
-
-def submit(master: str, topic: Topic, home: Path, *arguments: str, **conf: str) -> subprocess.Popen[str]:
-    """Starts tests/spark/job.py; `_` in a name of `conf` stands for a dot."""
-    settings = [f"--conf=spark.{name.replace('_', '.')}={value}" for name, value in conf.items()]
-    places = [topic.broker.bootstrap, topic.name, topic.group, topic.checkpoint, str(home / "job")]
-    return subprocess.Popen(
-        [
-            *(str(SPARK_HOME / "bin/spark-submit"), "--master", master, *settings),
-            *(str(ROOT / "tests/spark/job.py"), *places, *arguments),
-        ],
-        env=environment(home),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def finish(job: subprocess.Popen[str]) -> None:
-    """Waits for the end of a job, which has to succeed."""
-    try:
-        _, errors = job.communicate(timeout=JOB_SECONDS_MAX)
-    finally:
-        _kill(job)
-    assert job.returncode == 0, errors[-4000:]
-
-
-def _kill(leader: subprocess.Popen[str]) -> None:
-    """SIGKILL to the leader of a session and to all that it started; Spark's Python has groups of its own."""
-    for each in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(ProcessLookupError):
-            if os.getsid(int(each.name)) == leader.pid:
-                os.kill(int(each.name), signal.SIGKILL)
-    leader.wait()
 
 
 class Standalone:
@@ -99,10 +48,11 @@ class Standalone:
 
     def stop(self) -> None:
         for process in self._running:
-            _kill(process)
+            kill(process)
 
     def _daemon(self, name: str, main: str, *arguments: str) -> subprocess.Popen[str]:
         (self._home / "conf").mkdir(exist_ok=True)
+        (self._home / "conf/spark-defaults.conf").write_text("spark.master.rest.enabled false\n")
         (self._home / "conf/log4j2.properties").write_text(
             "rootLogger.level=info\nrootLogger.appenderRef.c.ref=c\n"
             "appender.c.type=Console\nappender.c.name=c\nappender.c.target=SYSTEM_ERR\n"
@@ -144,15 +94,16 @@ def standalone(tmp_path: Path) -> Iterator[Standalone]:
 
 def test_spark_submit(topic: Topic, tmp_path: Path) -> None:
     topic.send(SENT)
-    finish(submit("local[2]", topic, tmp_path))
-    assert Sinks(tmp_path / "job").verdict(SENT, topic.partitions) == (0, 0, 0)
+    job = Job("local[2]", topic, tmp_path)
+    job.succeed()
+    assert Sinks(job.home).verdict(SENT, topic.partitions) == (0, 0, 0)
     assert settled(topic)
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["both live", "one killed"])
 def test_two_workers(standalone: Standalone, topic: Topic, tmp_path: Path, killed: bool) -> None:
     topic.send(SENT)
-    job = submit(
+    job = Job(
         standalone.url,
         topic,
         tmp_path,
@@ -162,24 +113,25 @@ def test_two_workers(standalone: Standalone, topic: Topic, tmp_path: Path, kille
         scheduler_maxRegisteredResourcesWaitingTime="120s",
     )
     try:
-        wait_for_rows(tmp_path / "job/workers", {worker.pid for worker in standalone.workers}, job)
+        wait_for_rows(job, {worker.pid for worker in standalone.workers})
         if killed:
             # the worker, its executor and the executor's Python, with a batch half done
-            _kill(standalone.workers[0])
+            kill(standalone.workers[0])
+        job.succeed()
     finally:
-        finish(job)
-    assert Sinks(tmp_path / "job").verdict(SENT, topic.partitions) == (0, 0, 0)
+        kill(job.process)
+    assert Sinks(job.home).verdict(SENT, topic.partitions) == (0, 0, 0)
     assert settled(topic)
 
 
-def wait_for_rows(directory: Path, workers: set[int], job: subprocess.Popen[str]) -> None:
+def wait_for_rows(job: Job, workers: set[int]) -> None:
     """Waits until something of each worker's session has worked on a row."""
     until = time.monotonic() + JOB_SECONDS_MAX
     seen: set[int] = set()
     while not workers <= seen:
         assert time.monotonic() < until, f"{seen} of {workers} work"
-        assert job.poll() is None, "the job ended before both had worked"
-        for path in directory.glob("*"):
+        assert job.process.poll() is None, job.read_log()[-4000:]
+        for path in (job.home / "workers").glob("*"):
             with contextlib.suppress(ProcessLookupError):
                 seen.add(os.getsid(int(path.name)))
         time.sleep(0.02)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -17,10 +15,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.harness.broker import QUICK_GROUPS, ROOT, Broker
+from tests.harness.broker import QUICK_GROUPS, Broker
 from tests.harness.clients import configure_group
 from tests.spark.conftest import KIND, Topic
 from tests.spark.sinks import Place, Sinks
+from tests.spark.submitted import Job
 
 from sharecore.admin import BlockingAdmin
 from sharecore.client import ShareConsumer
@@ -60,14 +59,11 @@ def settled(topic: Topic) -> bool:
 
 def test_the_jvm_killed_between_the_write_and_the_commit(topic: Topic, tmp_path: Path) -> None:
     topic.send(SENT)
-    home, sinks = tmp_path / "job", Sinks(tmp_path / "job")
-    arguments = [topic.broker.bootstrap, topic.name, topic.group, topic.checkpoint, str(home)]
-    command = [sys.executable, "-m", "tests.spark.job", *arguments]
-    first = subprocess.run([*command, "--kill-at", "1"], cwd=ROOT, capture_output=True, timeout=180)
-    assert first.returncode != 0
+    job = Job("local[2]", topic, tmp_path, "--kill-at", "1")
+    assert job.wait() == -signal.SIGKILL, job.read_log()[-4000:]
+    sinks = Sinks(job.home)
     killed = sum(sinks.seen().values()) - BATCH
-    second = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=180, text=True)
-    assert second.returncode == 0, second.stderr[-4000:]
+    Job("local[2]", topic, tmp_path).succeed()
     # the batch that was written and not committed is run again with the same number and the same rows
     assert sinks.verdict(SENT, topic.partitions) == (0, 0, killed)
     assert settled(topic)
