@@ -68,6 +68,11 @@ class StagedLog:
         """Topic and partition."""
         return f"{self.log.topic}-{self.log.index}"
 
+    @property
+    def ahead(self) -> bool:
+        """Whether memory holds what may never be in the log: a write has failed, and is not made good."""
+        return self.stale or bool(self._lost)
+
     def append(
         self,
         records: list[Record],

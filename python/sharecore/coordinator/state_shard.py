@@ -86,7 +86,12 @@ class StateShard:
         self._staged.flush()
 
     def prune(self) -> None:
-        """Lets go of records that later snapshots have made redundant."""
+        """Lets go of records that later snapshots have made redundant.
+
+        Of none while a write is lost: it may have been one of these snapshots.
+        """
+        if self._staged.ahead:
+            return
         keep_from = min(
             (state.snapshot_offset for state in self.states.values()), default=self._log.high_watermark
         )
@@ -100,8 +105,10 @@ class StateShard:
         """Writes anew the snapshots that keep old records from being pruned; gives how many.
 
         Only where the log has grown behind them by more than a new round of snapshots takes: an idle log
-            stays as it is.
+            stays as it is. And none while a write is lost: they would hold what was given up.
         """
+        if self._staged.ahead:
+            return 0
         end = self._log.end_offset
         slack = 2 * len(self.states) + 100
         count = 0

@@ -242,6 +242,48 @@ def test_a_write_that_keeps_failing_leaves_what_was_there() -> None:
     assert codes(bench)[-1] is None
 
 
+def test_pruning_writes_no_snapshot_of_what_was_given_up() -> None:
+    bench = Bench()
+    bench.initialize()
+    for offset in range(110):
+        bench.write(0, [(offset, offset, AVAILABLE, 1)])
+    before = content(bench.coordinator.read(KEY, 0))
+    bench.world.run(400_000)
+    bench.logs[0].failing = True
+    bench.write(0, [(200, 299, ACKED, 1)])
+    bench.world.run(400_000)
+    assert codes(bench)[-1] == ErrorCode.KAFKA_STORAGE_ERROR
+    bench.logs[0].failing = False
+    bench.coordinator.prune()
+    bench.world.run()
+    assert content(bench.fresh().read(KEY, 0)) == before
+    # and when it has been read again, the snapshot is renewed
+    assert content(bench.coordinator.read(KEY, 0)) == before
+    bench.coordinator.prune()
+    bench.world.run()
+    bench.coordinator.prune()
+    assert len(list(bench.logs[0].scan(0))) == 1
+    assert content(bench.fresh().read(KEY, 0)) == before
+
+
+@pytest.mark.parametrize("wait_ms", [0, 50, 4_000], ids=["failed", "before another attempt", "given up"])
+def test_what_a_lost_snapshot_was_to_replace_is_kept(wait_ms: int) -> None:
+    bench = Bench()
+    bench.initialize()
+    bench.write(0, [(0, 4, AVAILABLE, 1)])
+    bench.logs[0].failing = True
+    bench.initialize(state_epoch=1)
+    bench.world.run(wait_ms)
+    bench.coordinator.prune()
+    assert content(bench.fresh().read(KEY, 0)) == (0, 0, [(0, 4, AVAILABLE, 1)])
+    bench.logs[0].failing = False
+    bench.world.run(4_000)
+    bench.initialize(state_epoch=2)
+    bench.coordinator.prune()
+    assert bench.logs[0].start_offset > 0
+    assert content(bench.fresh().read(KEY, 0)) == (2, 0, [])
+
+
 def test_a_write_is_not_tried_again_behind_one_that_followed_it() -> None:
     bench = Bench(hold=True)
     bench.initialize()
