@@ -88,7 +88,6 @@ class CPartition:
         now_ms: int,
         member: str,
         batches: list[tuple[int, int]],
-        *,
         fetch_offset: int,
         max_fetch_records: int = 500,
         batch_size: int = 500,

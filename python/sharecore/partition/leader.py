@@ -270,15 +270,8 @@ class SharePartition:
             )
             if not part.batches:
                 break
-            more = engine.acquire(
-                now_ms,
-                member,
-                part.batches,
-                fetch_offset=offset,
-                max_fetch_records=max_records,
-                batch_size=batch_size,
-                record_limit=record_limit,
-            )
+            # by position: each name would cost as much as a getter
+            more = engine.acquire(now_ms, member, part.batches, offset, max_records, batch_size, record_limit)
             read_to = part.batches[-1][1]
             if more and self._read_committed:
                 more = self._without_aborted(now_ms, part, more)

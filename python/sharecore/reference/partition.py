@@ -92,7 +92,6 @@ class Partition:
         now_ms: int,
         member: str,
         batches: Sequence[tuple[int, int]],
-        *,
         fetch_offset: int,
         max_fetch_records: int = 500,
         batch_size: int = 500,

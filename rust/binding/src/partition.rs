@@ -120,7 +120,7 @@ impl PyPartition {
         })
     }
 
-    #[pyo3(signature = (now_ms, member, batches, *, fetch_offset, max_fetch_records = 500, batch_size = 500,
+    #[pyo3(signature = (now_ms, member, batches, fetch_offset, max_fetch_records = 500, batch_size = 500,
                         record_limit = false))]
     #[allow(clippy::too_many_arguments)]
     fn acquire<'py>(
