@@ -4,22 +4,23 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use sharecore_engine::combine as engine_combine;
 
-use crate::convert::{StateBatches, tuple};
+use crate::convert::{KeptStateBatches, tuple};
 
 /// Joins new state batches with persisted ones.
 #[pyfunction]
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "pyo3 extracts owned arguments"
-)]
-pub(crate) fn combine(
-    py: Python<'_>,
-    existing: StateBatches,
-    new: StateBatches,
+pub(crate) fn combine<'py>(
+    py: Python<'py>,
+    mut existing: KeptStateBatches<'py>,
+    mut new: KeptStateBatches<'py>,
     start_offset: i64,
-) -> PyResult<Bound<'_, PyList>> {
+) -> PyResult<Bound<'py, PyList>> {
     let start_offset = (start_offset >= 0).then_some(start_offset);
     let mut out = Vec::new();
-    engine_combine(&existing.0, &new.0, start_offset, &mut out);
-    PyList::new(py, out.iter().map(tuple))
+    engine_combine(&existing.batches, &new.batches, start_offset, &mut out);
+    // most batches come out as they went in: the caller's tuple serves again
+    let tuples = out.iter().map(|batch| {
+        let kept = existing.tuple(batch).or_else(|| new.tuple(batch));
+        kept.map_or_else(|| tuple(batch).into_pyobject(py), Ok)
+    });
+    PyList::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
 }

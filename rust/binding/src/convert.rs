@@ -21,15 +21,15 @@ pub(crate) fn tuple(batch: &StateBatch) -> StateTuple {
 /// Calls `each` with every item of a list or, more slowly, of anything iterable.
 fn for_each<'py>(
     items: &Bound<'py, PyAny>,
-    mut each: impl FnMut(&Bound<'py, PyTuple>) -> PyResult<()>,
+    mut each: impl FnMut(Bound<'py, PyTuple>) -> PyResult<()>,
 ) -> PyResult<()> {
     if let Ok(list) = items.cast::<PyList>() {
         for item in list.iter() {
-            each(item.cast::<PyTuple>()?)?;
+            each(item.cast_into::<PyTuple>()?)?;
         }
     } else {
         for item in items.try_iter()? {
-            each(item?.cast::<PyTuple>()?)?;
+            each(item?.cast_into::<PyTuple>()?)?;
         }
     }
     Ok(())
@@ -67,19 +67,58 @@ impl<'py> FromPyObject<'_, 'py> for StateBatches {
     fn extract(items: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let mut batches = Vec::with_capacity(items.len().unwrap_or(0));
         for_each(&items, |item| {
-            let (first, last, state, delivery_count): StateTuple = item.extract()?;
-            let state = RecordState::from_id(state).ok_or_else(|| {
-                PyValueError::new_err(format!("{state} is no record state; 0, 1, 2 and 4 are"))
-            })?;
-            batches.push(StateBatch {
-                first,
-                last,
-                state,
-                delivery_count,
-            });
+            batches.push(state_batch(&item)?);
             Ok(())
         })?;
         Ok(Self(batches))
+    }
+}
+
+fn state_batch(item: &Bound<'_, PyTuple>) -> PyResult<StateBatch> {
+    let (first, last, state, delivery_count): StateTuple = item.extract()?;
+    let state = RecordState::from_id(state).ok_or_else(|| {
+        PyValueError::new_err(format!("{state} is no record state; 0, 1, 2 and 4 are"))
+    })?;
+    Ok(StateBatch {
+        first,
+        last,
+        state,
+        delivery_count,
+    })
+}
+
+/// State batches with the tuples that they were read from.
+pub(crate) struct KeptStateBatches<'py> {
+    pub(crate) batches: Vec<StateBatch>,
+    tuples: Vec<Bound<'py, PyTuple>>,
+    next: usize,
+}
+
+impl<'py> KeptStateBatches<'py> {
+    /// The tuple that `batch` was read from. Asked for ascending batches, it finds those that came in ascending order.
+    pub(crate) fn tuple(&mut self, batch: &StateBatch) -> Option<Bound<'py, PyTuple>> {
+        let before = |other: &&StateBatch| other.first < batch.first;
+        self.next += self.batches[self.next..].iter().take_while(before).count();
+        (self.batches.get(self.next) == Some(batch)).then(|| self.tuples[self.next].clone())
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for KeptStateBatches<'py> {
+    type Error = PyErr;
+
+    fn extract(items: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let count = items.len().unwrap_or(0);
+        let (mut batches, mut tuples) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for_each(&items, |item| {
+            batches.push(state_batch(&item)?);
+            tuples.push(item);
+            Ok(())
+        })?;
+        Ok(Self {
+            batches,
+            tuples,
+            next: 0,
+        })
     }
 }
 

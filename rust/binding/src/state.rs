@@ -2,12 +2,14 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use sharecore_engine::combine;
 use sharecore_engine::state_batch::{self, Malformed};
+use sharecore_engine::{StateBatch, combine};
 
 use crate::partition::PyWrite;
+
+/// From so many batches on, other threads may run Python while they are combined.
+const LONG_LIST: usize = 4096;
 
 /// One packed list out of many: what holds at each offset from `start_offset` on.
 #[pyfunction]
@@ -15,21 +17,32 @@ use crate::partition::PyWrite;
     clippy::needless_pass_by_value,
     reason = "pyo3 extracts owned arguments"
 )]
-pub(crate) fn combine_state_batches(
-    py: Python<'_>,
-    parts: Vec<PyBackedBytes>,
+pub(crate) fn combine_state_batches<'py>(
+    py: Python<'py>,
+    parts: Vec<Bound<'py, PyBytes>>,
     start_offset: i64,
-) -> PyResult<Bound<'_, PyBytes>> {
-    let mut batches = Vec::with_capacity(
-        parts.iter().map(|part| part.len()).sum::<usize>() / state_batch::ENCODED_LEN,
-    );
-    for part in &parts {
-        state_batch::decode(part, &mut batches).map_err(malformed)?;
+) -> PyResult<Bound<'py, PyBytes>> {
+    // the first part is most of it, and in order: it was combined before
+    let (mut existing, mut new) = (Vec::new(), Vec::new());
+    for (index, part) in parts.iter().enumerate() {
+        let batches = if index == 0 { &mut existing } else { &mut new };
+        state_batch::decode(part.as_bytes(), batches).map_err(malformed)?;
     }
     let start_offset = (start_offset >= 0).then_some(start_offset);
     let mut combined = Vec::new();
-    py.detach(|| combine(&[], &batches, start_offset, &mut combined));
-    Ok(PyBytes::new(py, &state_batch::encode(&combined)))
+    if existing.len() + new.len() < LONG_LIST {
+        combine(&existing, &new, start_offset, &mut combined);
+    } else {
+        py.detach(|| combine(&existing, &new, start_offset, &mut combined));
+    }
+    packed(py, &combined)
+}
+
+fn packed<'py>(py: Python<'py>, batches: &[StateBatch]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, batches.len() * state_batch::ENCODED_LEN, |out| {
+        state_batch::encode(batches, out);
+        Ok(())
+    })
 }
 
 /// What is to be written of state that has begun to change: start offset, delivery-complete count, packed batches.
@@ -41,13 +54,13 @@ pub(crate) fn pack_write<'py>(
     py: Python<'py>,
     write: &PyWrite,
     floor: i64,
-) -> (i64, i64, Bound<'py, PyBytes>) {
+) -> PyResult<(i64, i64, Bound<'py, PyBytes>)> {
     let write = &write.inner;
     let from = write.start_offset.max(floor);
     let (start, passed) = state_batch::pass_settled(from, write.batches());
     let count = (write.delivery_complete_count - (start - write.start_offset)).max(0);
-    let batches = state_batch::encode(&write.batches()[passed..]);
-    (start, count, PyBytes::new(py, &batches))
+    let batches = packed(py, &write.batches()[passed..])?;
+    Ok((start, count, batches))
 }
 
 fn malformed(error: Malformed) -> PyErr {

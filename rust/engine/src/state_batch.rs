@@ -3,6 +3,7 @@
 //! A list of them travels as bytes, in the form in which Kafka's `ShareSnapshotValue` and `ShareUpdateValue` hold it
 //! (without the array's length): first offset, last offset, delivery state, delivery count, no tagged fields.
 
+use crate::offset::Offset;
 use crate::partition::StateBatch;
 use crate::record_state::RecordState;
 
@@ -20,44 +21,43 @@ pub enum Malformed {
 
 /// Reads a list of batches.
 pub fn decode(bytes: &[u8], out: &mut Vec<StateBatch>) -> Result<(), Malformed> {
-    if !bytes.len().is_multiple_of(ENCODED_LEN) {
+    let (chunks, rest) = bytes.as_chunks::<ENCODED_LEN>();
+    if !rest.is_empty() {
         return Err(Malformed::Length(bytes.len()));
     }
-    for (index, chunk) in bytes.chunks_exact(ENCODED_LEN).enumerate() {
-        let first = big_endian(&chunk[..8]);
-        let last = big_endian(&chunk[8..16]);
-        let delivery_count = big_endian(&chunk[17..19]) as u16;
-        let state = RecordState::from_id(chunk[16]).filter(|_| {
-            last >= first && first >= 0 && i16::try_from(delivery_count).is_ok() && chunk[19] == 0
+    out.reserve(chunks.len());
+    for (index, chunk) in chunks.iter().enumerate() {
+        let batch = read(chunk).filter(|batch| {
+            batch.last >= batch.first
+                && batch.first >= 0
+                && i16::try_from(batch.delivery_count).is_ok()
+                && chunk[19] == 0
         });
-        let state = state.ok_or(Malformed::Batch(index))?;
-        out.push(StateBatch {
-            first,
-            last,
-            state,
-            delivery_count,
-        });
+        out.push(batch.ok_or(Malformed::Batch(index))?);
     }
     Ok(())
 }
 
-fn big_endian(bytes: &[u8]) -> i64 {
-    bytes
-        .iter()
-        .fold(0, |value, byte| value << 8 | i64::from(*byte))
+fn read(chunk: &[u8; ENCODED_LEN]) -> Option<StateBatch> {
+    Some(StateBatch {
+        first: Offset::from_be_bytes(chunk[..8].try_into().ok()?),
+        last: Offset::from_be_bytes(chunk[8..16].try_into().ok()?),
+        state: RecordState::from_id(chunk[16])?,
+        delivery_count: u16::from_be_bytes(chunk[17..19].try_into().ok()?),
+    })
 }
 
-/// Writes a list of batches.
-pub fn encode(batches: &[StateBatch]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(batches.len() * ENCODED_LEN);
-    for batch in batches {
-        out.extend_from_slice(&batch.first.to_be_bytes());
-        out.extend_from_slice(&batch.last.to_be_bytes());
-        out.push(batch.state.id());
-        out.extend_from_slice(&batch.delivery_count.to_be_bytes());
-        out.push(0);
+/// Writes a list of batches into memory of just their size: [`ENCODED_LEN`] for each.
+pub fn encode(batches: &[StateBatch], out: &mut [u8]) {
+    let (chunks, _) = out.as_chunks_mut::<ENCODED_LEN>();
+    debug_assert_eq!(chunks.len(), batches.len());
+    for (batch, chunk) in batches.iter().zip(chunks) {
+        chunk[..8].copy_from_slice(&batch.first.to_be_bytes());
+        chunk[8..16].copy_from_slice(&batch.last.to_be_bytes());
+        chunk[16] = batch.state.id();
+        chunk[17..19].copy_from_slice(&batch.delivery_count.to_be_bytes());
+        chunk[19] = 0;
     }
-    out
 }
 
 /// What is left to write of `batches` (ascending, apart) when the start offset moves over settled records.
@@ -102,6 +102,12 @@ mod tests {
         }
     }
 
+    fn bytes(batches: &[StateBatch]) -> Vec<u8> {
+        let mut out = vec![0xff; batches.len() * ENCODED_LEN];
+        encode(batches, &mut out);
+        out
+    }
+
     #[test]
     fn bytes_and_back() {
         let batches = vec![
@@ -110,11 +116,11 @@ mod tests {
             batch(1 << 40, (1 << 40) + 1, 4, 5),
         ];
         let mut back = Vec::new();
-        decode(&encode(&batches), &mut back).unwrap();
+        decode(&bytes(&batches), &mut back).unwrap();
         assert_eq!(back, batches);
         assert_eq!(decode(&[0; 21], &mut back), Err(Malformed::Length(21)));
         assert_eq!(
-            decode(&encode(&[batch(5, 4, 0, 0)]), &mut back),
+            decode(&bytes(&[batch(5, 4, 0, 0)]), &mut back),
             Err(Malformed::Batch(0))
         );
     }
