@@ -68,13 +68,12 @@ def _speed(chosen: argparse.Namespace, scratch: Path, step: Step) -> Section:
     rows = []
     for name in chosen.profiles:
         trace = step(f"{name}: unpack", partial(unpack, name, scratch))
-        rust, python = (
-            step(f"{name}: {path}", partial(measure.through, path, trace, chosen.runs))
-            for path in ("rust", "python")
-        )
+        rust = step(f"{name}: rust", partial(measure.through_rust, trace, chosen.runs))
+        python = step(f"{name}: python", partial(measure.through_python, trace, chosen.runs))
         apache = step(f"{name}: Apache", partial(measure.apache, trace, chosen.runs, chosen.warmup))
-        cells = (f"{figure:,.0f}" for figure in (rust, python, apache))
-        rows.append([name, *cells, ratio(rust, apache), ratio(python, apache)])
+        for label, figure in zip((name, f"{name}, packed"), python, strict=False):
+            cells = (f"{figure:,.0f}" for figure in (rust, figure, apache))
+            rows.append([label, *cells, ratio(rust, apache), ratio(figure, apache)])
     return Section(
         "Operations a second of CPU time",
         table(["profile", "Rust", "through Python", "Apache", "Rust / Apache", "Python / Apache"], rows),

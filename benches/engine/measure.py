@@ -19,13 +19,22 @@ _JAVA_HEAP = {"JAVA_OPTS": "-Xms4g -Xmx4g -XX:+UseSerialGC"}
 Report = dict[str, Any]
 
 
-def through(path: str, trace: Path, runs: int) -> float:
-    """Operations a CPU second, the engine called from Rust or from Python."""
-    arguments = ["--bench", "--runs", str(runs), "--warmup", "2", "--through", path]
-    if trace.stem == "combine" and path == "python":
-        arguments.append("--combine")
-    report = _json([sys.executable, "-m", "sharecore.trace", *arguments, str(trace)])[0]
-    return float(report["cpu_ops_per_s" if path == "python" else "ops_per_s"])
+def through_rust(trace: Path, runs: int) -> float:
+    """Operations a CPU second, the engine called from Rust."""
+    return float(_replay("rust", trace, runs)["ops_per_s"])
+
+
+def through_python(trace: Path, runs: int) -> list[float]:
+    """The same, called from Python; of the combiner also with packed lists."""
+    if trace.stem != "combine":
+        return [float(_replay("python", trace, runs)["cpu_ops_per_s"])]
+    report = _replay("python", trace, runs, "--combine")
+    return [float(report[name]) for name in ("cpu_ops_per_s", "packed_cpu_ops_per_s")]
+
+
+def _replay(path: str, trace: Path, runs: int, *options: str) -> Report:
+    arguments = ["--bench", "--runs", str(runs), "--warmup", "2", "--through", path, *options]
+    return _json([sys.executable, "-m", "sharecore.trace", *arguments, str(trace)])[0]
 
 
 def apache(trace: Path, runs: int, warmup: int) -> float:

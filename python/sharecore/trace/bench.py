@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from struct import Struct
 from time import perf_counter_ns, thread_time_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 from sharecore import _core
 from sharecore.errors import KafkaError
 from sharecore.trace import operation as ops
-from sharecore.trace.engines import Engine, Partition, Write
+from sharecore.trace.engines import Engine, Partition, StateBatch
 from sharecore.trace.operation import TraceError, state_batches
 
 Report = dict[str, Any]
 
-
-@dataclass(slots=True)
-class _Tally:
-    acquired: int = 0
-    acknowledged: int = 0
-    refused: int = 0
+_ACQUIRE, _ACKNOWLEDGE, _RELEASE, _ADVANCE, _MOVE_LOG_START, _INIT = range(6)
+# as ShareSnapshotValue and ShareUpdateValue hold it: first and last offset, state, count, no tagged fields
+_STATE_BATCH = Struct(">qqbhb")
 
 
 def bench_rust(file: str, runs: int, warmup: int) -> Report:
@@ -49,16 +47,12 @@ def bench_python(engine: Engine, file: str, runs: int, warmup: int) -> Report:
     Raises:
         TraceError: the trace has writes, complete or reload operations, or is malformed.
     """
-    operations = [ops.parse(line) for line in _lines(file)]
-    for operation in operations:
-        if not isinstance(operation, ops.Init | ops.Leasing):
-            raise TraceError(f"a timed trace takes no {type(operation).__name__} operations")
-    if not operations:
-        raise TraceError("an empty trace")
-    tallies: list[_Tally] = []
-    times = _timed(lambda: tallies.append(_replay(engine, iter(operations))), runs, warmup)
-    count = sum(not isinstance(operation, ops.Init) for operation in operations)
-    tally = tallies[-1]
+    calls = [_call(ops.parse(line)) for line in _lines(file)]
+    if not calls or calls[0][0] != _INIT:
+        raise TraceError("a trace begins with init")
+    tally = _replay(engine, calls, counting=True)
+    times = _timed(lambda: _replay(engine, calls), runs, warmup)
+    count = sum(call[0] != _INIT for call in calls)
     return {
         "file": Path(file).name,
         "engine": engine.name,
@@ -72,7 +66,10 @@ def bench_python(engine: Engine, file: str, runs: int, warmup: int) -> Report:
 
 
 def bench_combine(engine: Engine, file: str, runs: int, warmup: int) -> Report:
-    """Combine every case of a file; operations are cases, records are input batches."""
+    """Combine every case of a file; operations are cases, records are input batches.
+
+    For the Rust engine also packed, as a coordinator holds state batches: `packed_cpu_ops_per_s`.
+    """
     cases = [
         (state_batches(line["existing"]), state_batches(line["new"]), int(line.get("start_offset", -1)))
         for line in _lines(file)
@@ -83,55 +80,112 @@ def bench_combine(engine: Engine, file: str, runs: int, warmup: int) -> Report:
             engine.combine(existing, new, start_offset)
 
     batches = sum(len(existing) + len(new) for existing, new, _ in cases)
-    return {
+    report = {
         "file": Path(file).name,
         "engine": engine.name,
         "through": "python",
         "ops": len(cases),
         **_rates(_timed(run, runs, warmup), len(cases), batches),
     }
+    if engine.name != "rust":
+        return report
+    packed = [([_packed(existing), _packed(new)], start_offset) for existing, new, start_offset in cases]
+
+    def run_packed() -> None:
+        for parts, start_offset in packed:
+            _core.combine_state_batches(parts, start_offset)
+
+    rates = _rates(_timed(run_packed, runs, warmup), len(cases), batches)
+    return {**report, "packed_cpu_ops_per_s": rates["cpu_ops_per_s"]}
 
 
-def _replay(engine: Engine, operations: Iterator[ops.Operation]) -> _Tally:
+def _packed(batches: list[StateBatch]) -> bytes:
+    return b"".join(_STATE_BATCH.pack(*batch, 0) for batch in batches)
+
+
+class _Call(NamedTuple):
+    """A call, ready to be made: what is timed looks nothing up.
+
+    Attributes:
+        subject: the member, milliseconds, the log's start or the partition to begin with.
+        options: of an acquisition: fetch offset (None: the next), most records, batch size, record limit.
+        records: how many offsets are acknowledged.
+    """
+
+    kind: int
+    subject: Any
+    batches: Any = ()
+    options: Any = ()
+    records: int = 0
+
+
+def _call(operation: ops.Operation) -> _Call:
+    match operation:
+        case ops.Acquire(member, batches, fetch_offset, most, batch_size, record_limit):
+            return _Call(_ACQUIRE, member, batches, (fetch_offset, most, batch_size, record_limit))
+        case ops.Acknowledge(member, batches):
+            records = sum(last - first + 1 for first, last, _ in batches)
+            return _Call(_ACKNOWLEDGE, member, batches, records=records)
+        case ops.Release(member):
+            return _Call(_RELEASE, member)
+        case ops.Advance(ms):
+            return _Call(_ADVANCE, ms)
+        case ops.MoveLogStart(offset):
+            return _Call(_MOVE_LOG_START, offset)
+        case ops.Init():
+            return _Call(_INIT, operation)
+    raise TraceError(f"a timed trace takes no {type(operation).__name__} operations")
+
+
+@dataclass(slots=True)
+class _Tally:
+    acquired: int = 0
+    acknowledged: int = 0
+    refused: int = 0
+
+
+def _replay(engine: Engine, calls: list[_Call], *, counting: bool = False) -> _Tally:
+    """Makes the calls and commits each write; what was acquired is counted only when asked for."""
     tally = _Tally()
     now_ms = 0
-    partition = _make(engine, next(operations))
-    for operation in operations:
-        if isinstance(operation, ops.Acquire):
+    partition = _make(engine, calls[0].subject)
+    for kind, subject, batches, options, records in calls[1:]:
+        write = None
+        if kind == _ACQUIRE:
+            fetch_offset, most, batch_size, record_limit = options
             next_fetch_offset = partition.next_fetch_offset
-            fetch_offset = operation.fetch_offset
-            for first, last, _ in partition.acquire(
+            acquired = partition.acquire(
                 now_ms,
-                operation.member,
-                operation.batches,
-                fetch_offset=next_fetch_offset if fetch_offset is None else fetch_offset,
-                max_fetch_records=operation.max_fetch_records,
-                batch_size=operation.batch_size,
-                record_limit=operation.record_limit,
-            ):
-                tally.acquired += last - first + 1
-        elif isinstance(operation, ops.Acknowledge):
+                subject,
+                batches,
+                next_fetch_offset if fetch_offset is None else fetch_offset,
+                most,
+                batch_size,
+                record_limit,
+            )
+            if counting:
+                tally.acquired += sum(last - first + 1 for first, last, _ in acquired)
+        elif kind == _ACKNOWLEDGE:
             try:
-                _commit(partition, partition.acknowledge(now_ms, operation.member, operation.batches), now_ms)
+                write = partition.acknowledge(now_ms, subject, batches)
+                tally.acknowledged += records
             except KafkaError:
                 tally.refused += 1
-            else:
-                tally.acknowledged += sum(last - first + 1 for first, last, _ in operation.batches)
-        elif isinstance(operation, ops.Release):
-            _commit(partition, partition.release(now_ms, operation.member), now_ms)
-        elif isinstance(operation, ops.Advance):
-            now_ms += operation.ms
-            _commit(partition, partition.advance(now_ms), now_ms)
-        elif isinstance(operation, ops.MoveLogStart):
-            _commit(partition, partition.move_log_start(now_ms, operation.offset), now_ms)
-        elif isinstance(operation, ops.Init):
-            partition = _make(engine, operation)
+        elif kind == _RELEASE:
+            write = partition.release(now_ms, subject)
+        elif kind == _ADVANCE:
+            now_ms += subject
+            write = partition.advance(now_ms)
+        elif kind == _MOVE_LOG_START:
+            write = partition.move_log_start(now_ms, subject)
+        else:
+            partition = _make(engine, subject)
+        if write is not None:
+            partition.commit(write.id, now_ms)
     return tally
 
 
-def _make(engine: Engine, init: ops.Operation) -> Partition:
-    if not isinstance(init, ops.Init):
-        raise TraceError("a trace begins with init")
+def _make(engine: Engine, init: ops.Init) -> Partition:
     return engine.partition(
         init.start_offset,
         init.state_batches,
@@ -142,11 +196,6 @@ def _make(engine: Engine, init: ops.Operation) -> Partition:
     )
 
 
-def _commit(partition: Partition, write: Write | None, now_ms: int) -> None:
-    if write is not None:
-        partition.commit(write.id, now_ms)
-
-
 def _lines(file: str) -> list[Mapping[str, Any]]:
     with open(file, encoding="utf-8") as lines:
         try:
@@ -155,7 +204,7 @@ def _lines(file: str) -> list[Mapping[str, Any]]:
             raise TraceError(f"not JSON: {error}") from error
 
 
-def _timed(run: Callable[[], None], runs: int, warmup: int) -> list[tuple[float, float]]:
+def _timed(run: Callable[[], object], runs: int, warmup: int) -> list[tuple[float, float]]:
     """(wall, CPU) milliseconds of each run."""
     times = []
     for number in range(-warmup, runs):
