@@ -36,6 +36,9 @@ from tests.spark.conftest import KIND
 from sharecore.admin import BlockingAdmin, StateDump
 from sharecore.coordinator.keys import SharePartitionKey, parse_coordinator_key
 from sharecore.coordinator.share_coordinator import STATE_TOPIC
+from sharecore.spark import state_wire
+from sharecore.spark.state_options import read_state_options
+from sharecore.spark.state_read import read_state
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -202,8 +205,50 @@ def test_files_say_what_the_cluster_says(worked: Broker, spark: SparkSession, tm
     for view in ("live", "history"):
         order = ("group", "topicPartition") if view == "live" else ("partition", "offset")
         over_the_wire = read(spark, kafka_bootstrap_servers=worked.bootstrap, view=view)
-        from_files = read(spark, path=str(copy), view=view)
-        assert from_files.orderBy(*order).collect() == over_the_wire.orderBy(*order).collect()
+        expected = over_the_wire.orderBy(*order).collect()
+        for path in (copy, worked.home / "data"):  # which the broker has open
+            assert read(spark, path=str(path), view=view).orderBy(*order).collect() == expected
+
+
+def test_what_is_let_go_of_meanwhile_is_not_needed(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, KIND, SETTINGS | {"share.coordinator.state.topic.prune.interval.ms": "1000"})
+    broker.start()
+    try:
+        bootstrap = broker.bootstrap
+        create_topic(bootstrap, TOPIC, 1)
+        configure_group(bootstrap, GROUP, share_auto_offset_reset="earliest")
+        options = {"kafka.bootstrap.servers": bootstrap}
+        chosen = {view: read_state_options(options | {"view": view}) for view in ("history", "live")}
+        planned = now = None
+        with share_consumer(bootstrap, GROUP, [TOPIC]) as consumer:
+            until = time.monotonic() + 180
+            while time.monotonic() < until:
+                produce(bootstrap, TOPIC, [b"x"] * 20, 0)
+                settle(consumer, 20, outcome, 60)
+                (now,) = state_wire.plan(chosen["live"].connection)
+                planned = planned or now
+                if now.first > planned.first:
+                    break
+                time.sleep(0.1)  # sharecore looks once a minute
+        assert planned is not None
+        assert now is not None
+        assert now.first > planned.first, "nothing was let go of"
+        dump = at_rest(bootstrap)
+
+        def rows(view: str) -> list[dict[str, Any]]:
+            log = state_wire.WireLog(planned, chosen[view].connection)
+            read = read_state(planned, log, chosen[view])
+            return [row for batch in read for row in batch.to_pylist()]
+
+        # of the history as it was planned, what is still there; live state as of now, and so whole
+        assert all(now.first <= row["offset"] < planned.end for row in rows("history"))
+        ((key, state),) = dumped(dump).items()
+        assert [
+            (row["group"], row["startOffset"], row["deliveryCompleteCount"], row["topic"])
+            for row in rows("live")
+        ] == [(key.group_id, state[4], state[5], TOPIC)]
+    finally:
+        broker.kill()
 
 
 def test_one_group_is_read_alone(worked: Broker, spark: SparkSession) -> None:
