@@ -22,6 +22,7 @@ from tests.differential.compare import against_rust
 from tests.differential.minimise import minimise
 from tests.differential.step import Operation, replay
 
+from sharecore.reference import Partition as ReferencePartition
 from sharecore.trace.driver import Driver
 from sharecore.trace.engines import engine
 
@@ -155,11 +156,9 @@ class Engines(RuleBasedStateMachine):
     @rule(lease=small, kind=kinds, cut=st.integers(0, 2))
     def acknowledge_what_is_leased(self, lease: int, kind: int, cut: int) -> None:
         """The owner settles a stretch of what it holds: the case that random offsets rarely meet."""
-        held = [
-            (offset, record.member)
-            for offset, record in self.reference.partition.records()  # type: ignore[attr-defined]
-            if record.member
-        ]
+        partition = self.reference.partition
+        assert isinstance(partition, ReferencePartition)
+        held = [(offset, record.member) for offset, record in partition.records() if record.member]
         if not held:
             return
         first, member = held[lease % len(held)]

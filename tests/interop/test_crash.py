@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import time
+from functools import partial
 
 import pytest
 from tests.harness.broker import Broker
@@ -50,7 +51,7 @@ def check_disk(broker: Broker, ledgers: list[Ledger]) -> None:
         return next((state for state in found.states if state.topic == topic), None)
 
     for ledger in ledgers:
-        ledger.check_durable(lambda topic=ledger.topic: read(topic))  # type: ignore[misc]
+        ledger.check_durable(partial(read, ledger.topic))
 
 
 def end(broker: Broker, ledgers: list[Ledger], replay: str, least: int) -> None:

@@ -35,7 +35,7 @@ class Dispatcher:
         self, broker: Broker, served: Mapping[ApiKey, Served] = SERVED, *, check_names: bool = False
     ) -> None:
         self._broker = broker
-        self._served = served
+        self._served: dict[int, Served] = dict(served.items())
         self._check_names = check_names
         self._log_requests = log.isEnabledFor(logging.DEBUG)
         self._routes: dict[tuple[int, int], tuple[Codec, Handler]] = {}
@@ -69,11 +69,11 @@ class Dispatcher:
             result = handle(context, request)
         except Exception as error:
             return self._encode(messages, header, self._refusal(messages, header, error))
-        if result.__class__ is dict:
+        if isinstance(result, dict):
             return self._encode(messages, header, result)
         if result is None:
             return None
-        future: asyncio.Future[Any] = asyncio.ensure_future(result)  # type: ignore[arg-type]
+        future: asyncio.Future[Any] = asyncio.ensure_future(result)
         return Pending(future, lambda done: self._finish(messages, header, done))
 
     def _finish(
@@ -96,7 +96,7 @@ class Dispatcher:
             raise Disconnect("answer could not be written") from error
 
     def _route(self, header: RequestHeader) -> tuple[Codec, Handler] | None:
-        served = self._served.get(header.api_key)  # type: ignore[call-overload]
+        served = self._served.get(header.api_key)
         if served is None:
             raise Disconnect(f"API key {header.api_key} is not served")
         if not served.min_version <= header.api_version <= served.max_version:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -44,7 +45,7 @@ class Acknowledgements:
                 _check(batches, may_renew=may_renew)
                 leader = share.partitions.get(group_id, *partition)
                 leader.load()
-                leader.acknowledge(member_id, batches, lambda error, p=partition: self._ended(p, error))  # type: ignore[misc]
+                leader.acknowledge(member_id, batches, partial(self._ended, partition))
             except KafkaError as error:
                 self._ended(partition, error)
         self._open -= 1

@@ -59,7 +59,8 @@ def _flag(name: str, value: Any) -> bool:
 
 def _callable(name: str, value: Any) -> Deserializer | None:
     if value is None or callable(value):
-        return value  # type: ignore[no-any-return]
+        function: Deserializer | None = value
+        return function
     raise ConfigError(f"{name}={value!r}: a function from bytes to a value is needed")
 
 

@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, final
 
 from sharecore.network.framing import SIZE_BYTES, Framer, FrameTooLarge
 
@@ -23,6 +23,7 @@ class Disconnect(Exception):
     """Raised by a request handler: this connection must be closed, for the reason given."""
 
 
+@final
 @dataclass(slots=True)
 class Pending:
     """An answer that is not known yet.
@@ -225,7 +226,7 @@ class Connection(asyncio.Protocol):
             self._free(len(frame))
             self._close_after_answers(str(error))
             return
-        if answer.__class__ is Pending:
+        if type(answer) is Pending:
             slot = _Slot(len(frame))
             self._slots.append(slot)
             slot.future = answer.future
@@ -233,12 +234,12 @@ class Connection(asyncio.Protocol):
             slot.future.add_done_callback(lambda future: self._finished(slot, finish))
         elif self._slots:
             slot = _Slot(len(frame))
-            slot.ready, slot.parts = True, answer  # type: ignore[assignment]
+            slot.ready, slot.parts = True, answer
             self._slots.append(slot)
         else:
             self._free(len(frame))
             if answer is not None:
-                self._write(answer)  # type: ignore[arg-type]
+                self._write(answer)
 
     def _finished(self, slot: _Slot, finish: Callable[[asyncio.Future[Any]], list[bytes] | None]) -> None:
         future, slot.future = slot.future, None

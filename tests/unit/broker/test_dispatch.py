@@ -26,7 +26,7 @@ def serve(test: Callable[[Call], Awaitable[None]], handler: Any = None) -> None:
     none.
     """
     module = types.ModuleType("sharecore.broker.handlers.under_test")
-    module.handle = handler  # type: ignore[attr-defined]
+    vars(module)["handle"] = handler
     sys.modules[module.__name__] = module
     served = {
         **SERVED,

@@ -230,16 +230,17 @@ def test_offsets_that_were_answered_survive() -> None:
     assert bench.kept()[SharePartitionKey("g", U, 0)] == 6
 
 
-def test_a_deletion_that_failed_is_tried_again_with_the_next_heartbeat() -> None:
+def test_a_deletion_that_failed_is_tried_again_with_the_next_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bench = settled_group()
-    delete = bench.persister.delete
 
     def fail(key: SharePartitionKey, done: Done) -> None:
         raise bench.persister.failure
 
-    bench.persister.delete = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(bench.persister, "delete", fail)
     assert bench.result(bench.offsets.delete, "g", [bench.topics.topics["t"]]) is bench.persister.failure
     assert bench.group().deleting == {T: "t"}
-    bench.persister.delete = delete  # type: ignore[method-assign]
+    monkeypatch.undo()
     assert bench.say("m", 0, ["t"]).assignment == {T: (0, 1, 2)}
     bench.assert_settled()

@@ -279,18 +279,17 @@ def test_a_restart_knows_the_groups_and_their_members() -> None:
     assert bench.group().state_name == "Empty"
 
 
-def test_state_that_cannot_be_made_is_made_later() -> None:
+def test_state_that_cannot_be_made_is_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
     refuse = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    make = bench.persister.initialize
 
     def fail(*args: object) -> None:
         raise refuse
 
-    bench.persister.initialize = fail  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(bench.persister, "initialize", fail)
     answer = bench.say("m")
     assert answer.assignment == {}
-    bench.persister.initialize = make  # type: ignore[method-assign]
+    monkeypatch.undo()
     assert bench.say("m", answer.member_epoch).assignment == {T: (0, 1, 2)}
 
 

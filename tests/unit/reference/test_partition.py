@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.unit.reference.share_partition import (
     ACCEPT,
@@ -294,10 +296,11 @@ def test_limits_can_change(engine: Engine) -> None:
 
 @pytest.mark.parametrize("limit", ["max_delivery_count", "max_inflight", "lock_ms"])
 def test_limits_are_positive(engine: Engine, limit: str) -> None:
+    limits: dict[str, Any] = {limit: 0}
     with pytest.raises(ValueError, match="must be positive"):
-        SharePartition(engine, 0, [], **{limit: 0})
+        SharePartition(engine, 0, [], **limits)
     with pytest.raises(ValueError, match="must be positive"):
-        SharePartition(engine).partition.configure(**{limit: 0})  # type: ignore[arg-type]
+        SharePartition(engine).partition.configure(**limits)
 
 
 @pytest.mark.parametrize(
