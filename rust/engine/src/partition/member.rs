@@ -1,7 +1,5 @@
 //! Members of the group, interned: a lease names its owner with four bytes.
 
-use std::collections::BTreeMap;
-
 use crate::slab::Slab;
 
 /// A member of the group.
@@ -19,32 +17,36 @@ pub(crate) struct Member {
     pub(crate) leases: u32,
 }
 
-/// Members by name and number.
+/// Where a member stands in order.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    hash: u64,
+    id: u32,
+}
+
+/// Members by name and number. A group has at most a thousand (`group.share.max.size`): a list in order serves them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
-    by_name: BTreeMap<Box<str>, u32>,
+    by_hash: Vec<Entry>,
     slots: Slab<Member>,
     idle: usize,
-    /// Whoever was asked for last is likely to be asked for next.
-    last: Option<MemberId>,
 }
 
 impl Members {
     /// The member with a name, if it is known.
     pub(crate) fn find(&self, name: &str) -> Option<MemberId> {
-        if let Some(last) = self.last
-            && *self.slots[last.0].name == *name
-        {
-            return Some(last);
-        }
-        self.by_name.get(name).map(|&id| MemberId(id))
+        let hash = hash(name);
+        let at = self.by_hash.partition_point(|entry| entry.hash < hash);
+        let alike = self.by_hash[at..].iter();
+        alike
+            .take_while(|entry| entry.hash == hash)
+            .find(|entry| *self.slots[entry.id].name == *name)
+            .map(|entry| MemberId(entry.id))
     }
 
     /// The member with a name, which is known from here on.
     pub(crate) fn intern(&mut self, name: &str) -> MemberId {
-        let member = self.find(name).unwrap_or_else(|| self.add(name));
-        self.last = Some(member);
-        member
+        self.find(name).unwrap_or_else(|| self.add(name))
     }
 
     fn add(&mut self, name: &str) -> MemberId {
@@ -56,22 +58,23 @@ impl Members {
             newest: u32::MAX,
             leases: 0,
         });
-        self.by_name.insert(name.into(), id);
+        let hash = hash(name);
+        let at = self.by_hash.partition_point(|entry| entry.hash < hash);
+        self.by_hash.insert(at, Entry { hash, id });
         self.idle += 1;
         MemberId(id)
     }
 
     fn forget_idle(&mut self) {
         let slots = &mut self.slots;
-        self.by_name.retain(|_, &mut id| {
-            let busy = slots[id].leases > 0;
+        self.by_hash.retain(|entry| {
+            let busy = slots[entry.id].leases > 0;
             if !busy {
-                slots.free(id);
+                slots.free(entry.id);
             }
             busy
         });
         self.idle = 0;
-        self.last = None;
     }
 
     pub(crate) fn get(&self, member: MemberId) -> &Member {
@@ -92,11 +95,25 @@ impl Members {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
-        self.by_name.values().map(|&id| &self.slots[id])
+        self.by_hash.iter().map(|entry| &self.slots[entry.id])
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        let names: usize = self.by_name.keys().map(|name| 2 * name.len() + 48).sum();
-        self.slots.memory_bytes() + names
+        let names: usize = self.iter().map(|member| member.name.len()).sum();
+        self.slots.memory_bytes() + self.by_hash.capacity() * size_of::<Entry>() + names
     }
+}
+
+/// Names of up to seven bytes have hashes of their own; equal ones of others only cost a comparison more.
+fn hash(name: &str) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let (words, rest) = name.as_bytes().as_chunks();
+    let rest = rest
+        .iter()
+        .fold(rest.len() as u64, |hash, &byte| hash << 8 | u64::from(byte));
+    words.iter().fold(rest, |hash, &word| {
+        (hash ^ u64::from_le_bytes(word))
+            .wrapping_mul(ODD)
+            .rotate_left(32)
+    })
 }
