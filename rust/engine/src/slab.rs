@@ -42,7 +42,7 @@ impl<T> Slab<T> {
     /// Gives a number back; its value stays until the number is used again.
     pub(crate) fn free(&mut self, index: u32) {
         self.free.push(index);
-        if self.free.len() == self.next as usize {
+        if self.chunks.len() > 1 && self.free.len() == self.next as usize {
             // all is free: start anew, which gives the memory of a burst back
             self.free.clear();
             self.free.shrink_to(CHUNK);

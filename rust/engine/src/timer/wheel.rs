@@ -115,7 +115,11 @@ impl<T: Copy> Wheel<T> {
         }
         let deadline = deadline.max(self.tick);
         let generation = self.generation;
-        self.generation = (generation + 1) % ENDED;
+        self.generation = if generation == ENDED - 1 {
+            0
+        } else {
+            generation + 1
+        };
         let index = self.entries.insert(Entry {
             deadline,
             next: NONE,
@@ -124,7 +128,7 @@ impl<T: Copy> Wheel<T> {
             value,
         });
         self.len += 1;
-        self.link(index);
+        self.link(index, deadline);
         Handle { index, generation }
     }
 
@@ -155,25 +159,24 @@ impl<T: Copy> Wheel<T> {
         self.len -= 1;
     }
 
-    fn link(&mut self, index: u32) {
-        let deadline = self.entries[index].deadline;
+    /// Puts an entry, whose links are `NONE`, at the end of its slot's list.
+    fn link(&mut self, index: u32, deadline: u64) {
         let (level, slot) = self.place(deadline);
         while self.levels.len() <= level {
             self.levels.push(Level::new());
         }
-        let tail = self.levels[level].tails[slot];
-        let mixed = tail != NONE && deadline < self.entries[tail].deadline;
-        let wheel_level = &mut self.levels[level];
-        wheel_level.tails[slot] = index;
-        wheel_level.occupied |= 1 << slot;
-        wheel_level.mixed |= u64::from(mixed) << slot;
+        let level = &mut self.levels[level];
+        let tail = std::mem::replace(&mut level.tails[slot], index);
         if tail == NONE {
-            wheel_level.heads[slot] = index;
-        } else {
-            self.entries[tail].next = index;
+            level.heads[slot] = index;
+            level.occupied |= 1 << slot;
+            return;
         }
-        let entry = &mut self.entries[index];
-        (entry.prev, entry.next) = (tail, NONE);
+        let before = &mut self.entries[tail];
+        before.next = index;
+        let mixed = deadline < before.deadline;
+        level.mixed |= u64::from(mixed) << slot;
+        self.entries[index].prev = tail;
     }
 
     fn place(&self, deadline: u64) -> (usize, usize) {
@@ -261,8 +264,10 @@ impl<T: Copy> Wheel<T> {
             level.mixed &= !(1 << slot);
             self.tick = start;
             while index != NONE {
-                let next = self.entries[index].next;
-                self.link(index);
+                let entry = &mut self.entries[index];
+                let (next, deadline) = (entry.next, entry.deadline);
+                (entry.next, entry.prev) = (NONE, NONE);
+                self.link(index, deadline);
                 index = next;
             }
         }
