@@ -1,6 +1,7 @@
 //! A block: up to [`BLOCK_MAX`] leaves, with what a search asks of each beside them.
 
 use super::leaf::{LEAF_MAX, LEAF_MIN, Leaf};
+use super::map::first_to_reach;
 use crate::offset::Offset;
 
 /// Leaves in a block.
@@ -94,22 +95,27 @@ impl Block {
     fn fit(&self, index: usize) -> bool {
         let (left, right) = (&self.leaves[index], &self.leaves[index + 1]);
         left.len() + right.len() <= LEAF_MAX * 3 / 4
-            && left
-                .get(0)
-                .is_some_and(|run| left.spans(run.first, right.last()))
     }
 
     fn join(&mut self, index: usize) {
         let right = std::mem::take(&mut self.leaves[index + 1]);
         self.available[index] += self.available[index + 1];
-        self.leaves[index].append(right);
+        self.leaves[index].append(&right);
         self.lasts[index] = self.leaves[index].last();
         self.remove(index + 1);
     }
 
     /// The index of the first leaf that ends at `offset` or behind it.
     pub(super) fn seek(&self, offset: Offset) -> usize {
-        self.lasts.partition_point(|&last| last < offset)
+        first_to_reach(&self.lasts, offset)
+    }
+
+    /// The first run of a leaf, from `run` on, that can be acquired.
+    pub(super) fn next_available_in(&self, leaf: usize, run: usize) -> Option<usize> {
+        if *self.available.get(leaf)? == 0 {
+            return None;
+        }
+        self.leaves[leaf].next_available(run)
     }
 
     /// The first leaf from `from` on with a run that can be acquired.
@@ -120,10 +126,15 @@ impl Block {
             .map(|at| from + at)
     }
 
+    /// Counts runs of a leaf that can be acquired now, or no more.
+    pub(super) fn count_available(&mut self, index: usize, more: isize) {
+        self.available[index] = self.available[index].wrapping_add_signed(more as i16);
+    }
+
     /// Notes that a leaf changed, and by how much its number of available runs.
     pub(super) fn note(&mut self, index: usize, available: isize) {
         self.lasts[index] = self.leaves[index].last();
-        self.available[index] = self.available[index].wrapping_add_signed(available as i16);
+        self.count_available(index, available);
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

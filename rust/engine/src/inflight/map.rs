@@ -5,12 +5,8 @@
 //! ends of one block. What is kept apart from the runs costs less than two bytes a run in a full map.
 
 use super::block::Block;
-use super::leaf::Packed;
 use super::run::Run;
 use crate::offset::{Offset, OffsetRange};
-
-/// Runs are cut to this length, so that any of them fits into a leaf.
-pub(super) const RUN_MAX: Offset = 1 << 31;
 
 /// Where a run lies in the map. Any change of the map makes it stale, save for the one that a change returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +16,15 @@ pub(crate) struct Cursor {
     pub(super) run: usize,
 }
 
+impl Cursor {
+    /// The first run.
+    pub(crate) const START: Self = Self {
+        block: 0,
+        leaf: 0,
+        run: 0,
+    };
+}
+
 /// Runs in order of their offsets.
 #[derive(Clone, Debug)]
 pub(crate) struct RunMap {
@@ -27,8 +32,6 @@ pub(crate) struct RunMap {
     pub(super) lasts: Vec<Offset>,
     pub(super) available: Vec<u32>,
     pub(super) len: usize,
-    /// Where a leaf is written anew.
-    pub(super) scratch: Vec<Packed>,
 }
 
 impl Default for RunMap {
@@ -38,7 +41,6 @@ impl Default for RunMap {
             lasts: vec![Offset::MIN / 2],
             available: vec![0],
             len: 0,
-            scratch: Vec::new(),
         }
     }
 }
@@ -53,9 +55,13 @@ impl RunMap {
         self.len
     }
 
+    pub(crate) fn first(&self) -> Option<Run> {
+        self.blocks[0].leaves[0].get(0)
+    }
+
     /// The first offset of the first run.
     pub(crate) fn first_offset(&self) -> Option<Offset> {
-        self.blocks[0].leaves[0].get(0).map(|run| run.first)
+        self.first().map(|run| run.first)
     }
 
     /// The last offset of the last run.
@@ -65,11 +71,7 @@ impl RunMap {
 
     /// The run that holds `offset`, or else the first behind it.
     pub(crate) fn seek(&self, offset: Offset) -> Cursor {
-        let block = if self.lasts.len() == 1 {
-            usize::from(self.lasts[0] < offset)
-        } else {
-            self.lasts.partition_point(|&last| last < offset)
-        };
+        let block = first_to_reach(&self.lasts, offset);
         let Some(found) = self.blocks.get(block) else {
             return Cursor {
                 block,
@@ -153,13 +155,7 @@ impl RunMap {
             mut leaf,
             run,
         } = at;
-        if let Some(run) = self
-            .blocks
-            .get(block)?
-            .leaves
-            .get(leaf)?
-            .next_available(run)
-        {
+        if let Some(run) = self.blocks.get(block)?.next_available_in(leaf, run) {
             return Some(Cursor { run, ..at });
         }
         if let Some(found) = self.blocks[block].next_available(leaf + 1) {
@@ -185,30 +181,65 @@ impl RunMap {
     /// Whether the run at `at` goes on with the batch of one that ends at `last`.
     pub(crate) fn continues(&self, at: Cursor, last: Offset) -> bool {
         self.get(at)
-            .is_some_and(|run| !run.opens_batch && run.first == last + 1)
+            .is_some_and(|run| !run.opens_batch() && run.first == last + 1)
+    }
+
+    /// The runs from `at` on.
+    pub(crate) fn runs_from(&self, at: Cursor) -> impl Iterator<Item = &Run> {
+        let (runs, leaves, blocks) = match self.blocks.get(at.block) {
+            Some(block) => (
+                &block.leaves[at.leaf].runs[at.run..],
+                &block.leaves[at.leaf + 1..],
+                &self.blocks[at.block + 1..],
+            ),
+            None => Default::default(),
+        };
+        let leaves = leaves
+            .iter()
+            .chain(blocks.iter().flat_map(|block| &block.leaves));
+        runs.iter().chain(leaves.flat_map(|leaf| &leaf.runs))
+    }
+
+    /// The runs before `at`, backwards.
+    fn runs_before(&self, at: Cursor) -> impl Iterator<Item = &Run> {
+        let leaves = &self.blocks[at.block].leaves;
+        let runs = leaves[at.leaf].runs[..at.run].iter().rev();
+        let before = self.blocks[..at.block].iter().rev();
+        let leaves = leaves[..at.leaf]
+            .iter()
+            .rev()
+            .chain(before.flat_map(|block| block.leaves.iter().rev()));
+        runs.chain(leaves.flat_map(|leaf| leaf.runs.iter().rev()))
     }
 
     /// The batch, as it was first acquired, of the run at a cursor.
     pub(crate) fn batch(&self, at: Cursor) -> OffsetRange {
         let run = self.get(at).expect("a cursor on a run");
-        let (mut batch, mut opens, mut back) = (run.range(), run.opens_batch, at);
-        while !opens && let Some(prev) = self.prev(back) {
-            let Some(other) = self.get(prev).filter(|other| other.last + 1 == batch.first) else {
-                break;
-            };
-            batch.first = other.first;
-            opens = other.opens_batch;
-            back = prev;
+        let mut batch = run.range();
+        if !run.opens_batch() {
+            for before in self.runs_before(at) {
+                if before.last + 1 != batch.first {
+                    break;
+                }
+                batch.first = before.first;
+                if before.opens_batch() {
+                    break;
+                }
+            }
         }
-        let mut ahead = self.next(at);
-        while let Some(other) = self
-            .get(ahead)
-            .filter(|other| !other.opens_batch && other.first == batch.last + 1)
-        {
-            batch.last = other.last;
-            ahead = self.next(ahead);
+        for next in self.runs_from(at).skip(1) {
+            if next.opens_batch() || next.first != batch.last + 1 {
+                break;
+            }
+            batch.last = next.last;
         }
         batch
+    }
+
+    /// Counts runs of a leaf that can be acquired now, or no more.
+    pub(super) fn count_available(&mut self, at: Cursor, more: isize) {
+        self.blocks[at.block].count_available(at.leaf, more);
+        self.available[at.block] = self.available[at.block].wrapping_add_signed(more as i32);
     }
 
     /// Notes that a leaf changed, and by how much its number of available runs.
@@ -228,7 +259,6 @@ impl RunMap {
         self.blocks.capacity() * size_of::<Block>()
             + self.lasts.capacity() * size_of::<Offset>()
             + self.available.capacity() * size_of::<u32>()
-            + self.scratch.capacity() * size_of::<Packed>()
             + self.blocks.iter().map(Block::memory_bytes).sum::<usize>()
     }
 
@@ -243,9 +273,7 @@ impl RunMap {
             if let Some(before) = before.filter(|before| run.first <= before.last) {
                 return Err(format!("{at} overlaps {}-{}", before.first, before.last));
             }
-            if before
-                .is_some_and(|before| before.joins(&run) && run.last - before.first < RUN_MAX / 2)
-            {
+            if before.is_some_and(|before| before.joins(&run)) {
                 return Err(format!("{at} is not joined to what it follows"));
             }
             before = Some(run);
@@ -267,5 +295,13 @@ impl RunMap {
             return Err("the index disagrees with the runs".into());
         }
         Ok(())
+    }
+}
+
+/// The index of the first end that lies at `offset` or behind it. Most maps are small: the first is tried first.
+pub(super) fn first_to_reach(lasts: &[Offset], offset: Offset) -> usize {
+    match lasts.split_first() {
+        Some((&first, rest)) if first < offset => 1 + rest.partition_point(|&last| last < offset),
+        _ => 0,
     }
 }

@@ -1,6 +1,7 @@
 //! The run-length interval map of in-flight records.
 
 mod block;
+mod edit;
 mod leaf;
 mod map;
 mod rewrite;

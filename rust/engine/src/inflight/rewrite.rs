@@ -1,125 +1,83 @@
 //! Changing what is known of a range of offsets.
 //!
-//! A leaf at a time: the runs that the range touches are written anew beside the leaf, equal neighbours joined on the way,
-//! and put back in one go. So the price of a run is that of writing 16 bytes, wherever the range splits or joins runs.
+//! A leaf at a time, in place: a run that neither splits nor joins costs a comparison with its neighbours, one that does
+//! moves the runs behind it in its leaf.
 
-use super::leaf::{LEAF_MAX, LEAF_MIN, Leaf, Packed, Writer};
+use super::edit::Edit;
+use super::leaf::{LEAF_MAX, LEAF_MIN};
 use super::map::{Cursor, RunMap};
 use super::run::Cell;
-use crate::offset::{Offset, OffsetRange};
-
-/// What one leaf needs, with room; a request that cut a run into many more gives its memory back.
-const SCRATCH_MAX: usize = 16 * LEAF_MAX;
+use crate::offset::OffsetRange;
 
 impl RunMap {
     /// Gives pieces of the runs in `range` another cell.
     ///
-    /// `change` sees each run's part of the range in order; it may shorten the part, and is then asked about the rest next.
-    /// Stops at its first error; what was changed before stays changed.
+    /// `change` sees each run's part of the range in order and answers with the cell that it has from now on; it may shorten
+    /// the part, and is then asked about the rest next. Stops at its first error; what was changed before stays changed.
     pub(crate) fn rewrite<E>(
         &mut self,
         range: OffsetRange,
-        mut change: impl FnMut(&mut OffsetRange, Cell) -> Result<Option<Cell>, E>,
+        change: impl FnMut(&mut OffsetRange, Cell) -> Result<Cell, E>,
     ) -> Result<(), E> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let mut from = range.first;
-        let mut answer = Ok(());
-        while from <= range.last && answer.is_ok() {
-            let at = self.seek(from);
-            let Some(leaf) = self.leaf(at) else { break };
-            let runs = leaf.packed();
-            // the neighbours are written too: the first and the last piece may join them
-            let start = at.run.saturating_sub(1);
-            let mut writer = Writer::new(leaf, &mut scratch);
-            runs[start..at.run].iter().for_each(|&run| writer.push(run));
-            let mut end = at.run;
-            while let Some(&packed) = runs.get(end)
-                && answer.is_ok()
-            {
-                let run = leaf.range(packed);
-                if run.first > range.last {
-                    break;
-                }
-                let cell = packed.cell();
-                writer.push_part(
-                    packed,
-                    OffsetRange::new(run.first, run.last.min(from - 1)),
-                    cell,
-                );
-                from = from.max(run.first);
-                while from <= run.last.min(range.last) {
-                    let mut piece = OffsetRange::new(from, run.last.min(range.last));
-                    match change(&mut piece, cell) {
-                        Ok(new) => writer.push_part(packed, piece, new.unwrap_or(cell)),
-                        Err(error) => {
-                            answer = Err(error);
-                            break;
-                        }
-                    }
-                    from = piece.last + 1;
-                }
-                writer.push_part(packed, OffsetRange::new(from, run.last), cell);
-                end += 1;
-            }
-            let touched = end > at.run;
-            let whole = end == runs.len();
-            from = if whole {
-                from.max(leaf.last() + 1)
-            } else {
-                Offset::MAX
-            };
-            if touched {
-                runs[end..].iter().take(1).for_each(|&run| writer.push(run));
-                end = (end + 1).min(runs.len());
-                self.put_back(at, start, end, &scratch);
-            }
-        }
-        if scratch.capacity() > SCRATCH_MAX {
-            scratch = Vec::new();
-        }
-        self.scratch = scratch;
-        answer
+        self.rewrite_from(self.seek(range.first), range, change)
     }
 
-    fn leaf(&self, at: Cursor) -> Option<&Leaf> {
-        let leaf = self.blocks.get(at.block)?.leaves.get(at.leaf)?;
-        (at.run < leaf.len()).then_some(leaf)
-    }
-
-    /// Puts what was written in the place of the runs from `start` to before `end`.
-    fn put_back(&mut self, at: Cursor, start: usize, end: usize, runs: &[Packed]) {
-        let leaf = &mut self.blocks[at.block].leaves[at.leaf];
-        let whole = end == leaf.len();
-        let more = leaf.splice(start, end, runs);
-        let alone = leaf.len() <= LEAF_MAX && self.len == end - start + leaf.len() - runs.len();
-        self.len = self.len + runs.len() - (end - start);
-        if more != 0 || whole {
-            self.note(at.block, at.leaf, more);
+    /// [`rewrite`](Self::rewrite) where `at` is the first run of `range`.
+    pub(crate) fn rewrite_from<E>(
+        &mut self,
+        mut at: Cursor,
+        mut range: OffsetRange,
+        mut change: impl FnMut(&mut OffsetRange, Cell) -> Result<Cell, E>,
+    ) -> Result<(), E> {
+        debug_assert!(range.is_empty() || at == self.seek(range.first));
+        while !range.is_empty()
+            && let Some(block) = self.blocks.get_mut(at.block)
+        {
+            let leaf = &mut block.leaves[at.leaf];
+            let before = leaf.len();
+            let mut edit = Edit::new(leaf, at.run);
+            let answer = edit.rewrite(&mut range, &mut change);
+            let edited = edit.finish();
+            let len = leaf.len();
+            self.len = self.len + len - before;
+            if edited.available != 0 {
+                self.count_available(at, edited.available);
+            }
+            let alone = len == self.len;
+            if len > LEAF_MAX || !alone && (at.run == 0 || edited.reached_end || len < LEAF_MIN) {
+                self.reshape(at, edited.reached_end);
+            }
+            if answer.is_err() || !edited.reached_end {
+                return answer;
+            }
+            if !range.is_empty() {
+                at = self.seek(range.first);
+            }
         }
-        if !alone {
-            self.reshape(Cursor { run: 0, ..at }, start == 0, whole);
-        }
+        Ok(())
     }
 
     /// Splits a leaf that has become too large, joins it with a neighbour if it has become small, and joins its outer runs
-    /// with those of the neighbours, where these are equal.
-    fn reshape(&mut self, at: Cursor, first: bool, last: bool) {
+    /// with those of the neighbours, where these are equal. Runs from `at` on have changed, to the leaf's end if `to_end`.
+    fn reshape(&mut self, at: Cursor, to_end: bool) {
         let len = self.blocks[at.block].leaves[at.leaf].len();
+        let from_start = at.run == 0;
+        let at = Cursor { run: 0, ..at };
         if (LEAF_MIN..=LEAF_MAX).contains(&len)
-            && !(first && self.joins_previous(at))
-            && !(last && self.joins_previous(self.settle(Cursor { run: len, ..at })))
+            && !(from_start && self.joins_previous(at))
+            && !(to_end && self.joins_previous(self.settle(Cursor { run: len, ..at })))
         {
             return;
         }
         let begins = self.get(at).map_or(0, |run| run.first);
         let ends = self.blocks[at.block].leaves[at.leaf].last();
         self.split_large(at);
-        if last {
+        if to_end {
             let next = self.next(self.seek(ends));
             self.join_with_previous(next);
         }
         let at = self.seek(begins);
-        if first {
+        if from_start {
             self.join_with_previous(at);
         } else {
             self.tidy(at);
@@ -152,8 +110,7 @@ impl RunMap {
     fn join_with_previous(&mut self, at: Cursor) {
         let Some(run) = self.get(at) else { return };
         if let Some(previous) = self.prev(at)
-            && let Some(before) = self.get(previous).filter(|before| before.joins(&run))
-            && self.blocks[previous.block].leaves[previous.leaf].spans(before.first, run.last)
+            && self.get(previous).is_some_and(|before| before.joins(&run))
         {
             self.blocks[previous.block].leaves[previous.leaf].extend_last(run.last);
             self.note(previous.block, previous.leaf, 0);

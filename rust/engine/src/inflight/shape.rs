@@ -2,84 +2,62 @@
 
 use super::block::BLOCK_MAX;
 use super::leaf::Leaf;
-use super::map::{Cursor, RUN_MAX, RunMap};
+use super::map::{Cursor, RunMap};
 use super::run::Run;
 
 impl RunMap {
     /// Adds a run where none is. It is not joined: new runs open batches, or differ from what they follow.
-    pub(crate) fn insert(&mut self, mut run: Run) {
-        while run.last - run.first >= RUN_MAX {
-            let last = run.first + RUN_MAX - 1;
-            self.insert(Run { last, ..run });
-            run = Run {
-                first: last + 1,
-                opens_batch: false,
-                ..run
-            };
+    pub(crate) fn insert(&mut self, run: Run) {
+        if self.last_offset().is_none_or(|last| last < run.first) {
+            return self.insert_at(self.end(), run);
         }
         let at = self.seek(run.first);
         debug_assert!(self.get(at).is_none_or(|next| run.last < next.first));
-        if let Some(prev) = self.prev(at) {
-            self.insert_at(
-                Cursor {
-                    run: prev.run + 1,
-                    ..prev
-                },
-                run,
-            );
-        } else {
-            self.insert_at(
-                Cursor {
-                    block: 0,
-                    leaf: 0,
-                    run: 0,
-                },
-                run,
-            );
-        }
+        let before = self.prev(at).map_or(Cursor::START, |prev| Cursor {
+            run: prev.run + 1,
+            ..prev
+        });
+        self.insert_at(before, run);
+    }
+
+    /// Behind the last run, in its leaf.
+    fn end(&self) -> Cursor {
+        let block = self.blocks.len() - 1;
+        let leaf = self.blocks[block].leaves.len() - 1;
+        let run = self.blocks[block].leaves[leaf].len();
+        Cursor { block, leaf, run }
     }
 
     /// Puts a run into the leaf of `at`, before the run there or at the leaf's end.
     fn insert_at(&mut self, mut at: Cursor, run: Run) {
-        let leaf = &self.blocks[at.block].leaves[at.leaf];
-        if leaf.is_full() || !leaf.spans(run.first, run.last) {
-            at = self.make_room(at, &run);
+        if self.blocks[at.block].leaves[at.leaf].is_full() {
+            at = self.make_room(at);
         }
         let block = &mut self.blocks[at.block];
         block.leaves[at.leaf].insert(at.run, run);
-        self.note(at.block, at.leaf, isize::from(run.cell.is_available()));
+        self.note(at.block, at.leaf, isize::from(run.cell().is_available()));
         self.len += 1;
     }
 
-    /// Makes room for `run` where the leaf of `at` is full or does not span it; where the run can go.
-    fn make_room(&mut self, at: Cursor, run: &Run) -> Cursor {
-        let mut at = self.room_in_block(at);
-        let leaf = &self.blocks[at.block].leaves[at.leaf];
-        if at.run == leaf.len() {
-            // at the end, as in a log that is read on: a new leaf, so that the old one stays full
-            self.blocks[at.block].insert(at.leaf + 1, Leaf::default());
-            return Cursor {
-                leaf: at.leaf + 1,
-                run: 0,
-                ..at
-            };
-        }
+    /// Makes room for a run where the leaf of `at` is full; where the run can go.
+    fn make_room(&mut self, at: Cursor) -> Cursor {
+        let at = self.room_in_block(at);
+        let len = self.blocks[at.block].leaves[at.leaf].len();
         if at.run == 0 {
             self.blocks[at.block].insert(at.leaf, Leaf::default());
             return at;
         }
-        let spans = leaf.spans(run.first, run.last);
-        self.split_leaf(at, at.run);
-        if !spans {
-            at = self.room_in_block(at);
-            self.blocks[at.block].insert(at.leaf + 1, Leaf::default());
-            at = Cursor {
-                leaf: at.leaf + 1,
-                run: 0,
-                ..at
-            };
+        if at.run < len {
+            self.split_leaf(at, at.run);
+            return at;
         }
-        at
+        // at the end, as in a log that is read on: a new leaf, so that the old one stays full
+        self.blocks[at.block].insert(at.leaf + 1, Leaf::default());
+        Cursor {
+            leaf: at.leaf + 1,
+            run: 0,
+            ..at
+        }
     }
 
     /// Sees to it that another leaf fits into the block of `at`; where `at` is then.
@@ -127,12 +105,12 @@ impl RunMap {
 
     /// Removes a run; where what follows lies.
     pub(crate) fn remove_at(&mut self, at: Cursor) -> Cursor {
-        let Some(run) = self.get(at) else { return at };
-        let block = &mut self.blocks[at.block];
-        block.leaves[at.leaf].remove(at.run);
+        let leaf = &mut self.blocks[at.block].leaves[at.leaf];
+        let run = leaf.remove(at.run);
+        let alone = leaf.len() + 1 == self.len;
         self.len -= 1;
-        self.note(at.block, at.leaf, -isize::from(run.cell.is_available()));
-        self.tidy(at)
+        self.note(at.block, at.leaf, -isize::from(run.cell().is_available()));
+        if alone { at } else { self.tidy(at) }
     }
 
     /// Removes the leaf of `at` if it is empty, joins it with a neighbour if it is small; where the run is then.

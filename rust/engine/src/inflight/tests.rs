@@ -55,6 +55,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// State of each offset, and whether a batch opens there.
 type Model = BTreeMap<Offset, (RecordState, bool)>;
 
+fn opening(first: Offset, last: Offset, cell: Cell) -> Run {
+    Run::new(OffsetRange::new(first, last), cell).opening_batch(true)
+}
+
 fn rewrite(
     map: &mut RunMap,
     model: &mut Model,
@@ -65,7 +69,11 @@ fn rewrite(
 ) {
     let Ok(()) = map.rewrite(range, |piece, cell| {
         piece.last = piece.last.min(piece.first + at_most - 1);
-        Ok::<_, Infallible>((cell.state.id() != only).then(|| Cell::free(to, 0)))
+        Ok::<_, Infallible>(if cell.state().id() == only {
+            cell
+        } else {
+            Cell::free(to, 0)
+        })
     });
     for (_, (state, _)) in model.range_mut(range.first..=range.last) {
         if state.id() != only {
@@ -80,7 +88,7 @@ fn compare(map: &RunMap, model: &Model) -> Result<(), TestCaseError> {
         (run.first..=run.last).map(move |offset| {
             (
                 offset,
-                (run.cell.state, run.opens_batch && offset == run.first),
+                (run.cell().state(), run.opens_batch() && offset == run.first),
             )
         })
     });
@@ -116,7 +124,7 @@ proptest! {
                         continue;
                     }
                     let last = (at + length - 1).min(after - 1);
-                    map.insert(Run { first: at, last, cell: Cell::free(state(id), 0), opens_batch: true });
+                    map.insert(opening(at, last, Cell::free(state(id), 0)));
                     model.extend((at..=last).map(|offset| (offset, (state(id), offset == at))));
                 }
                 Step::Rewrite { at, length, state: id, only, at_most } => {
@@ -169,12 +177,7 @@ proptest! {
 fn runs_longer_than_a_leaf_can_count_are_cut() {
     let mut map = RunMap::default();
     let last = (1 << 40) - 1;
-    map.insert(Run {
-        first: 0,
-        last,
-        cell: Cell::free(RecordState::Archived, 1),
-        opens_batch: true,
-    });
+    map.insert(opening(0, last, Cell::free(RecordState::Archived, 1)));
     assert_eq!(map.check(), Ok(()));
     assert_eq!(
         (map.first_offset(), map.last_offset()),
@@ -182,7 +185,7 @@ fn runs_longer_than_a_leaf_can_count_are_cut() {
     );
     assert_eq!(map.batch(map.seek(1 << 35)), OffsetRange::new(0, last));
     let Ok(()) = map.rewrite(OffsetRange::new(1 << 33, last), |_, _| {
-        Ok::<_, Infallible>(Some(Cell::free(RecordState::Available, 1)))
+        Ok::<_, Infallible>(Cell::free(RecordState::Available, 1))
     });
     assert_eq!(map.first_available(), Some(1 << 33));
     assert_eq!(map.check(), Ok(()));

@@ -72,6 +72,25 @@ impl Partition {
         Ok(self.begin_write(start, changes, false))
     }
 
+    /// Whether something is in flight at the first offset asked for or before, and at the last.
+    fn check_in_flight(&self, batch: &AckBatch<'_>, asked: OffsetRange) -> Result<(), Refusal> {
+        let &AckBatch { first, last, .. } = batch;
+        if self
+            .map
+            .first_offset()
+            .is_none_or(|lowest| asked.first < lowest)
+        {
+            return Err(Refusal::NotInFlight { first, last });
+        }
+        if self.map.at(last).is_none() {
+            return Err(Refusal::PastEnd {
+                last,
+                end: self.end,
+            });
+        }
+        Ok(())
+    }
+
     fn acknowledge_batch(
         &mut self,
         now_ms: i64,
@@ -85,62 +104,53 @@ impl Partition {
             return Ok(());
         }
         let asked = OffsetRange::new(first.max(self.start), last);
-        if self
+        let at = self.map.seek(asked.first);
+        let in_one_run = self
             .map
-            .first_offset()
-            .is_none_or(|lowest| asked.first < lowest)
-        {
-            return Err(Refusal::NotInFlight { first, last });
-        }
-        if self.map.last_offset().is_none_or(|end| end < last) || self.map.at(last).is_none() {
-            return Err(Refusal::PastEnd {
-                last,
-                end: self.end,
-            });
+            .get(at)
+            .is_some_and(|run| run.first <= asked.first && last <= run.last);
+        if !in_one_run {
+            self.check_in_flight(batch, asked)?;
         }
         let side = Side::of(self);
-        let renewed_until = self
-            .config
-            .renew_enabled
-            .then(|| now_ms.saturating_add(self.config.lock_ms));
         let Self {
             map,
             leases,
             complete,
+            config,
             ..
         } = self;
-        map.rewrite(asked, |piece, cell| {
+        map.rewrite_from(at, asked, |piece, cell| {
             let offset = piece.first;
-            if cell.pending {
+            if cell.is_pending() {
                 return Err(Refusal::Pending { offset });
             }
-            if cell.state != RecordState::Acquired {
+            if cell.state() != RecordState::Acquired {
                 return Err(Refusal::NotAcquired {
                     offset,
-                    state: cell.state,
+                    state: cell.state(),
                 });
             }
-            if Some(leases.owner(cell.lease)) != member {
+            if Some(leases.owner(cell.lease())) != member {
                 return Err(Refusal::NotOwner { offset });
             }
             let Some(target) = batch.type_of(piece)?.target() else {
-                let deadline_ms = renewed_until.ok_or(Refusal::RenewDisabled)?;
-                let lease = leases.renew(cell.lease, *piece, now_ms, deadline_ms);
-                return Ok(Some(Cell { lease, ..cell }));
+                if !config.renew_enabled {
+                    return Err(Refusal::RenewDisabled);
+                }
+                let deadline_ms = now_ms.saturating_add(config.lock_ms);
+                let lease = leases.renew(cell.lease(), *piece, now_ms, deadline_ms);
+                return Ok(Cell::acquired(cell.delivery_count(), lease));
             };
             let state = match target {
-                RecordState::Available => side.given_back(*piece, cell.delivery_count),
+                RecordState::Available => side.given_back(*piece, cell.delivery_count()),
                 settled => settled,
             };
             if state.is_terminal() {
                 *complete += piece.count();
             }
-            changes.push(*piece, state, cell.delivery_count);
-            Ok(Some(Cell {
-                state,
-                pending: true,
-                ..cell
-            }))
+            changes.push(*piece, state, cell.delivery_count());
+            Ok(cell.begun(state))
         })
     }
 }

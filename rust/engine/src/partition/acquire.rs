@@ -136,6 +136,9 @@ impl Partition {
         {
             let first = run.first.max(range.first);
             let last = self.acquire_again(request, available, OffsetRange::new(first, range.last));
+            if last == range.last {
+                break;
+            }
             at = self.map.seek(last + 1);
         }
         if request.budget > 0 && known < range.last {
@@ -168,6 +171,7 @@ impl Partition {
             let batch = self.map.batch(at);
             if self.unread_from().is_some() && unread < batch.first {
                 self.acquire_new(request, OffsetRange::new(unread, batch.first - 1));
+                at = self.map.seek(batch.first.max(range.first));
             }
             if request.budget > 0 {
                 self.acquire_again(request, at, batch.clip(range));
@@ -208,12 +212,12 @@ impl Partition {
             slow.then(|| Pace::new(self.config.max_delivery_count, self.map.batch(at).count()));
         let mut taken = 0;
         let Self { map, leases, .. } = self;
-        let stopped = map.rewrite(range, |piece, cell| {
+        let stopped = map.rewrite_from(at, range, |piece, cell| {
             if !cell.is_available() {
-                return Ok(None);
+                return Ok(cell);
             }
             if let Some(pace) = &mut pace {
-                limit = limit.min(pace.limit(cell.delivery_count, taken));
+                limit = limit.min(pace.limit(cell.delivery_count(), taken));
             }
             if taken >= limit {
                 return Err(());
@@ -221,7 +225,7 @@ impl Partition {
             piece.last = piece
                 .last
                 .min(piece.first.saturating_add(limit - taken - 1));
-            let delivery_count = (cell.delivery_count + 1).min(COUNT_MAX);
+            let delivery_count = (cell.delivery_count() + 1).min(COUNT_MAX);
             let lease = leases.open(request.member, *piece, request.now_ms, request.deadline_ms);
             request.out.push(Acquired {
                 first: piece.first,
@@ -229,12 +233,7 @@ impl Partition {
                 delivery_count,
             });
             taken += piece.count();
-            Ok(Some(Cell {
-                state: RecordState::Acquired,
-                pending: false,
-                delivery_count,
-                lease,
-            }))
+            Ok(Cell::acquired(delivery_count, lease))
         });
         debug_assert!(stopped.is_ok() || taken >= limit);
         request.taken += taken;
@@ -244,19 +243,18 @@ impl Partition {
 
     /// How much of `range` belongs to the batch of the run at `at`, and whether something available there is near its
     /// delivery limit.
-    fn survey(&self, mut at: Cursor, range: OffsetRange) -> (OffsetRange, bool) {
+    fn survey(&self, at: Cursor, range: OffsetRange) -> (OffsetRange, bool) {
         let slow_from = slow_from(self.config.max_delivery_count);
         let mut slow = false;
         let mut last = range.first - 1;
-        while let Some(run) = self.map.get(at).filter(|run| run.first <= range.last) {
-            if last >= range.first && (run.opens_batch || run.first > last + 1) {
+        for run in self.map.runs_from(at) {
+            let begins = last < range.first;
+            if run.first > range.last || !begins && (run.opens_batch() || run.first > last + 1) {
                 break;
             }
-            slow |= run.cell.is_available()
-                && run.cell.delivery_count >= slow_from
-                && run.last >= range.first;
+            let cell = run.cell();
+            slow |= cell.delivery_count() >= slow_from && cell.is_available();
             last = run.last;
-            at = self.map.next(at);
         }
         (OffsetRange::new(range.first, last.min(range.last)), slow)
     }
@@ -311,34 +309,13 @@ impl Partition {
 
     /// Puts a new batch in flight: leased up to `taken`, available behind it.
     fn insert_new(&mut self, request: &mut Request<'_>, batch: OffsetRange, taken: Offset) {
-        /// A lease counts its offsets in 32 bits.
-        const LEASE_MAX: i64 = 1 << 31;
         let leased = OffsetRange::new(batch.first, batch.last.min(taken));
-        let mut rest = leased;
-        while !rest.is_empty() {
-            let part = OffsetRange::new(
-                rest.first,
-                rest.last.min(rest.first.saturating_add(LEASE_MAX - 1)),
-            );
-            let lease = self
-                .leases
-                .open(request.member, part, request.now_ms, request.deadline_ms);
-            let cell = Cell {
-                state: RecordState::Acquired,
-                pending: false,
-                delivery_count: 1,
-                lease,
-            };
-            let opens_batch = part.first == batch.first;
-            self.map.insert(Run {
-                first: part.first,
-                last: part.last,
-                cell,
-                opens_batch,
-            });
-            rest.first = part.last + 1;
-        }
         if !leased.is_empty() {
+            let lease =
+                self.leases
+                    .open(request.member, leased, request.now_ms, request.deadline_ms);
+            let run = Run::new(leased, Cell::acquired(1, lease));
+            self.map.insert(run.opening_batch(true));
             request.out.push(Acquired {
                 first: leased.first,
                 last: leased.last,
@@ -347,13 +324,8 @@ impl Partition {
         }
         let rest = OffsetRange::new(batch.first.max(taken + 1), batch.last);
         if !rest.is_empty() {
-            let cell = Cell::free(RecordState::Available, 0);
-            self.map.insert(Run {
-                first: rest.first,
-                last: rest.last,
-                cell,
-                opens_batch: leased.is_empty(),
-            });
+            let run = Run::new(rest, Cell::free(RecordState::Available, 0));
+            self.map.insert(run.opening_batch(leased.is_empty()));
         }
     }
 }

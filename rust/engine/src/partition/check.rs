@@ -15,27 +15,28 @@ impl Partition {
         let mut leaning = HashMap::new();
         for run in self.map.iter() {
             let at = format!("run {}-{}", run.first, run.last);
-            let holds = run.cell.lease != LeaseId::NONE;
-            if holds != (run.cell.pending || run.cell.state == RecordState::Acquired) {
+            let holds = run.cell().lease() != LeaseId::NONE;
+            if holds != (run.cell().is_pending() || run.cell().state() == RecordState::Acquired) {
                 return Err(format!(
                     "{at} is {:?}, and a lease is{} set",
-                    run.cell.state,
+                    run.cell().state(),
                     if holds { "" } else { " not" }
                 ));
             }
             if holds {
-                *leaning.entry(run.cell.lease.0).or_insert(0) += run.range().count();
-                if self.leases.range(run.cell.lease).clip(run.range()) != run.range() {
+                *leaning.entry(run.cell().lease().0).or_insert(0) += run.range().count();
+                if self.leases.range(run.cell().lease()).clip(run.range()) != run.range() {
                     return Err(format!("{at} lies outside its lease"));
                 }
-                if !run.cell.pending && self.leases.has_expired(run.cell.lease, i64::MIN) {
+                if !run.cell().is_pending() && self.leases.has_expired(run.cell().lease(), i64::MIN)
+                {
                     return Err(format!("{at} is acquired under a lock that has run out"));
                 }
             }
-            if run.first < self.start && run.cell.is_available() {
+            if run.first < self.start && run.cell().is_available() {
                 return Err(format!("{at} is available before the start offset"));
             }
-            if run.cell.state.is_terminal() {
+            if run.cell().state().is_terminal() {
                 complete += side.counted(run.range());
             }
         }

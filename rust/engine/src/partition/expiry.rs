@@ -32,20 +32,20 @@ impl Partition {
             ..
         } = self;
         let Ok(()) = map.rewrite(range, |piece, cell| {
-            if cell.lease != lease || cell.pending {
-                return Ok::<_, Infallible>(None);
+            if cell.lease() != lease || cell.is_pending() {
+                return Ok::<_, Infallible>(cell);
             }
             side.clip(piece);
             freed += piece.count();
-            let state = side.given_back(*piece, cell.delivery_count);
+            let state = side.given_back(*piece, cell.delivery_count());
             if state.is_terminal() {
                 *complete += side.counted(*piece);
                 if piece.first < side.start {
                     overtaken.push(*piece);
                 }
             }
-            changes.push(*piece, state, cell.delivery_count);
-            Ok(Some(Cell::free(state, cell.delivery_count)))
+            changes.push(*piece, state, cell.delivery_count());
+            Ok(Cell::free(state, cell.delivery_count()))
         });
         self.leases.settle(lease, freed);
     }

@@ -16,9 +16,9 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 struct Lease {
     first: Offset,
-    /// Offsets of the range, and how many of them lean on the lease.
-    count: u32,
-    live: u32,
+    last: Offset,
+    /// How many offsets of the range lean on the lease.
+    live: i64,
     member: MemberId,
     /// The member's next older and next newer lease.
     older: u32,
@@ -45,7 +45,7 @@ impl Leases {
         self.members.intern(name)
     }
 
-    /// Opens a lease over `range`, at most `u32::MAX` offsets, all of which will lean on it.
+    /// Opens a lease over `range`, all of which will lean on it.
     pub(crate) fn open(
         &mut self,
         member: MemberId,
@@ -53,12 +53,11 @@ impl Leases {
         now_ms: i64,
         deadline_ms: i64,
     ) -> LeaseId {
-        let count = u32::try_from(range.count()).expect("a run is shorter than 2^31");
         let older = self.members.get(member).newest;
         let id = self.slots.insert(Lease {
             first: range.first,
-            count,
-            live: count,
+            last: range.last,
+            live: range.count(),
             member,
             older,
             newer: NONE,
@@ -86,13 +85,13 @@ impl Leases {
 
     pub(crate) fn range(&self, id: LeaseId) -> OffsetRange {
         let lease = &self.slots[id.0];
-        OffsetRange::new(lease.first, lease.first + i64::from(lease.count) - 1)
+        OffsetRange::new(lease.first, lease.last)
     }
 
     /// `count` offsets lean on the lease no more.
     pub(crate) fn settle(&mut self, id: LeaseId, count: i64) {
         let lease = &mut self.slots[id.0];
-        lease.live -= count as u32;
+        lease.live -= count;
         if lease.live == 0 {
             self.close(id.0);
         }
@@ -129,7 +128,7 @@ impl Leases {
         deadline_ms: i64,
     ) -> LeaseId {
         let lease = &self.slots[id.0];
-        if i64::from(lease.live) != piece.count() {
+        if lease.live != piece.count() {
             let renewed = self.open(lease.member, piece, now_ms, deadline_ms);
             self.settle(id, piece.count());
             return renewed;
@@ -168,7 +167,7 @@ impl Leases {
     pub(crate) fn check(&self, leaning: &HashMap<u32, i64>) -> Result<(), String> {
         for (&id, &counted) in leaning {
             let live = self.slots.get(id).map_or(0, |lease| lease.live);
-            if i64::from(live) != counted {
+            if live != counted {
                 return Err(format!(
                     "lease {id} counts {live} offsets, {counted} lean on it"
                 ));

@@ -5,7 +5,7 @@ use super::writes::Writes;
 use super::{Config, Partition, StateBatch};
 use crate::error::Refusal;
 use crate::inflight::{Cell, Run, RunMap};
-use crate::offset::Offset;
+use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
 
 /// The longest state batch that is believed.
@@ -60,12 +60,9 @@ impl Partition {
             if batch.state.is_terminal() {
                 partition.complete += batch.last - batch.first + 1;
             }
-            partition.map.insert(Run {
-                first: batch.first,
-                last: batch.last,
-                cell: Cell::free(batch.state, batch.delivery_count),
-                opens_batch: true,
-            });
+            let range = OffsetRange::new(batch.first, batch.last);
+            let run = Run::new(range, Cell::free(batch.state, batch.delivery_count));
+            partition.map.insert(run.opening_batch(true));
         }
         if !state.is_empty() {
             partition.end = next - 1;

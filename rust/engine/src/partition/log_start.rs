@@ -32,7 +32,7 @@ impl Partition {
         let mut count = 0;
         let mut at = self.map.seek(range.first);
         while let Some(run) = self.map.get(at).filter(|run| run.first <= range.last) {
-            if run.cell.state.is_terminal() {
+            if run.cell().state().is_terminal() {
                 count += run.range().clip(range).count();
             }
             at = self.map.next(at);
@@ -43,14 +43,14 @@ impl Partition {
     /// Settles offsets that hold no record for this group: aborted transactions, control records.
     pub fn archive(&mut self, first: Offset, last: Offset) {
         self.archive_where(OffsetRange::new(first, last), |cell| {
-            !cell.pending && !cell.state.is_terminal()
+            !cell.is_pending() && !cell.state().is_terminal()
         });
         self.advance_start();
     }
 
     /// Archives what is available in `range`, even where that is still being written.
     pub(super) fn archive_available(&mut self, range: OffsetRange) {
-        self.archive_where(range, |cell| cell.state == RecordState::Available);
+        self.archive_where(range, |cell| cell.state() == RecordState::Available);
     }
 
     fn archive_where(&mut self, range: OffsetRange, condition: impl Fn(Cell) -> bool) {
@@ -65,13 +65,13 @@ impl Partition {
         let range = OffsetRange::new(range.first.max(0), range.last);
         let Ok(()) = map.rewrite(range, |piece, cell| {
             if !condition(cell) {
-                return Ok::<_, Infallible>(None);
+                return Ok::<_, Infallible>(cell);
             }
-            if cell.lease != LeaseId::NONE {
-                leases.settle(cell.lease, piece.count());
+            if cell.lease() != LeaseId::NONE {
+                leases.settle(cell.lease(), piece.count());
             }
             *complete += OffsetRange::new(piece.first.max(start), piece.last).count();
-            Ok(Some(Cell::free(RecordState::Archived, cell.delivery_count)))
+            Ok(Cell::free(RecordState::Archived, cell.delivery_count()))
         });
     }
 }

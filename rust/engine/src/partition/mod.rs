@@ -125,8 +125,8 @@ impl Partition {
         while let Some(run) = self.map.get(at) {
             let (first, state, delivery_count) = (
                 run.first.max(self.start),
-                run.cell.state,
-                run.cell.delivery_count,
+                run.cell().state(),
+                run.cell().delivery_count(),
             );
             match out.last_mut() {
                 Some(before)

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 
 use super::write::{Changes, Write};
 use super::{Partition, Side};
-use crate::inflight::Cell;
 use crate::record_state::RecordState;
 
 impl Partition {
@@ -22,20 +21,16 @@ impl Partition {
         let mut changes = Changes::default();
         for lease in leases.held_by(member) {
             let Ok(()) = map.rewrite(leases.range(lease), |piece, cell| {
-                if cell.lease != lease || cell.state != RecordState::Acquired {
-                    return Ok::<_, Infallible>(None);
+                if cell.lease() != lease || cell.state() != RecordState::Acquired {
+                    return Ok::<_, Infallible>(cell);
                 }
                 side.clip(piece);
-                let state = side.given_back(*piece, cell.delivery_count);
+                let state = side.given_back(*piece, cell.delivery_count());
                 if state.is_terminal() {
                     *complete += side.counted(*piece);
                 }
-                changes.push(*piece, state, cell.delivery_count);
-                Ok(Some(Cell {
-                    state,
-                    pending: true,
-                    ..cell
-                }))
+                changes.push(*piece, state, cell.delivery_count());
+                Ok(cell.begun(state))
             });
         }
         self.begin_write(start, changes, false)

@@ -84,28 +84,30 @@ impl Partition {
     /// It stays where offsets follow that may hold records nobody has read.
     pub(super) fn advance_start(&mut self) {
         let old = self.start;
-        if self.map.first_offset().is_none_or(|first| first > old) {
+        let Some(front) = self.map.first().filter(|front| front.first <= old) else {
             return;
-        }
-        let mut at = self.map.seek(old);
-        if self
-            .map
-            .get(at)
-            .is_some_and(|run| run.first <= old && !run.cell.is_settled())
-        {
+        };
+        let from = if old > front.last {
+            self.map.seek(old)
+        } else if front.cell().is_settled() {
+            Cursor::START
+        } else {
             return;
-        }
+        };
         let unread = self.unread_from();
         let barrier = unread.map_or(Offset::MAX, |unread| self.batch_start(unread));
         let (mut passed, mut next) = (None, None);
-        while let Some(run) = self.map.get(at) {
-            if !run.cell.is_settled() || run.last >= barrier {
+        for run in self.map.runs_from(from) {
+            let settled = run.cell().is_settled();
+            if !settled && run.first <= old {
+                return;
+            }
+            if !settled || run.last >= barrier {
                 next = Some(run.first);
                 break;
             }
             self.complete -= run.last - run.first.max(old) + 1;
             passed = Some(run.last);
-            at = self.map.next(at);
         }
         match next {
             None => {
@@ -117,9 +119,9 @@ impl Partition {
                 self.start = unread.map_or(next, |unread| unread.min(next)).max(old);
             }
         }
-        self.bury(OffsetRange::new(old, self.start - 1));
+        self.bury(from, self.start - 1);
         while let Some(range) = self.overtaken.pop() {
-            self.bury(range);
+            self.bury(self.map.seek(range.first), range.last.min(self.start - 1));
         }
     }
 
@@ -132,24 +134,24 @@ impl Partition {
         }
     }
 
-    /// Drops what is settled in `range`, which lies before the start offset.
+    /// Drops what is settled from the run at `at` on, up to `last`, which lies before the start offset.
     ///
     /// Of a batch that is not done with a husk stays: slower delivery asks how large the batch was.
-    fn bury(&mut self, range: OffsetRange) {
+    fn bury(&mut self, mut at: Cursor, last: Offset) {
         let mut husked = false;
-        let mut at = self.map.seek(range.first);
-        while let Some(run) = self.map.get(at).filter(|run| run.first <= range.last) {
+        while let Some(run) = self.map.get(at).filter(|run| run.first <= last) {
             let next = self.map.next(at);
-            if !run.cell.is_settled() {
+            if !run.cell().is_settled() {
                 at = next;
             } else if run.last < self.start && self.is_whole(at, &run, next) {
                 at = self.map.remove_at(at);
             } else if husked {
                 at = next;
             } else {
-                let rest = OffsetRange::new(run.first, range.last.min(self.start - 1));
-                let Ok(()) = self.map.rewrite(rest, |_, cell| {
-                    Ok::<_, Infallible>(cell.is_settled().then(|| Cell::free(HUSK, 0)))
+                let rest = OffsetRange::new(run.first, last);
+                let Ok(()) = self.map.rewrite_from(at, rest, |_, cell| {
+                    let settled = cell.is_settled();
+                    Ok::<_, Infallible>(if settled { Cell::free(HUSK, 0) } else { cell })
                 });
                 husked = true;
                 at = self.map.seek(run.first);
@@ -159,7 +161,7 @@ impl Partition {
 
     /// Whether a run is all of its batch.
     fn is_whole(&self, at: Cursor, run: &Run, next: Cursor) -> bool {
-        let opens = run.opens_batch
+        let opens = run.opens_batch()
             || self
                 .map
                 .prev(at)

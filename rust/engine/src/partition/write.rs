@@ -72,7 +72,7 @@ impl Changes {
 
     /// The changes in order of their offsets, joined.
     pub(super) fn finish(mut self) -> Batches {
-        if self.batches.is_sorted_by_key(|batch| batch.first) {
+        if self.batches.len() == 1 || self.batches.is_sorted_by_key(|batch| batch.first) {
             return self.batches;
         }
         self.batches.sort_unstable_by_key(|batch| batch.first);
@@ -90,6 +90,10 @@ impl Changes {
     /// The changed offsets, neighbours joined whatever their state.
     pub(super) fn ranges(&self) -> Ranges {
         let mut ranges = Ranges::new();
+        if let [batch] = self.batches[..] {
+            ranges.push(OffsetRange::new(batch.first, batch.last));
+            return ranges;
+        }
         for batch in &self.batches {
             match ranges.last_mut() {
                 Some(last) if last.last + 1 == batch.first => last.last = batch.last,

@@ -6,9 +6,8 @@ use std::convert::Infallible;
 use super::write::{Changes, Ranges, Write};
 use super::{Partition, Side};
 use crate::error::Refusal;
-use crate::inflight::{Cell, LeaseId};
+use crate::inflight::Cell;
 use crate::offset::{Offset, OffsetRange};
-use crate::record_state::RecordState;
 
 /// What waits for the end of a write.
 #[derive(Debug)]
@@ -39,11 +38,14 @@ impl Writes {
     }
 
     fn end(&mut self, id: u64) -> Result<OpenWrite, Refusal> {
-        let found = self.open.binary_search_by_key(&id, |write| write.id);
-        found
-            .ok()
-            .and_then(|at| self.open.remove(at))
-            .ok_or(Refusal::UnknownWrite { id })
+        // writes end in the order in which they began, or nearly so
+        let ended = if self.open.front().is_some_and(|oldest| oldest.id == id) {
+            self.open.pop_front()
+        } else {
+            let found = self.open.binary_search_by_key(&id, |write| write.id);
+            found.ok().and_then(|at| self.open.remove(at))
+        };
+        ended.ok_or(Refusal::UnknownWrite { id })
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -52,6 +54,7 @@ impl Writes {
 }
 
 impl Partition {
+    #[inline]
     /// Opens a write for what has begun or, with `expiry`, has already happened.
     pub(super) fn begin_write(
         &mut self,
@@ -86,20 +89,16 @@ impl Partition {
             start,
             ..
         } = self;
-        for range in write.ranges {
+        for &range in &write.ranges {
             let Ok(()) = map.rewrite(range, |piece, cell| {
-                if !cell.pending {
-                    return Ok::<_, Infallible>(None);
+                if !cell.is_pending() {
+                    return Ok::<_, Infallible>(cell);
                 }
-                leases.settle(cell.lease, piece.count());
+                leases.settle(cell.lease(), piece.count());
                 if piece.first < *start {
                     overtaken.push(*piece);
                 }
-                Ok(Some(Cell {
-                    pending: false,
-                    lease: LeaseId::NONE,
-                    ..cell
-                }))
+                Ok(Cell::free(cell.state(), cell.delivery_count()))
             });
         }
         self.advance_start();
@@ -128,29 +127,25 @@ impl Partition {
         } = self;
         for &range in ranges {
             let Ok(()) = map.rewrite(range, |piece, cell| {
-                if !cell.pending {
-                    return Ok::<_, Infallible>(None);
+                if !cell.is_pending() {
+                    return Ok::<_, Infallible>(cell);
                 }
                 side.clip(piece);
-                if cell.state.is_terminal() {
+                if cell.state().is_terminal() {
                     *complete -= side.counted(*piece);
                 }
-                if !leases.has_expired(cell.lease, now_ms) {
-                    return Ok(Some(Cell {
-                        state: RecordState::Acquired,
-                        pending: false,
-                        ..cell
-                    }));
+                if !leases.has_expired(cell.lease(), now_ms) {
+                    return Ok(Cell::acquired(cell.delivery_count(), cell.lease()));
                 }
-                leases.settle(cell.lease, piece.count());
-                let state = side.given_back(*piece, cell.delivery_count);
+                leases.settle(cell.lease(), piece.count());
+                let state = side.given_back(*piece, cell.delivery_count());
                 if state.is_terminal() {
                     *complete += side.counted(*piece);
                     if piece.first < side.start {
                         overtaken.push(*piece);
                     }
                 }
-                Ok(Some(Cell::free(state, cell.delivery_count)))
+                Ok(Cell::free(state, cell.delivery_count()))
             });
         }
     }

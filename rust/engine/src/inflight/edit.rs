@@ -1,0 +1,155 @@
+//! Writing runs of a leaf anew, in their own place.
+
+use super::leaf::Leaf;
+use super::run::{Cell, Run};
+use crate::offset::OffsetRange;
+
+/// How many places are made where a run falls into more parts than were foreseen.
+const ROOM: usize = 16;
+
+/// Runs of a leaf that are written anew, equal neighbours joined on the way.
+///
+/// ```text
+/// [new] [new] [room] [room] [old] [old] [old]
+///             written       read
+/// ```
+pub(super) struct Edit<'a> {
+    leaf: &'a mut Leaf,
+    written: usize,
+    read: usize,
+    /// By how many more runs can be acquired.
+    available: isize,
+}
+
+/// What an edit did to its leaf.
+#[derive(Clone, Copy)]
+pub(super) struct Edited {
+    /// By how many more runs can be acquired.
+    pub(super) available: isize,
+    /// Whether the leaf's last run was among those written anew.
+    pub(super) reached_end: bool,
+}
+
+impl<'a> Edit<'a> {
+    /// Begins before the run at `at`.
+    pub(super) fn new(leaf: &'a mut Leaf, at: usize) -> Self {
+        Self {
+            leaf,
+            written: at,
+            read: at,
+            available: 0,
+        }
+    }
+
+    /// Gives pieces of the runs in `range` another cell, up to the leaf's end; takes from `range` what it dealt with.
+    #[inline]
+    pub(super) fn rewrite<E>(
+        &mut self,
+        range: &mut OffsetRange,
+        mut change: impl FnMut(&mut OffsetRange, Cell) -> Result<Cell, E>,
+    ) -> Result<(), E> {
+        while let Some(&run) = self.leaf.runs.get(self.read)
+            && run.first <= range.last
+        {
+            let (part, cell) = (run.range().clip(*range), run.cell());
+            let mut piece = part;
+            loop {
+                let begins = piece.first == part.first;
+                let answer = change(&mut piece, cell);
+                let Ok(new) = answer else {
+                    if !begins {
+                        self.put_part(&run, OffsetRange::new(piece.first, run.last), cell);
+                    }
+                    return answer.map(|_| ());
+                };
+                let last = piece.last >= part.last;
+                if begins {
+                    self.take(&run);
+                    if last && (new == cell || part == run.range()) {
+                        self.put(run.with(new));
+                        break;
+                    }
+                    self.cut(&run, part);
+                }
+                self.put_part(&run, piece, new);
+                if last {
+                    self.put_part(&run, OffsetRange::new(part.last + 1, run.last), cell);
+                    break;
+                }
+                piece = OffsetRange::new(piece.last + 1, part.last);
+            }
+            range.first = part.last + 1;
+        }
+        Ok(())
+    }
+
+    /// Takes the next old run; its place is room then.
+    #[inline]
+    fn take(&mut self, run: &Run) {
+        self.read += 1;
+        self.available -= isize::from(run.cell().is_available());
+    }
+
+    /// Makes room for a run that `part` is cut from, and writes what lies before it.
+    fn cut(&mut self, run: &Run, part: OffsetRange) {
+        let (head, tail) = (run.first < part.first, part.last < run.last);
+        self.make_room(1 + usize::from(head) + usize::from(tail));
+        self.put_part(run, OffsetRange::new(run.first, part.first - 1), run.cell());
+    }
+
+    /// Writes a part of a run with another cell, unless it is empty.
+    fn put_part(&mut self, run: &Run, part: OffsetRange, cell: Cell) {
+        if !part.is_empty() {
+            self.put(run.part(part, cell));
+        }
+    }
+
+    /// Writes a run, or joins it to the one before.
+    #[inline]
+    fn put(&mut self, run: Run) {
+        if let Some(before) = self.leaf.runs[..self.written].last_mut()
+            && before.joins(&run)
+        {
+            before.last = run.last;
+            return;
+        }
+        if self.written == self.read {
+            self.make_room(ROOM);
+        }
+        self.leaf.runs[self.written] = run;
+        self.written += 1;
+        self.available += isize::from(run.cell().is_available());
+    }
+
+    /// Sees to it that there is room for so many runs.
+    fn make_room(&mut self, runs: usize) {
+        let more = runs.saturating_sub(self.read - self.written);
+        if more == 0 {
+            return;
+        }
+        self.leaf.open(self.read - 1, more);
+        self.read += more;
+    }
+
+    /// Joins the last new run with the old one behind it, where they are equal, and closes the room that is left.
+    #[inline]
+    pub(super) fn finish(mut self) -> Edited {
+        let runs = &mut self.leaf.runs;
+        if let Some(&next) = runs.get(self.read)
+            && let Some(before) = runs[..self.written].last_mut()
+            && before.joins(&next)
+        {
+            before.last = next.last;
+            self.read += 1;
+            self.available -= isize::from(next.cell().is_available());
+        }
+        let reached_end = self.read == runs.len();
+        if self.written < self.read {
+            self.leaf.close(self.written, self.read - self.written);
+        }
+        Edited {
+            available: self.available,
+            reached_end,
+        }
+    }
+}

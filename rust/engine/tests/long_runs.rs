@@ -1,0 +1,80 @@
+//! Windows far wider than a record batch can be: no count of offsets overflows.
+
+use sharecore_engine::{
+    AckBatch, AcquireOptions, Acquired, Config, OffsetRange, Partition, RecordState, StateBatch,
+};
+
+const LAST: i64 = (1 << 34) - 1;
+const RELEASE: &[u8] = &[2];
+const RENEW: &[u8] = &[4];
+
+fn acquire(partition: &mut Partition, now_ms: i64) -> Vec<Acquired> {
+    let options = AcquireOptions {
+        fetch_offset: 0,
+        max_fetch_records: i64::MAX,
+        batch_size: i64::MAX,
+        record_limit: false,
+    };
+    let mut out = Vec::new();
+    let whole = [OffsetRange::new(0, LAST)];
+    partition.acquire(now_ms, "member", &whole, options, &mut out);
+    assert_eq!(partition.check(), Ok(()));
+    out
+}
+
+fn acknowledge(partition: &mut Partition, first: i64, last: i64, types: &[u8]) {
+    let batch = [AckBatch { first, last, types }];
+    let write = partition
+        .acknowledge(0, "member", &batch)
+        .expect("leased to the member");
+    assert_eq!(partition.check(), Ok(()));
+    if let Some(write) = write {
+        partition.commit(write.id).expect("open");
+        assert_eq!(partition.check(), Ok(()));
+    }
+}
+
+fn lease_release_and_lease_again(mut partition: Partition, delivery_count: u16) {
+    let whole = |delivery_count| Acquired {
+        first: 0,
+        last: LAST,
+        delivery_count,
+    };
+    assert_eq!(acquire(&mut partition, 0), [whole(delivery_count)]);
+    // a part of the lease has a lock of its own, then both parts are one run again
+    acknowledge(&mut partition, 1, LAST, RENEW);
+    acknowledge(&mut partition, 0, 1 << 33, RELEASE);
+    acknowledge(&mut partition, (1 << 33) + 1, LAST, RELEASE);
+    assert_eq!(partition.runs(), 1);
+    assert_eq!(acquire(&mut partition, 0), [whole(delivery_count + 1)]);
+    let write = partition.advance(30_000).expect("locks have run out");
+    assert_eq!(write.batches().len(), 1);
+    partition.commit(write.id).expect("open");
+    assert_eq!(partition.check(), Ok(()));
+    assert_eq!(partition.next_fetch_offset(), 0);
+}
+
+#[test]
+fn a_window_that_was_loaded() {
+    let state = [StateBatch {
+        first: 0,
+        last: LAST,
+        state: RecordState::Available,
+        delivery_count: 0,
+    }];
+    let partition = Partition::new(config(), 0, &state).expect("possible state");
+    lease_release_and_lease_again(partition, 1);
+}
+
+#[test]
+fn a_window_that_was_fetched() {
+    let partition = Partition::new(config(), 0, &[]).expect("empty state");
+    lease_release_and_lease_again(partition, 1);
+}
+
+fn config() -> Config {
+    Config {
+        max_inflight: i64::MAX,
+        ..Config::default()
+    }
+}
