@@ -369,7 +369,7 @@ def combine_state_batches(parts: Sequence[bytes], start_offset: int) -> bytes:
 def pack_write(write: Write, floor: int) -> tuple[int, int, bytes]:
     """What is to be written of begun state: start offset, delivery-complete count, packed batches.
 
-    The start offset passes the settled batches that touch it; these need no state any more.
+    The start offset passes the acknowledged batches that touch it; these need no state any more.
 
     Args:
         floor: the start offset after everything written before.

@@ -47,8 +47,8 @@ fn packed<'py>(py: Python<'py>, batches: &[StateBatch]) -> PyResult<Bound<'py, P
 
 /// What is to be written of state that has begun to change: start offset, delivery-complete count, packed batches.
 ///
-/// `floor` is the start offset after everything written before. From there the start offset passes the settled batches
-/// that touch it; these need no state any more.
+/// `floor` is the start offset after everything written before. From there the start offset passes the
+/// acknowledged batches that touch it; these need no state any more.
 #[pyfunction]
 pub(crate) fn pack_write<'py>(
     py: Python<'py>,
@@ -57,7 +57,7 @@ pub(crate) fn pack_write<'py>(
 ) -> PyResult<(i64, i64, Bound<'py, PyBytes>)> {
     let write = &write.inner;
     let from = write.start_offset.max(floor);
-    let (start, passed) = state_batch::pass_settled(from, write.batches());
+    let (start, passed) = state_batch::pass_acknowledged(from, write.batches());
     let count = (write.delivery_complete_count - (start - write.start_offset)).max(0);
     let batches = packed(py, &write.batches()[passed..])?;
     Ok((start, count, batches))

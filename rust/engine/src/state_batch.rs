@@ -60,25 +60,26 @@ pub fn encode(batches: &[StateBatch], out: &mut [u8]) {
     }
 }
 
-/// What is left to write of `batches` (ascending, apart) when the start offset moves over settled records.
+/// What is left to write of `batches` (ascending, apart) when the start offset moves over acknowledged records.
 ///
-/// Records below the start offset need no state. So it passes the settled batches that touch it, and these are not
-/// written. `start_offset` is where it stands after everything written before.
+/// Records below the start offset need no state. So it passes the acknowledged batches that touch it, and these are
+/// not written. What is archived is written once: the history of the state is all that tells of a rejected record
+/// later on. `start_offset` is where it stands after everything written before.
 ///
 /// ```text
 /// start offset   v
 /// batches        [acknowledged][archived][available] [acknowledged]
-/// afterwards                             v
-///                                        [available] [acknowledged]
+/// afterwards                   v
+///                              [archived][available] [acknowledged]
 /// ```
 ///
 /// Gives the start offset and how many batches lie below it.
-pub fn pass_settled(start_offset: i64, batches: &[StateBatch]) -> (i64, usize) {
+pub fn pass_acknowledged(start_offset: i64, batches: &[StateBatch]) -> (i64, usize) {
     let mut start = start_offset;
     let mut passed = 0;
     for batch in batches {
         if batch.last >= start {
-            if batch.first > start || !batch.state.is_terminal() {
+            if batch.first > start || batch.state != RecordState::Acknowledged {
                 break;
             }
             start = batch.last + 1;
@@ -126,17 +127,17 @@ mod tests {
     }
 
     #[test]
-    fn passes_only_settled_records_that_touch_the_start() {
+    fn passes_only_acknowledged_records_that_touch_the_start() {
         let batches = [
             batch(10, 19, 2, 1),
             batch(20, 24, 4, 2),
             batch(25, 29, 0, 1),
             batch(30, 39, 2, 1),
         ];
-        assert_eq!(pass_settled(10, &batches), (25, 2));
-        assert_eq!(pass_settled(9, &batches), (9, 0));
-        assert_eq!(pass_settled(15, &batches), (25, 2));
-        assert_eq!(pass_settled(22, &batches), (25, 2));
-        assert_eq!(pass_settled(100, &batches[..2]), (100, 2));
+        assert_eq!(pass_acknowledged(10, &batches), (20, 1));
+        assert_eq!(pass_acknowledged(9, &batches), (9, 0));
+        assert_eq!(pass_acknowledged(15, &batches), (20, 1));
+        assert_eq!(pass_acknowledged(25, &batches), (25, 2));
+        assert_eq!(pass_acknowledged(100, &batches[..2]), (100, 2));
     }
 }
