@@ -209,3 +209,15 @@ def test_options_are_checked() -> None:
     }.items():
         with pytest.raises(ConfigError, match=message):
             read_state_options(dict(given))
+
+
+def test_settings_of_a_jvm_are_understood() -> None:
+    login = 'a.PlainLoginModule required username="u" password="p";'
+    given = {
+        "kafka.bootstrap.servers": "there:1",
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.jaas.config": login,
+    }
+    connection = read_state_options(given).connection
+    assert (connection["sasl.username"], connection["sasl.password"]) == ("u", "p")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sharecore.client.settings import Settings, read_settings
 from sharecore.errors import ConfigError
+from sharecore.spark.given import split_options
 from sharecore.spark.java_names import from_java
 
 _NAMES = (
@@ -67,22 +67,10 @@ def read_options(given: Mapping[str, str]) -> Options:
     Raises:
         ConfigError: a name that is not known, a value that cannot stand, or one that is missing.
     """
-    names = {name.lower(): name for name in _NAMES}
-    own: dict[str, str] = {}
-    kafka = dict(_DEFAULTS)
-    for name, value in given.items():
-        if name.lower().startswith("kafka."):
-            key = name[6:].lower()
-            if key in _FIXED:
-                raise ConfigError(f"{name} cannot be set: the source decides it")
-            kafka[key] = value
-        elif name.lower() in names:
-            own[names[name.lower()]] = value
-        else:
-            close = difflib.get_close_matches(name, [*_NAMES, "kafka.bootstrap.servers"], n=1)
-            hint = f"; did you mean {close[0]}?" if close else "; the client's settings begin with kafka."
-            raise ConfigError(f"{name} is no option of format sharegroup{hint}")
-    kafka = from_java(kafka)
+    own, settings = split_options(given, _NAMES, "sharegroup")
+    for key in sorted(_FIXED & settings.keys()):
+        raise ConfigError(f"kafka.{key} cannot be set: the source decides it")
+    kafka = _DEFAULTS | from_java(settings)
     if "bootstrap.servers" not in kafka:
         raise ConfigError("kafka.bootstrap.servers is missing")
     group = own.get("group.id", kafka.pop("group.id", None))

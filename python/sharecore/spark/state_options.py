@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sharecore.client.settings import read_connection_settings
 from sharecore.errors import ConfigError
+from sharecore.spark.given import split_options
 from sharecore.spark.java_names import from_java
 
 HISTORY, LIVE = "history", "live"
@@ -45,18 +45,7 @@ def read_state_options(given: Mapping[str, str]) -> StateOptions:
     Raises:
         ConfigError: a name that is not known, a value that cannot stand, or one that is missing.
     """
-    names = {name.lower(): name for name in _NAMES}
-    own: dict[str, str] = {}
-    kafka: dict[str, str] = {}
-    for name, value in given.items():
-        if name.lower().startswith("kafka."):
-            kafka[name[6:].lower()] = value
-        elif name.lower() in names:
-            own[names[name.lower()]] = value
-        else:
-            close = difflib.get_close_matches(name, [*_NAMES, "kafka.bootstrap.servers"], n=1)
-            hint = f"; did you mean {close[0]}?" if close else "; the client's settings begin with kafka."
-            raise ConfigError(f"{name} is no option of format sharestate{hint}")
+    own, kafka = split_options(given, _NAMES, "sharestate")
     if "path" in own and kafka:
         raise ConfigError("path and kafka.* exclude each other: share state is read from files or a cluster")
     if "path" not in own:
@@ -65,7 +54,7 @@ def read_state_options(given: Mapping[str, str]) -> StateOptions:
                 "kafka.bootstrap.servers is missing, or path: a data directory of sharecore's, or a log "
                 "directory of Apache Kafka's"
             )
-        kafka = {"default.api.timeout.ms": _FIRST_CONTACT_MS, **kafka}
+        kafka = {"default.api.timeout.ms": _FIRST_CONTACT_MS, **from_java(kafka)}
         kafka = from_java(kafka)
         read_connection_settings(kafka)
     return StateOptions(
