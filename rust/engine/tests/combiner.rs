@@ -105,6 +105,11 @@ fn takes_the_lowest_and_the_highest_offset() {
     assert_eq!(combined(&all, &part, None), joined);
     assert_eq!(combined(&part, &all, None), joined);
     assert_eq!(combined(&[all[0], part[0], part[1]], &[], None), joined);
+    let nested = [batch(0, i64::MAX, 1), batch(1, 5, 2), batch(3, i64::MAX, 3)];
+    assert_eq!(
+        combined(&nested, &[], None),
+        [batch(0, 0, 1), batch(1, 2, 2), nested[2]]
+    );
     assert_eq!(
         combined(&all, &part, Some(i64::MAX)),
         [batch(i64::MAX, i64::MAX, 2)]

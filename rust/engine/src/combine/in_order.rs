@@ -11,26 +11,25 @@ use crate::partition::StateBatch;
 /// Room for the batches of one write.
 pub(super) type Room = SmallVec<[StateBatch; 32]>;
 
-/// The batches that have begun, best on top; some may have ended. Rank, last offset, place in the list.
-type Begun = BinaryHeap<(u32, Offset, usize)>;
+/// A batch that has begun: rank, last offset, place in the list. The best is the greatest.
+type Begun = (u32, Offset, usize);
 
 /// `batches` themselves, if they are in order; or what they come to, in `room`, where equal neighbours may stay apart.
 ///
-/// One sweep over the batches by their first offset. Before one begins, those that began earlier are written up to there, the
-/// best first; one that has ended is forgotten when it comes to the top:
+/// One sweep over the batches by their first offset. The best of those that have begun holds; when it ends, the best of those
+/// beneath does, unless that has ended too:
 ///
 /// ```text
 /// offset      0    5    10   15   20   25   30
-/// batches     [------ 0,1 -------]
-///                  [---- 2,1 ----]
-///                       [------- 0,2 ------]
-/// top         0,1  2,1  0,2
-/// beneath          0,1  2,1
-///                       0,1
-/// in order    [0,1][2,1][------- 0,2 ------]
+/// batches     [----------- 0,1 ------------]
+///                  [-- 2,1 -]
+///                                 [0,2]
+/// holds       0,1  2,1       0,1  0,2  0,1
+/// beneath          0,1            0,1
+/// in order    [0,1][-- 2,1 -][0,1][0,2][0,1]
 /// ```
 ///
-/// What has begun is a heap: no order of batches, however unlucky, costs more than sorting them.
+/// What lies beneath is a heap: no order of batches, however unlucky, costs more than sorting them.
 pub(super) fn in_order<'a>(batches: &'a [StateBatch], room: &'a mut Room) -> &'a [StateBatch] {
     let possible = |batch: &StateBatch| batch.first <= batch.last;
     if batches.is_sorted_by(|a, b| possible(a) && a.last < b.first)
@@ -42,36 +41,76 @@ pub(super) fn in_order<'a>(batches: &'a [StateBatch], room: &'a mut Room) -> &'a
     sorted.retain(|batch| possible(batch));
     // stable, because that merges parts that are in order each
     sorted.sort_by_key(|batch| batch.first);
-    let mut begun = Begun::with_capacity(sorted.len());
-    let mut at = Offset::MIN;
-    for (place, batch) in sorted.iter().enumerate() {
-        if batch.first > at {
-            write(&sorted, &mut begun, at, batch.first - 1, room);
-            at = batch.first;
-        }
-        begun.push((rank(batch), batch.last, place));
+    let mut sweep = Sweep {
+        sorted: &sorted,
+        at: Offset::MIN,
+        holds: None,
+        beneath: BinaryHeap::new(),
+        room,
+    };
+    for place in 0..sorted.len() {
+        sweep.begin(place);
     }
-    write(&sorted, &mut begun, at, Offset::MAX, room);
+    sweep.end_before(None);
     room
 }
 
-/// Writes what holds at each offset of `at..=last`.
-fn write(sorted: &[StateBatch], begun: &mut Begun, mut at: Offset, last: Offset, room: &mut Room) {
-    while at <= last {
-        let Some(&(_, end, place)) = begun.peek() else {
+struct Sweep<'a> {
+    sorted: &'a [StateBatch],
+    /// All before has been written.
+    at: Offset,
+    holds: Option<Begun>,
+    beneath: BinaryHeap<Begun>,
+    room: &'a mut Room,
+}
+
+impl Sweep<'_> {
+    fn begin(&mut self, place: usize) {
+        let batch = &self.sorted[place];
+        self.end_before(Some(batch.first));
+        let begun = (rank(batch), batch.last, place);
+        let Some(holds) = self.holds else {
+            self.holds = Some(begun);
             return;
         };
-        if end >= at {
-            room.push(StateBatch {
-                first: at,
-                last: end.min(last),
-                ..sorted[place]
+        let (worse, better) = if begun > holds {
+            if batch.first > self.at {
+                self.write(holds, batch.first - 1);
+            }
+            self.holds = Some(begun);
+            (holds, begun)
+        } else {
+            (begun, holds)
+        };
+        if worse.1 > better.1 {
+            self.beneath.push(worse);
+        }
+    }
+
+    /// Writes what ends before an offset; all, if there is none.
+    fn end_before(&mut self, next: Option<Offset>) {
+        while let Some(holds) = self.holds
+            && next.is_none_or(|next| holds.1 < next)
+        {
+            self.write(holds, holds.1);
+            self.holds = self.beneath.pop();
+        }
+    }
+
+    /// Writes what is left of a batch up to `last`.
+    fn write(&mut self, (_, _, place): Begun, last: Offset) {
+        let batch = self.sorted[place];
+        let first = self.at.max(batch.first);
+        if first <= last {
+            self.room.push(StateBatch {
+                first,
+                last,
+                ..batch
             });
+            match last.checked_add(1) {
+                Some(next) => self.at = next,
+                None => self.beneath.clear(),
+            }
         }
-        if end >= last {
-            return;
-        }
-        begun.pop();
-        at = at.max(end + 1);
     }
 }

@@ -45,8 +45,7 @@ pub fn combine(
     let mut sweep = Sweep {
         at: floor,
         first: floor,
-        rank: None,
-        pieces: 0,
+        rank: NO_RANK,
         out,
     };
     sweep.both(behind(floor, left), behind(floor, right));
@@ -56,6 +55,9 @@ pub fn combine(
 fn rank(batch: &StateBatch) -> u32 {
     u32::from(batch.delivery_count) << 8 | u32::from(batch.state.id())
 }
+
+/// No batch has this one.
+const NO_RANK: u32 = u32::MAX;
 
 /// The batches that do not end before the floor.
 fn behind(floor: Offset, batches: &[StateBatch]) -> &[StateBatch] {
@@ -72,16 +74,13 @@ struct Sweep<'a> {
     at: Offset,
     /// Where the piece that was written last begins, and its rank: the next may be its continuation.
     first: Offset,
-    rank: Option<u32>,
-    /// How many pieces have been written.
-    pieces: usize,
+    rank: u32,
     out: &'a mut Vec<StateBatch>,
 }
 
 impl Sweep<'_> {
-    fn both(&mut self, left: &[StateBatch], right: &[StateBatch]) {
-        let (mut l, mut r) = (0, 0);
-        while let (Some(a), Some(b)) = (left.get(l), right.get(r)) {
+    fn both(&mut self, mut left: &[StateBatch], mut right: &[StateBatch]) {
+        while let (Some(a), Some(b)) = (left.first(), right.first()) {
             let from = self.at.max(a.first.min(b.first));
             let (a_holds, b_holds) = (a.first <= from, b.first <= from);
             // what does not hold yet ends the step before it begins
@@ -90,10 +89,10 @@ impl Sweep<'_> {
             let to = a_until.min(b_until);
             let a_wins = a_holds & (!b_holds | (rank(a) >= rank(b)));
             self.write(from, to, select_unpredictable(a_wins, a, b));
-            l += usize::from(a.last <= to);
-            r += usize::from(b.last <= to);
+            left = &left[usize::from(a.last <= to)..];
+            right = &right[usize::from(b.last <= to)..];
         }
-        for batch in left[l..].iter().chain(&right[r..]) {
+        for batch in if left.is_empty() { right } else { left } {
             self.write(self.at.max(batch.first), batch.last, batch);
         }
     }
@@ -102,17 +101,16 @@ impl Sweep<'_> {
     #[inline]
     fn write(&mut self, from: Offset, to: Offset, batch: &StateBatch) {
         let rank = rank(batch);
-        let new = self.rank != Some(rank) || self.at != from;
+        let new = self.rank != rank || self.at != from;
         self.first = select_unpredictable(new, from, self.first);
-        self.pieces += usize::from(new);
-        // the piece before is written anew when it has become longer
-        self.out.truncate(self.pieces - 1);
+        // the piece before is written anew when it becomes longer
+        self.out.truncate(self.out.len() - usize::from(!new));
         self.out.push(StateBatch {
             first: self.first,
             last: to,
             ..*batch
         });
-        self.rank = Some(rank);
+        self.rank = rank;
         self.at = to.wrapping_add(1);
     }
 }
