@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.connection import Connection
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.settings import ConnectionSettings, read_connection_settings
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+
+Value = TypeVar("Value")
 
 logger = logging.getLogger(__name__)
 
@@ -65,13 +69,37 @@ class Fetcher:
     def end(self, task: asyncio.Task[Any]) -> Any:
         return self.loop.run_until_complete(task)
 
+    def names_of(self, topic_ids: Iterable[UUID]) -> dict[UUID, str]:
+        """The names of topics, those left out that nobody knows any more; raises KafkaError."""
+        wanted = set(topic_ids)
+
+        async def ask() -> dict[UUID, str]:
+            await self.cluster.refresh(topic_ids=wanted)
+            topics = self.cluster.topics
+            return {each: topics[each].name for each in wanted if each in topics}
+
+        return self.loop.run_until_complete(self._until_answered(ask, "names of topics"))
+
+    def offset_for(self, part: Part, timestamp: int) -> int:
+        """An offset by timestamp: EARLIEST, LATEST; raises KafkaError."""
+        key = TopicIdPartition(part.topic_id, part.partition)
+        ask = partial(self._list_offset, part, key, timestamp)
+        return self.loop.run_until_complete(self._until_answered(ask, part.name, key))
+
     async def _fetch(self, part: Part, offset: int, bytes_max: int) -> Any:
         key = TopicIdPartition(part.topic_id, part.partition)
+        ask = partial(self._try, key, offset, bytes_max)
+        return await self._until_answered(ask, f"{part.name} at {offset}", key)
+
+    async def _until_answered(
+        self, ask: Callable[[], Awaitable[Value]], what: str, key: TopicIdPartition | None = None
+    ) -> Value:
+        """Asks until there is an answer, an error that stays, or no time left (`default.api.timeout.ms`)."""
         backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
         until = time.monotonic() + self.settings.default_api_timeout_ms / 1000
         while True:
             try:
-                return await self._try(key, offset, bytes_max)
+                return await ask()
             except AuthenticationFailed:
                 raise
             except KafkaError as error:
@@ -79,11 +107,12 @@ class Fetcher:
                     raise
                 if time.monotonic() > until:
                     raise
-                logger.info("%s at %d: %s", part.name, offset, error)
-                self.cluster.forget_leader(key)
+                logger.info("%s: %s", what, error)
+                if key is not None:
+                    self.cluster.forget_leader(key)
             await asyncio.sleep(backoff.seconds())
 
-    async def _try(self, key: TopicIdPartition, offset: int, bytes_max: int) -> Any:
+    async def _leader(self, key: TopicIdPartition) -> Connection:
         if self.cluster.leader(key) < 0:
             await self.cluster.refresh(topic_ids=[key.topic_id])
         leader = self.cluster.leader(key)
@@ -92,7 +121,10 @@ class Fetcher:
             if topic is None or not topic.leaders:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"{key.topic_id}")
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {key.partition} has no leader")
-        connection = await self.cluster.connect(leader)
+        return await self.cluster.connect(leader)
+
+    async def _try(self, key: TopicIdPartition, offset: int, bytes_max: int) -> Any:
+        connection = await self._leader(key)
         wanted = {
             "partition": key.partition,
             "fetch_offset": offset,
@@ -113,20 +145,8 @@ class Fetcher:
             raise KafkaError(answer.error_code, f"partition {key.partition} at {offset}")
         return answer
 
-    def names_of(self, topic_ids: Iterable[UUID]) -> dict[UUID, str]:
-        """The names of topics, those left out that nobody knows any more; raises KafkaError."""
-        wanted = set(topic_ids)
-        self.loop.run_until_complete(self.cluster.refresh(topic_ids=wanted))
-        return {each: self.cluster.topics[each].name for each in wanted if each in self.cluster.topics}
-
-    def offset_for(self, part: Part, timestamp: int) -> int:
-        """An offset by timestamp: EARLIEST, LATEST."""
-        return self.loop.run_until_complete(self._offset_for(part, timestamp))
-
-    async def _offset_for(self, part: Part, timestamp: int) -> int:
-        await self.cluster.refresh(topic_ids=[part.topic_id])
-        leader = self.cluster.leader(TopicIdPartition(part.topic_id, part.partition))
-        connection = await self.cluster.connect(leader)
+    async def _list_offset(self, part: Part, key: TopicIdPartition, timestamp: int) -> int:
+        connection = await self._leader(key)
         wanted = [{"partition_index": part.partition, "timestamp": timestamp}]
         topics = [{"name": part.topic, "partitions": wanted}]
         message = {"replica_id": -1, "isolation_level": 0, "topics": topics}

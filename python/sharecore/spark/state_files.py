@@ -86,7 +86,7 @@ def _open(root: Path) -> Storage:
         return Storage(root, StorageOptions(cache_bytes=0, read_only=True))
     except OSError as error:
         raise _no_state(
-            root, f"neither segments of Apache Kafka's nor data of sharecore's ({error})"
+            root, f"no segments of Apache Kafka's, and as data of sharecore's it cannot be read ({error})"
         ) from error
 
 
