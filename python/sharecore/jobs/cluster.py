@@ -28,6 +28,16 @@ class Ends:
     size_bytes: int | None = None
 
 
+def check_group(connection: Mapping[str, str], group: str) -> None:
+    """Sees whether there is a share group; raises KafkaError where there is none, or the broker refused."""
+
+    async def ask() -> None:
+        async with Admin(connection) as admin:
+            await admin.describe(group)
+
+    _run(ask(), connection, group)
+
+
 def delivery_limit(connection: Mapping[str, str], group: str) -> int:
     """How often a group's records are delivered at most, `share.delivery.count.limit`.
 

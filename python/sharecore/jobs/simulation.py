@@ -155,10 +155,10 @@ class _Simulation:
                 int(self._now),
                 self._names[self._idle[0]],
                 self._read(fetch_offset),
-                fetch_offset=fetch_offset,
-                max_fetch_records=load.max_poll_records,
-                batch_size=load.max_poll_records,
-                record_limit=load.record_limit,
+                fetch_offset,
+                load.max_poll_records,
+                load.max_poll_records,
+                load.record_limit,
             )
             self._out.operations += 1
             if not acquired:

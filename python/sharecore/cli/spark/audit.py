@@ -77,9 +77,9 @@ def audit(
         html = report_path(out, report)
         parquet = None if out is None else parquet_path(out, "findings", overwrite=overwrite)
         if group is not None and data_dir is None:
-            from sharecore.jobs.cluster import delivery_limit
+            from sharecore.jobs.cluster import check_group
 
-            delivery_limit(settings, group)  # whether there is one
+            check_group(settings, group)
         with session("audit", master) as spark:
             from sharecore.jobs.audit import counted, findings
             from sharecore.jobs.state import read_state

@@ -60,14 +60,14 @@ def lag(
     --out has DIR/lag, Parquet with a row a share partition.
     """
     with failures():
-        from sharecore.jobs.cluster import delivery_limit
+        from sharecore.jobs.cluster import check_group
         from sharecore.jobs.output import parquet_path, report_path
 
         settings = connection(bootstrap, setting, command_config)
         html = report_path(out, report)
         parquet = None if out is None else parquet_path(out, "lag", overwrite=overwrite)
         if group is not None:
-            delivery_limit(settings, group)  # whether there is one
+            check_group(settings, group)
         with session("lag", master) as spark:
             from sharecore.jobs import lag as job
 
