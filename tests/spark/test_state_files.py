@@ -22,7 +22,7 @@ from sharecore.coordinator.state_records import (
     encode_update,
     pack_batches,
 )
-from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.spark import state_files, state_wire
 from sharecore.spark.state_options import read_state_options
 from sharecore.spark.state_parts import Moved, StateLog, StatePartition
@@ -198,26 +198,3 @@ def test_errors_of_a_cluster_say_what_to_do() -> None:
     }.items():
         found = state_wire.explain(KafkaError(code, "why"), "there:1")
         assert (found.code, hint in str(found), "why" in str(found)) == (code, True, True)
-
-
-def test_options_are_checked() -> None:
-    for given, message in {
-        (("path", "x"), ("kafka.bootstrap.servers", "y:1")): "exclude each other",
-        (("view", "live"),): "kafka.bootstrap.servers is missing, or path",
-        (("path", "x"), ("mode", "ignore")): "one of FAILFAST, PERMISSIVE, DROPMALFORMED",
-        (("path", "x"), ("groupid", "g")): "did you mean group.id",
-    }.items():
-        with pytest.raises(ConfigError, match=message):
-            read_state_options(dict(given))
-
-
-def test_settings_of_a_jvm_are_understood() -> None:
-    login = 'a.PlainLoginModule required username="u" password="p";'
-    given = {
-        "kafka.bootstrap.servers": "there:1",
-        "kafka.security.protocol": "SASL_PLAINTEXT",
-        "kafka.sasl.mechanism": "PLAIN",
-        "kafka.sasl.jaas.config": login,
-    }
-    connection = read_state_options(given).connection
-    assert (connection["sasl.username"], connection["sasl.password"]) == ("u", "p")
