@@ -50,7 +50,7 @@ def portions(
     for state_epoch, offset in done:
         if state_epoch == epoch:
             ranges.cut(offset, offset)
-    found = [_portion(some, limit) for some in split(ranges, size)]
+    found = [_portion(some, limit) for some in split(ranges, -(-ranges.offsets // size))]
     if before > ranges.offsets:
         found.append(Portion((), 0, 0, before - ranges.offsets))
     return epoch, found
