@@ -7,7 +7,8 @@ from itertools import count
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from sharecore._core import Partition, combine
+from sharecore._core import Partition, combine, combine_state_batches
+from sharecore.coordinator.state_records import pack_batches
 
 BATCH = 500
 ACCEPT = b"\1"
@@ -68,7 +69,14 @@ def test_inflight(benchmark: BenchmarkFixture, partition: Partition) -> None:
     assert len(benchmark(partition.inflight)) == BATCH + 1
 
 
+EXISTING = [(first, first + 9, 0, 1) for first in range(0, 1000, 10)]
+NEW = [(first, first + 4, 2, 1) for first in range(5, 1000, 20)]
+
+
 def test_combine(benchmark: BenchmarkFixture) -> None:
-    existing = [(first, first + 9, 0, 1) for first in range(0, 1000, 10)]
-    new = [(first, first + 4, 2, 1) for first in range(5, 1000, 20)]
-    assert benchmark(combine, existing, new, 0)
+    assert benchmark(combine, EXISTING, NEW, 0)
+
+
+def test_combine_packed(benchmark: BenchmarkFixture) -> None:
+    parts = [pack_batches(EXISTING), pack_batches(NEW)]
+    assert benchmark(combine_state_batches, parts, 0)
