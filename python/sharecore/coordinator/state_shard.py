@@ -70,16 +70,25 @@ class StateShard:
             done: called when it is durable, or lost.
             snapshot_of: the state whose snapshot the record is.
         """
-        placed = None
-        if snapshot_of is not None:
-            state = snapshot_of
+        if snapshot_of is None:
+            self._staged.append([record], now_ms, done)
+            return
+        state, at = snapshot_of, snapshot_of.snapshot_offset
 
-            def placed(offset: int) -> None:
-                state.snapshot_offset = offset
-                if offset - self._log.start_offset > self._prune_at:
+        def placed(offset: int) -> None:
+            nonlocal at
+            at = offset
+
+        def ended(error: KafkaError | None) -> None:
+            # until here the snapshot before it is what a restart begins with
+            if error is None:
+                state.snapshot_offset = at
+                if at - self._log.start_offset > self._prune_at:
                     self.prune()
+            if done is not None:
+                done(error)
 
-        self._staged.append([record], now_ms, done, placed=placed)
+        self._staged.append([record], now_ms, ended, placed=placed)
 
     def flush(self) -> None:
         """Appends what is staged."""
@@ -95,8 +104,6 @@ class StateShard:
         keep_from = min(
             (state.snapshot_offset for state in self.states.values()), default=self._log.high_watermark
         )
-        # the snapshots may not be durable yet, but the store settles in order: they are once this is
-        keep_from = min(keep_from, self._log.high_watermark)
         if keep_from > self._log.start_offset:
             self._log.delete_records(keep_from)
         self._prune_at = max(_PRUNE_RECORDS, 2 * (self._log.end_offset - keep_from))

@@ -284,6 +284,19 @@ def test_what_a_lost_snapshot_was_to_replace_is_kept(wait_ms: int) -> None:
     assert content(bench.fresh().read(KEY, 0)) == (2, 0, [])
 
 
+def test_what_a_snapshot_under_way_is_to_replace_is_kept() -> None:
+    bench = Bench(hold=True)
+    bench.initialize()
+    bench.logs[0].settle()
+    bench.initialize(state_epoch=1)
+    bench.coordinator.prune()
+    assert content(bench.fresh().read(KEY, 0)) == (0, 0, [])
+    bench.logs[0].settle()
+    bench.coordinator.prune()
+    assert bench.logs[0].start_offset == 1
+    assert content(bench.fresh().read(KEY, 0)) == (1, 0, [])
+
+
 def test_a_write_is_not_tried_again_behind_one_that_followed_it() -> None:
     bench = Bench(hold=True)
     bench.initialize()
