@@ -1,10 +1,11 @@
 //! How fast the engine replays a trace: input is read and partitions are made outside the timing.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
 
-use sharecore_engine::{AckBatch, OffsetRange, Partition, combine};
+use sharecore_engine::{AckBatch, AcquireOptions, OffsetRange, Partition, StateBatch, combine};
 
 use crate::op::Op;
 use crate::replay::count;
@@ -47,8 +48,10 @@ pub fn bench(ops: &[Op], warmup: usize, runs: usize) -> Timing {
             .count(),
         ..Timing::default()
     };
+    let input = Input::of(ops);
+    let calls = input.calls(ops);
     for index in 0..warmup + runs {
-        let (took, records) = once(ops);
+        let (took, records) = once(ops, &calls);
         if index >= warmup {
             timing.runs.push(took);
             timing.records = records;
@@ -57,68 +60,163 @@ pub fn bench(ops: &[Op], warmup: usize, runs: usize) -> Timing {
     timing
 }
 
-/// One replay: the time it took, and the offsets or batches it dealt with.
-fn once(ops: &[Op]) -> (Duration, i64) {
-    let mut partitions = Vec::new();
-    let mut acks = Vec::new();
-    for op in ops {
-        match op {
-            Op::Init {
-                config,
-                start_offset,
-                state,
-            } => partitions.extend(Partition::new(*config, *start_offset, state)),
-            Op::Ack { batches, .. } => {
-                let batches = batches.iter().map(|ack| AckBatch {
-                    first: ack.first,
-                    last: ack.last,
-                    types: &ack.types,
-                });
-                acks.push(batches.collect());
+/// A call to the engine, ready to be made. What calls point to lies side by side: what is timed is the engine, not the way
+/// to its input.
+enum Call<'a> {
+    NextPartition,
+    Acquire {
+        member: &'a str,
+        batches: &'a [OffsetRange],
+        options: AcquireOptions,
+        at_next: bool,
+    },
+    Acknowledge {
+        member: &'a str,
+        batches: &'a [AckBatch<'a>],
+        records: i64,
+    },
+    Release {
+        member: &'a str,
+    },
+    Advance {
+        ms: i64,
+    },
+    LogStart {
+        offset: i64,
+    },
+    Combine {
+        existing: &'a [StateBatch],
+        new: &'a [StateBatch],
+        start_offset: Option<i64>,
+    },
+}
+
+/// What the acquires and the acknowledgements of a trace point to.
+struct Input<'a> {
+    fetched: Vec<OffsetRange>,
+    acknowledged: Vec<AckBatch<'a>>,
+}
+
+impl<'a> Input<'a> {
+    fn of(ops: &'a [Op]) -> Self {
+        let (mut fetched, mut acknowledged) = (Vec::new(), Vec::new());
+        // equal lists of types are one
+        let mut types = HashSet::new();
+        for op in ops {
+            match op {
+                Op::Acquire { batches, .. } => fetched.extend_from_slice(batches),
+                Op::Ack { batches, .. } => acknowledged.extend(batches.iter().map(|ack| {
+                    types.insert(&ack.types[..]);
+                    AckBatch {
+                        first: ack.first,
+                        last: ack.last,
+                        types: types.get(&ack.types[..]).expect("just put there"),
+                    }
+                })),
+                _ => {}
             }
-            _ => {}
+        }
+        Self {
+            fetched,
+            acknowledged,
         }
     }
+
+    fn calls(&'a self, ops: &'a [Op]) -> Vec<Call<'a>> {
+        let (mut fetched, mut acknowledged) = (&self.fetched[..], &self.acknowledged[..]);
+        let mut members = HashSet::new();
+        let mut calls = Vec::with_capacity(ops.len());
+        let mut known = |member: &'a str| {
+            members.insert(member);
+            *members.get(member).expect("just put there")
+        };
+        for op in ops {
+            calls.push(match op {
+                Op::Init { .. } => Call::NextPartition,
+                Op::Acquire {
+                    member,
+                    batches,
+                    options,
+                    at_next,
+                } => Call::Acquire {
+                    member: known(member),
+                    batches: take(&mut fetched, batches.len()),
+                    options: *options,
+                    at_next: *at_next,
+                },
+                Op::Ack { member, batches } => Call::Acknowledge {
+                    member: known(member),
+                    batches: take(&mut acknowledged, batches.len()),
+                    records: count(batches.iter().map(|b| OffsetRange::new(b.first, b.last))),
+                },
+                Op::Release { member } => Call::Release {
+                    member: known(member),
+                },
+                Op::Advance { ms } => Call::Advance { ms: *ms },
+                Op::LogStart { offset } => Call::LogStart { offset: *offset },
+                Op::Combine {
+                    existing,
+                    new,
+                    start_offset,
+                } => Call::Combine {
+                    existing,
+                    new,
+                    start_offset: *start_offset,
+                },
+                Op::Writes { .. } | Op::Complete { .. } | Op::Reload => continue,
+            });
+        }
+        calls
+    }
+}
+
+fn take<'a, T>(rest: &mut &'a [T], count: usize) -> &'a [T] {
+    let (taken, left) = rest.split_at(count);
+    *rest = left;
+    taken
+}
+
+/// One replay: the time it took, and the offsets or batches it dealt with.
+fn once(ops: &[Op], calls: &[Call<'_>]) -> (Duration, i64) {
+    let made = ops.iter().filter_map(|op| match op {
+        Op::Init {
+            config,
+            start_offset,
+            state,
+        } => Partition::new(*config, *start_offset, state).ok(),
+        _ => None,
+    });
+    let mut partitions: Vec<_> = made.collect();
     // CPU time: what else the machine does is not counted
     let started = ThreadTime::now();
-    let records = replay(ops, &mut partitions, &acks);
+    let records = replay(calls, &mut partitions);
     (started.elapsed(), records)
 }
 
 /// What is timed; a function of its own so that a profiler can be told to look at nothing else.
 #[inline(never)]
-fn replay(ops: &[Op], made: &mut [Partition], acks: &[Vec<AckBatch<'_>>]) -> i64 {
-    let (mut next_partition, mut next_ack, mut now_ms, mut records) = (0, 0, 1_000_000, 0);
-    let mut acquired = Vec::new();
-    let mut combined = Vec::new();
-    for op in ops {
-        let partition = made.get_mut(next_partition.max(1) - 1);
-        let Some(partition) = partition else {
-            if let Op::Combine {
-                existing,
-                new,
-                start_offset,
-            } = op
-            {
-                combine(existing, new, *start_offset, &mut combined);
-                records += (existing.len() + new.len()) as i64;
-            }
-            continue;
-        };
-        let write = match op {
-            Op::Init { .. } => {
-                next_partition += 1;
+fn replay(calls: &[Call<'_>], partitions: &mut [Partition]) -> i64 {
+    let (mut now_ms, mut records) = (1_000_000, 0);
+    let (mut acquired, mut combined) = (Vec::new(), Vec::new());
+    let mut partitions = partitions.iter_mut();
+    let mut current = None;
+    for call in calls {
+        let write = match (call, &mut current) {
+            (Call::NextPartition, current) => {
+                *current = partitions.next();
                 None
             }
-            Op::Acquire {
-                member,
-                batches,
-                options,
-                at_next,
-            } => {
+            (
+                &Call::Acquire {
+                    member,
+                    batches,
+                    mut options,
+                    at_next,
+                },
+                Some(partition),
+            ) => {
                 let next = partition.next_fetch_offset();
-                let mut options = *options;
-                if *at_next {
+                if at_next {
                     options.fetch_offset = next;
                 }
                 acquired.clear();
@@ -126,27 +224,44 @@ fn replay(ops: &[Op], made: &mut [Partition], acks: &[Vec<AckBatch<'_>>]) -> i64
                 records += count(acquired.iter().map(|a| OffsetRange::new(a.first, a.last)));
                 None
             }
-            Op::Ack { member, .. } => {
-                let batches = &acks[next_ack];
-                next_ack += 1;
-                let answer = partition.acknowledge(now_ms, member, batches);
-                if answer.is_ok() {
-                    records += count(batches.iter().map(|b| OffsetRange::new(b.first, b.last)));
+            (
+                &Call::Acknowledge {
+                    member,
+                    batches,
+                    records: acknowledged,
+                },
+                Some(partition),
+            ) => match partition.acknowledge(now_ms, member, batches) {
+                Ok(write) => {
+                    records += acknowledged;
+                    write
                 }
-                answer.unwrap_or_default()
-            }
-            Op::Release { member } => partition.release(member),
-            Op::Advance { ms } => {
+                Err(_) => None,
+            },
+            (Call::Release { member }, Some(partition)) => partition.release(member),
+            (Call::Advance { ms }, Some(partition)) => {
                 now_ms += ms;
                 partition.advance(now_ms)
             }
-            Op::LogStart { offset } => {
+            (Call::LogStart { offset }, Some(partition)) => {
                 partition.move_log_start(*offset);
                 None
             }
-            Op::Writes { .. } | Op::Complete { .. } | Op::Reload | Op::Combine { .. } => None,
+            (
+                Call::Combine {
+                    existing,
+                    new,
+                    start_offset,
+                },
+                _,
+            ) => {
+                combine(existing, new, *start_offset, &mut combined);
+                records += (existing.len() + new.len()) as i64;
+                None
+            }
+            (_, None) => None,
         };
-        if let Some(write) = write {
+        if let (Some(write), Some(partition)) = (write, &mut current) {
             partition.commit(write.id).expect("the write is open");
         }
     }
