@@ -10,8 +10,8 @@ use crate::operations::list;
 const STEPS_MAX: usize = 60;
 /// The highest offset of a record batch: no log gets there, and leases are counted on from it.
 const OFFSET_MAX: i64 = i64::MAX / 2;
-/// How far the window reaches: wider ones, which no limit allows in earnest, are kept in parts, which may stay apart.
-const WINDOW_MAX: i64 = 1 << 29;
+/// How far the window reaches: beyond what 32 bits count.
+const WINDOW_MAX: i64 = 1 << 40;
 const MEMBERS: [&str; 3] = ["", "m", "another"];
 
 /// Any operations with any numbers. What the callers of the engine check before is checked here too: limits are positive,
