@@ -29,7 +29,7 @@ from sharecore.storage import Log, Topic, Topics
 
 logger = logging.getLogger(__name__)
 
-_CARE_SECONDS = 60.0
+_IDLE_CHECK_SECONDS = 60.0
 
 
 class Share:
@@ -53,10 +53,8 @@ class Share:
         self._config = config
         self._all_topics = topics
         self._loop = loop
-        self._care: asyncio.TimerHandle | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watched: set[Connection] = set()
-        self._pruned_at = clock.monotonic_ms()
-        self._clock = clock
         self.topics = TopicDirectory(topics, hidden=INTERNAL_TOPICS)
         self.coordinator = ShareCoordinator(
             self._state_logs,
@@ -103,7 +101,8 @@ class Share:
     def start(self) -> None:
         """Goes on with the groups that were read."""
         self.groups.start()
-        self._care = self._loop.call_later(_CARE_SECONDS, self._take_care)
+        self._drop_idle()
+        self._prune_later()
 
     def finish(self) -> None:
         """Hands on what is staged: the broker is about to stop."""
@@ -111,8 +110,8 @@ class Share:
 
     def stop(self) -> None:
         """Frees what is led here."""
-        if self._care is not None:
-            self._care.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
         self.partitions.close()
 
     def broker_reconfigured(self) -> None:
@@ -171,13 +170,17 @@ class Share:
             self.partitions.drop_topic(topic.topic_id)
             self.groups.topics_changed([topic.topic_id])
 
-    def _take_care(self) -> None:
-        self._care = self._loop.call_later(_CARE_SECONDS, self._take_care)
+    def _drop_idle(self) -> None:
+        self._timers["idle"] = self._loop.call_later(_IDLE_CHECK_SECONDS, self._drop_idle)
         self.partitions.drop_idle()
-        now_ms = self._clock.monotonic_ms()
-        if now_ms - self._pruned_at >= self._config().share_coordinator_state_topic_prune_interval_ms:
-            self._pruned_at = now_ms
-            try:
-                self.coordinator.prune()
-            except KafkaError as error:
-                logger.warning("%s was not pruned: %s", STATE_TOPIC, error)
+
+    def _prune_later(self) -> None:
+        interval_ms = self._config().share_coordinator_state_topic_prune_interval_ms
+        self._timers["prune"] = self._loop.call_later(interval_ms / 1000, self._prune)
+
+    def _prune(self) -> None:
+        self._prune_later()
+        try:
+            self.coordinator.prune()
+        except KafkaError as error:
+            logger.warning("%s was not pruned: %s", STATE_TOPIC, error)

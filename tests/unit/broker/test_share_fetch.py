@@ -6,6 +6,7 @@ import gc
 import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -394,3 +395,33 @@ def test_a_restarted_state_is_loaded_again(broker: RunningBroker, topic: str, me
     assert broker.ask(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, **wanted).error_code == 0
     again = Member(broker, member.group, topic)
     assert acquired(again.fetch(0)) == {0: [(7, 9, 1)]}
+
+
+def test_the_state_topic_is_pruned_as_often_as_configured(tmp_path: Path) -> None:
+    settings = {
+        "group.share.assignment.interval.ms": "0",
+        "num.partitions": "1",
+        "share.coordinator.state.topic.prune.interval.ms": "100",
+        "share.coordinator.snapshot.update.records.per.snapshot": "1",
+    }
+    running = RunningBroker(tmp_path, settings).start()
+    try:
+        asked = {"name": "foo", "num_partitions": 1, "replication_factor": 1}
+        running.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+        member = Member(running, "group", "foo")
+        member.fetch(0)
+        produce(running, "foo", 20)
+        assert acquired(member.fetch(0)) == {0: [(0, 19, 1)]}
+        for offset in range(20):
+            member.acknowledge({0: [(offset, offset, ACCEPT)]})
+        earliest = [{"partition_index": index, "timestamp": -2} for index in range(2)]
+        wanted = {"replica_id": -1, "topics": [{"name": "__share_group_state", "partitions": earliest}]}
+        deadline = time.monotonic() + 20
+        while True:
+            answer = running.ask(ApiKey.LIST_OFFSETS, 7, isolation_level=0, **wanted)
+            if sum(partition.offset for partition in answer.topics[0].partitions) > 0:
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        running.stop()
