@@ -6,13 +6,13 @@ import argparse
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benches.apache import as_kafka_starts_it
+from benches.spark.cpu import tree_cpu_seconds
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -99,12 +99,29 @@ def produce(bootstrap: str, topic: str, records: int) -> None:
     assert producer.flush(300) == 0
 
 
+class Figures(NamedTuple):
+    """What one query took: rows a second while Spark ran batches, and microseconds of CPU a row."""
+
+    speed: float
+    spark_micros: float
+    broker_micros: float
+    batches: int
+    counted: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        spark, broker = f"{self.spark_micros:.1f}", f"{self.broker_micros:.1f}"
+        return f"{self.speed:,.0f}", spark, broker, f"{self.batches}", self.counted
+
+
 class Run:
     """Reads one broker's topics through either source."""
 
     def __init__(self, spark: SparkSession, broker: Broker, window: int, home: Path) -> None:
         self._spark, self._broker, self._window, self._home = spark, broker, window, home
         self._number = 0
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None
+        self._jvm = int(jvm.java.lang.ProcessHandle.current().pid())
 
     def rows(self, source: str, topic: str) -> DataFrame:
         """The stream of a topic from its beginning."""
@@ -122,9 +139,10 @@ class Run:
         )
         return self._spark.readStream.format("sharegroup").options(**bootstrap, **{"group.id": group}).load()
 
-    def measure(self, writer: Any, records: int) -> tuple[float, str]:
-        """Rows a second while Spark ran batches, and how many batches it took."""
+    def measure(self, writer: Any, records: int) -> Figures:
+        """One query over everything."""
         self._number += 1
+        spark, broker = tree_cpu_seconds(self._jvm), self._broker.cpu_seconds()
         checkpoint = str(self._home / f"checkpoint-{self._number}")
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         query.awaitTermination()
@@ -132,30 +150,36 @@ class Run:
         rows = sum(each["numInputRows"] for each in done)
         assert rows == records, f"{rows} rows of {records}"
         seconds = sum(each["durationMs"]["triggerExecution"] for each in done) / 1000
-        return rows / seconds, f"{len(done)}"
+        return Figures(
+            rows / seconds,
+            (tree_cpu_seconds(self._jvm) - spark) * 1e6 / rows,
+            (self._broker.cpu_seconds() - broker) * 1e6 / rows,
+            len(done),
+        )
 
-    def noop(self, source: str, topic: str, records: int) -> tuple[float, str]:
+    def noop(self, source: str, topic: str, records: int) -> Figures:
         return self.measure(self.rows(source, topic).writeStream.format("noop"), records)
 
-    def parquet(self, source: str, topic: str, records: int) -> tuple[float, str]:
+    def parquet(self, source: str, topic: str, records: int) -> Figures:
         """Into Parquet; what was written is counted, and the different values of it."""
         self._number += 1
         path = str(self._home / f"parquet-{self._number}")
         writer = self.rows(source, topic).writeStream.format("parquet").option("path", path)
-        speed, batches = self.measure(writer, records)
+        figures = self.measure(writer, records)
         counted = self._spark.read.parquet(path).agg(F.count("*"), F.countDistinct("value")).collect()[0]
-        return speed, f"{batches}; {counted[0]:,} rows, {counted[1]:,} different"
+        return figures._replace(counted=f"{counted[0]:,}, {counted[1]:,} different")
 
 
 def main() -> None:
     chosen = options()
     as_kafka_starts_it()
     console = Console(width=max(140, Console().width))
-    table = Table("broker", "sink", "source", "rows/s", "batches", box=box.MARKDOWN)
-    columns = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = ("rows/s", "Spark's CPU, µs a row", "the broker's", "batches", "counted")
+    table = Table("broker", "sink", "source", *columns, box=box.MARKDOWN)
+    bar = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
-        Progress(*columns, console=console) as progress,
+        Progress(*bar, console=console) as progress,
     ):
         task = progress.add_task("starting Spark", total=len(chosen.brokers) * 7)
         home = Path(scratch)
@@ -171,21 +195,18 @@ def main() -> None:
                 progress.advance(task)
                 for source in (BUILT_IN, OURS):
                     progress.update(task, description=f"{name}: warm-up of {source}")
-                    run.noop(source, "warm-up", WARM_UP_RECORDS)
+                    run.parquet(source, "warm-up", WARM_UP_RECORDS)
                     progress.advance(task)
-                steps: tuple[tuple[str, Callable[..., tuple[float, str]]], ...] = (
+                steps: tuple[tuple[str, Callable[..., Figures]], ...] = (
                     ("noop", run.noop),
                     ("Parquet", run.parquet),
                 )
                 for sink, step in steps:
                     for source in (BUILT_IN, OURS):
                         progress.update(task, description=f"{name}: {sink}, {source}")
-                        began = time.monotonic()
-                        speed, batches = step(source, "records", chosen.records)
-                        progress.log(
-                            f"{name}, {sink}, {source}: {speed:,.0f} rows/s, {time.monotonic() - began:.1f} s"
-                        )
-                        table.add_row(name, sink, source, f"{speed:,.0f}", batches)
+                        cells = step(source, "records", chosen.records).cells()
+                        progress.log(f"{name}, {sink}, {source}: {cells[0]} rows/s")
+                        table.add_row(name, sink, source, *cells)
                         progress.advance(task)
             finally:
                 broker.kill()
