@@ -45,6 +45,11 @@ class Sinks:
         """How often each row was appended."""
         return _count(self._appended)
 
+    def rows_without(self, commits: Path) -> int:
+        """How many rows batches have that were written, and of which a checkpoint holds no commit."""
+        open_ = [path for path in self._by_number.iterdir() if not (commits / path.name).exists()]
+        return sum(len(json.loads(path.read_text())) for path in open_)
+
     def verdict(self, sent: int, partitions: int, elsewhere: Counter[Place] | None = None) -> Verdict:
         """What was made of `sent` records that lie in `partitions` in turn.
 
