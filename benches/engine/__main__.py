@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benches.engine import measure
-from benches.engine.report import Section, ratio, table, write
+from benches.engine.report import Section, table, write
 from benches.engine.traces import GENERATED, RECORDED, ROOT, unpack
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -24,8 +25,9 @@ WINDOWS = (2_000, 10_000, 100_000, 1_000_000, 10_000_000)
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--runs", type=int, default=5, help="timed runs, of which the median counts")
+    parser.add_argument("--warmup", type=int, default=20, help="untimed runs before (default: %(default)s)")
     parser.add_argument(
-        "--warmup", type=int, default=20, help="runs of the JVM before (default: %(default)s)"
+        "--rounds", type=int, default=3, help="the three in turn, so often; medians, of the ratios too"
     )
     parser.add_argument("--profiles", nargs="+", default=[*RECORDED, *GENERATED], metavar="NAME")
     parser.add_argument("--windows", nargs="+", type=int, default=list(WINDOWS), metavar="RECORDS")
@@ -38,7 +40,7 @@ def main() -> None:
     console = Console(width=max(140, Console().width))
     columns = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with tempfile.TemporaryDirectory() as scratch, Progress(*columns, console=console) as progress:
-        steps = 4 * len(chosen.profiles) + len(chosen.windows) + 2
+        steps = (1 + 3 * chosen.rounds) * len(chosen.profiles) + len(chosen.windows) + 2
         task = progress.add_task("starting", total=steps)
 
         def step(text: str, work: Callable[[], Any]) -> Any:
@@ -66,14 +68,20 @@ Step = Callable[[str, Callable[[], Any]], Any]
 
 def _speed(chosen: argparse.Namespace, scratch: Path, step: Step) -> Section:
     rows = []
+    timed = chosen.runs, chosen.warmup
     for name in chosen.profiles:
         trace = step(f"{name}: unpack", partial(unpack, name, scratch))
-        rust = step(f"{name}: rust", partial(measure.through_rust, trace, chosen.runs))
-        python = step(f"{name}: python", partial(measure.through_python, trace, chosen.runs))
-        apache = step(f"{name}: Apache", partial(measure.apache, trace, chosen.runs, chosen.warmup))
-        for label, figure in zip((name, f"{name}, packed"), python, strict=False):
-            cells = (f"{figure:,.0f}" for figure in (rust, figure, apache))
-            rows.append([label, *cells, ratio(rust, apache), ratio(figure, apache)])
+        rounds = []
+        for _ in range(chosen.rounds):
+            rust = step(f"{name}: rust", partial(measure.through_rust, trace, *timed))
+            python = step(f"{name}: python", partial(measure.through_python, trace, *timed))
+            apache = step(f"{name}: Apache", partial(measure.apache, trace, *timed))
+            rounds.append([(rust, figure, apache) for figure in python])
+        for label, lines in zip((name, f"{name}, packed"), zip(*rounds, strict=True), strict=False):
+            cells = (f"{median(figures):,.0f}" for figures in zip(*lines, strict=True))
+            ours = median(rust / apache for rust, _, apache in lines)
+            calls = median(python / apache for _, python, apache in lines)
+            rows.append([label, *cells, f"{ours:.1f}", f"{calls:.1f}"])
     return Section(
         "Operations a second of CPU time",
         table(["profile", "Rust", "through Python", "Apache", "Rust / Apache", "Python / Apache"], rows),

@@ -19,21 +19,25 @@ _JAVA_HEAP = {"JAVA_OPTS": "-Xms4g -Xmx4g -XX:+UseSerialGC"}
 Report = dict[str, Any]
 
 
-def through_rust(trace: Path, runs: int) -> float:
+_RUNS_OF_RUST = 10
+"""A CPU gets up to speed in some tenths of a second: as a run takes a tenth, there are ten times as many."""
+
+
+def through_rust(trace: Path, runs: int, warmup: int) -> float:
     """Operations a CPU second, the engine called from Rust."""
-    return float(_replay("rust", trace, runs)["ops_per_s"])
+    return float(_replay("rust", trace, _RUNS_OF_RUST * runs, _RUNS_OF_RUST * warmup)["ops_per_s"])
 
 
-def through_python(trace: Path, runs: int) -> list[float]:
+def through_python(trace: Path, runs: int, warmup: int) -> list[float]:
     """The same, called from Python; of the combiner also with packed lists."""
     if trace.stem != "combine":
-        return [float(_replay("python", trace, runs)["cpu_ops_per_s"])]
-    report = _replay("python", trace, runs, "--combine")
+        return [float(_replay("python", trace, runs, warmup)["cpu_ops_per_s"])]
+    report = _replay("python", trace, runs, warmup, "--combine")
     return [float(report[name]) for name in ("cpu_ops_per_s", "packed_cpu_ops_per_s")]
 
 
-def _replay(path: str, trace: Path, runs: int, *options: str) -> Report:
-    arguments = ["--bench", "--runs", str(runs), "--warmup", "2", "--through", path, *options]
+def _replay(path: str, trace: Path, runs: int, warmup: int, *options: str) -> Report:
+    arguments = ["--bench", "--runs", str(runs), "--warmup", str(warmup), "--through", path, *options]
     return _json([sys.executable, "-m", "sharecore.trace", *arguments, str(trace)])[0]
 
 

@@ -29,10 +29,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return shown
 
 
-def ratio(ours: float, theirs: float) -> str:
-    return f"{ours / theirs:.1f}"
-
-
 def write(document: Path, sections: Iterable[Section], machine: str) -> None:
     """Put the tables between the two marks of a document.
 
