@@ -128,13 +128,19 @@ def _plan(
 
 def _done(spark: SparkSession, out: str, group: str) -> DataFrame | None:
     from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
 
     try:
-        return spark.read.parquet(f"{out.rstrip('/')}/redriven").where(f"group = '{group}'")
+        return spark.read.parquet(_memory(out)).where(F.col("group") == group)
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
         return None
+
+
+def _memory(out: str) -> str:
+    """Where it is kept what was redriven."""
+    return f"{out.rstrip('/')}/redriven"
 
 
 def _summary(planned: DataFrame) -> list[dict[str, Any]]:
@@ -179,6 +185,8 @@ def _execute(
 ) -> list[dict[str, Any]]:
     import uuid
 
+    from pyspark.sql import functions as F
+
     from sharecore.jobs.cluster import partition_count
     from sharecore.jobs.progress import progress
     from sharecore.jobs.redrive import Target, redrive
@@ -186,9 +194,7 @@ def _execute(
     topics = {to_topic} if to_topic is not None else {row["topic"] for row in rows}
     target = Target(group, to_topic, {topic: partition_count(settings, topic) for topic in topics})
     run = str(uuid.uuid4())
-    path = f"{out.rstrip('/')}/redriven"
-    from pyspark.sql import functions as F
-
+    path = _memory(out)
     with progress(spark.sparkContext, "redriving"):
         # written where they are produced: evaluated once, and remembered when all of it is done
         redrive(planned, settings, target).withColumn("run", F.lit(run)).write.mode("append").parquet(path)
