@@ -35,19 +35,32 @@ def admin_at(address: str, settings: list[str] | None, file: Path | None) -> Ite
     """An administrator of the cluster; what fails ends the program with one line."""
     with failures_in_one_line():
         from sharecore.admin import BlockingAdmin
-        from sharecore.config import read_properties
         from sharecore.errors import ConfigError, KafkaError
 
-        chosen = {"default.api.timeout.ms": str(API_TIMEOUT_MS)}
         try:
-            chosen |= read_properties(file) if file is not None else {}
-            chosen |= key_values(settings or [], "-X") | {"bootstrap.servers": address}
+            chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
             # it would try for a while: who mistyped the address wants to know at once
             connect(address).close()
             with BlockingAdmin(chosen) as admin:
                 yield admin
         except (ConfigError, KafkaError, OSError) as error:
             raise CommandFailed(str(error)) from None
+
+
+def client_settings(
+    address: str, settings: list[str] | None, file: Path | None, timeout_ms: int
+) -> dict[str, str]:
+    """A client's settings: those of -X before those of the file, and these before the time-out.
+
+    Raises:
+        CommandFailed: one of -X is not KEY=VALUE.
+        ConfigError, OSError: the file cannot be read.
+    """
+    from sharecore.config import read_properties
+
+    chosen = {"default.api.timeout.ms": str(timeout_ms)}
+    chosen |= read_properties(file) if file is not None else {}
+    return chosen | key_values(settings or [], "-X") | {"bootstrap.servers": address}
 
 
 def key_values(texts: list[str], option: str) -> dict[str, str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CONNECT_SECONDS_MAX = 5.0
 
@@ -22,10 +25,27 @@ Bootstrap = Annotated[
     ),
 ]
 BOOTSTRAP = "localhost:9092"
+BootstrapOrDirectory = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT",
+        envvar="SHARECORE_BOOTSTRAP_SERVER",
+        help=f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]",
+    ),
+]
+"""The same beside --data-dir: empty where it was not given."""
 
 
 class CommandFailed(Exception):
     """What a command could not do; the text is all that its user needs."""
+
+
+def check_one_source(data_dir: Path | None, bootstrap: str) -> None:
+    """Raises CommandFailed where a command is told of a directory and of a broker."""
+    if data_dir is not None and bootstrap:
+        raise CommandFailed("--data-dir and --bootstrap-server exclude each other")
 
 
 @contextmanager

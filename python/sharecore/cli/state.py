@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, admin_at
-from sharecore.cli.clients import BOOTSTRAP, CommandFailed, failures_in_one_line
+from sharecore.cli.clients import (
+    BOOTSTRAP,
+    BootstrapOrDirectory,
+    CommandFailed,
+    check_one_source,
+    failures_in_one_line,
+)
 from sharecore.cli.state_output import FORMATS, show_history, show_problems, show_states
 
 if TYPE_CHECKING:
@@ -37,16 +43,7 @@ def dump(
             help="A data directory of sharecore's. Nothing in it is changed, and its broker may be running.",
         ),
     ] = None,
-    bootstrap: Annotated[
-        str,
-        typer.Option(
-            "--bootstrap-server",
-            "-b",
-            metavar="HOST:PORT",
-            envvar="SHARECORE_BOOTSTRAP_SERVER",
-            help=f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]",
-        ),
-    ] = "",
+    bootstrap: BootstrapOrDirectory = "",
     key: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(metavar="GROUP:TOPICID:PARTITION", help="Only this share partition."),
@@ -84,8 +81,7 @@ def dump(
     with failures_in_one_line():
         if output not in FORMATS:
             raise CommandFailed(f"--format {output}: not one of {', '.join(FORMATS)}")
-        if data_dir is not None and bootstrap:
-            raise CommandFailed("--data-dir and --bootstrap-server exclude each other")
+        check_one_source(data_dir, bootstrap)
         if history and key is None:
             raise CommandFailed("--history needs --key GROUP:TOPICID:PARTITION")
         chosen = _key(key)

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import click
 import typer
+from typer.core import TyperGroup
 
-from sharecore.cli.spark.audit import audit
-from sharecore.cli.spark.lag import lag
-from sharecore.cli.spark.poison import poison
-from sharecore.cli.spark.redrive import redrive
-from sharecore.cli.spark.simulate import simulate
+
+class _Later(TyperGroup):
+    """Has its commands made when one of them is wanted: a broker that starts need not wait for them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        self._make()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        self._make()
+        return super().get_command(ctx, cmd_name)
+
+    def _make(self) -> None:
+        if not self.commands:
+            from sharecore.cli.spark.commands import jobs
+
+            self.commands.update(typer.main.get_group(jobs).commands)
+
 
 spark = typer.Typer(
+    cls=_Later,
     help="Jobs over share groups, on Spark: on this machine, or on a cluster with --master.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-spark.command("lag", short_help="Show how far groups are behind, and how old what waits is.")(lag)
-spark.command("poison", short_help="Show the records that were delivered nearly as often as may be.")(poison)
-spark.command("audit", short_help="Look for what must not be in the history of share state.")(audit)
-spark.command("redrive", short_help="Produce rejected and given-up records again.")(redrive)
-spark.command("simulate", short_help="Simulate a share partition under load, or replay traces.")(simulate)
 
 
 @spark.callback()

@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile
-from sharecore.cli.clients import BOOTSTRAP, CommandFailed
+from sharecore.cli.clients import BOOTSTRAP, BootstrapOrDirectory, CommandFailed, check_one_source
 from sharecore.cli.spark.common import (
     AnyGroup,
     Master,
@@ -41,16 +41,7 @@ def audit(
     report: ReportFile = None,
     overwrite: Overwrite = False,
     master: Master = None,
-    bootstrap: Annotated[
-        str,
-        typer.Option(
-            "--bootstrap-server",
-            "-b",
-            metavar="HOST:PORT",
-            envvar="SHARECORE_BOOTSTRAP_SERVER",
-            help=f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]",
-        ),
-    ] = "",
+    bootstrap: BootstrapOrDirectory = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
@@ -69,8 +60,7 @@ def audit(
     with failures():
         from sharecore.jobs.output import parquet_path, report_path
 
-        if data_dir is not None and bootstrap:
-            raise CommandFailed("--data-dir and --bootstrap-server exclude each other")
+        check_one_source(data_dir, bootstrap)
         if data_dir is not None and not data_dir.is_dir():
             raise CommandFailed(f"--data-dir {data_dir}: no such directory")
         settings = {} if data_dir else connection(bootstrap or BOOTSTRAP, setting, command_config)
@@ -95,7 +85,7 @@ def audit(
             ).cache()
             found = collect(spark, findings(history), "auditing", parquet)
             counts = [row.asDict() for row in counted(history).collect()]
-        from sharecore.jobs.audit_report import audit_report
+        from sharecore.jobs.audit_report import audit_report, place
 
         found.sort(key=lambda row: (row["severity"], row["partition"], row["offset"]))
         if found:
@@ -106,9 +96,7 @@ def audit(
                         row["severity"],
                         row["rule"],
                         row["group"] or "-",
-                        f"{row['topic'] or row['topicId']}-{row['topicPartition']}"
-                        if row["topicId"]
-                        else "-",
+                        place(row) if row["topicId"] else "-",
                         f"{row['partition']}:{row['offset']}",
                         row["explanation"],
                     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import key_values
+from sharecore.cli.admin import client_settings
 from sharecore.cli.clients import CommandFailed, connect, failures_in_one_line
 
 if TYPE_CHECKING:
@@ -85,11 +85,8 @@ def session(name: str, master: str | None) -> Iterator[SparkSession]:
 def connection(bootstrap: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
     """The settings of a client; raises CommandFailed where nobody listens or a setting cannot stand."""
     from sharecore.client.settings import read_connection_settings
-    from sharecore.config import read_properties
 
-    chosen = {"default.api.timeout.ms": str(API_TIMEOUT_MS)}
-    chosen |= read_properties(file) if file is not None else {}
-    chosen |= key_values(settings or [], "-X") | {"bootstrap.servers": bootstrap}
+    chosen = client_settings(bootstrap, settings, file, API_TIMEOUT_MS)
     read_connection_settings(chosen)
     connect(bootstrap).close()
     return chosen
@@ -113,7 +110,7 @@ def cause(text: str) -> str:
     ]
     found = errors[-1] if errors else lines[0] if lines else "Spark gave no reason"
     name, colon, rest = found.partition(": ")
-    return rest if colon and name.replace(".", "").isalnum() and name[-5:] in ("Error",) else found
+    return rest if colon and name.replace(".", "").isalnum() and name.endswith("Error") else found
 
 
 def collect(spark: SparkSession, frame: DataFrame, what: str, parquet: str | None) -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ def lag(
             rows = collect(spark, frame, "reading state", parquet)
         rows.sort(key=lambda row: (row["group"], row["topic"] or "", row["partition"]))
         from sharecore.jobs.charts import number
-        from sharecore.jobs.lag_report import age, lag_report
+        from sharecore.jobs.lag_report import age, lag_report, place
 
         if not rows:
             typer.echo("no share partition has state" + (f" in group {group}" if group else ""))
@@ -85,7 +85,7 @@ def lag(
                 [
                     [
                         row["group"],
-                        f"{row['topic'] or row['topicId']}-{row['partition']}",
+                        place(row),
                         *("-" if row[name] is None else number(row[name]) for name in _SHOWN),
                         age(row["ageMs"]),
                     ]

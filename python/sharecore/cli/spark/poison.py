@@ -74,13 +74,13 @@ def poison(
             ranges = poison_ranges(spark, settings, group, least, topics=topic or ()).cache()
             expected = ranges.agg({"offsets": "sum"}).collect()[0][0] or 0
             frame = poison_records(ranges, settings, group, limit)
-            if parquet is not None:
-                with progress(spark.sparkContext, "reading records"):
+            with progress(spark.sparkContext, "reading records"):
+                if parquet is not None:
                     frame.write.parquet(parquet)
-                frame = spark.read.parquet(parquet)
-            else:
-                frame = frame.cache()
-            found = frame.count()
+                    frame = spark.read.parquet(parquet)
+                else:
+                    frame = frame.cache()
+                found = frame.count()
             rows = collect(
                 spark,
                 frame.orderBy(desc("deliveryCount"), "topic", "partition", "offset").limit(SHOWN_MAX),
