@@ -92,6 +92,25 @@ def settle(
     return seen
 
 
+def unevenly(message: Message) -> AcknowledgeType:
+    """An outcome that leaves state of many kinds behind: a fifth rejected, a seventh first released."""
+    offset, count = message.offset() or 0, message.delivery_count() or 0
+    if offset % 7 == 3 and count < 3:
+        return RELEASE
+    return REJECT if offset % 5 == 0 else ACCEPT
+
+
+def leave_share_state(bootstrap: str, topic: str, groups: Iterable[str]) -> None:
+    """A new topic of two partitions with 80 records each, and groups that settled most of them."""
+    create_topic(bootstrap, topic, 2)
+    for partition in range(2):
+        produce(bootstrap, topic, [b"x"] * 80, partition)
+    for group in groups:
+        configure_group(bootstrap, group, share_auto_offset_reset="earliest")
+        with share_consumer(bootstrap, group, [topic], **{"max.poll.records": 10}) as consumer:
+            settle(consumer, 140, unevenly)
+
+
 def commit(consumer: ShareConsumer) -> None:
     """Sends what was acknowledged; fails where a partition's answer is an error."""
     failed = {

@@ -12,21 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Message, TopicCollection
+from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from tests.harness import java
 from tests.harness.broker import KAFKA_LIBS, ROOT, SHARECORE, Broker
-from tests.harness.clients import (
-    ACCEPT,
-    QUIET,
-    REJECT,
-    RELEASE,
-    configure_group,
-    create_topic,
-    produce,
-    settle,
-    share_consumer,
-)
+from tests.harness.clients import QUIET, create_topic, leave_share_state
 
 PROBE = ROOT / "tests/interop/java/PersisterProbe.java"
 CONSOLE = f"{java.TOOLS}.consumer.ConsoleConsumer"
@@ -46,23 +36,6 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
     broker.start()
     yield broker
     broker.kill()
-
-
-def outcome(message: Message) -> Any:
-    offset, count = message.offset() or 0, message.delivery_count() or 0
-    if offset % 7 == 3 and count < 3:
-        return RELEASE
-    return REJECT if offset % 5 == 0 else ACCEPT
-
-
-def work(bootstrap: str) -> None:
-    """Leaves state of many kinds behind: settled out of order, released, rejected, deleted."""
-    create_topic(bootstrap, "orders", 2)
-    for partition in range(2):
-        produce(bootstrap, "orders", [b"x"] * 80, partition)
-    configure_group(bootstrap, "workers", share_auto_offset_reset="earliest")
-    with share_consumer(bootstrap, "workers", ["orders"], **{"max.poll.records": 10}) as consumer:
-        settle(consumer, 140, outcome)
 
 
 def dumped(bootstrap: str, *arguments: str) -> list[dict[str, Any]]:
@@ -133,7 +106,7 @@ def spread(state: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("fresh", ["sharecore", "apache"], indirect=True)
 def test_our_dump_and_apaches_formatter_agree_on_every_share_partition(fresh: Broker) -> None:
     bootstrap = fresh.bootstrap
-    work(bootstrap)
+    leave_share_state(bootstrap, "orders", ["workers"])
     live = at_rest(bootstrap)
     assert [(each["groupId"], each["topic"], each["partition"]) for each in live] == [
         ("workers", "orders", partition) for partition in range(2)

@@ -22,14 +22,13 @@ from confluent_kafka.admin import (
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.harness.broker import Broker
 from tests.harness.clients import (
-    ACCEPT,
-    REJECT,
-    RELEASE,
     configure_group,
     create_topic,
+    leave_share_state,
     produce,
     settle,
     share_consumer,
+    unevenly,
 )
 from tests.spark.conftest import KIND
 
@@ -56,13 +55,6 @@ GROUP, TOPIC, RECORDS = "workers", "orders", 80
 TYPES = {0: "snapshot", 1: "update"}
 
 
-def outcome(message: Any) -> Any:
-    offset, count = message.offset() or 0, message.delivery_count() or 0
-    if offset % 7 == 3 and count < 3:
-        return RELEASE
-    return REJECT if offset % 5 == 0 else ACCEPT
-
-
 def at_rest(bootstrap: str) -> StateDump:
     """The live state, once nothing is written any more."""
     before = None
@@ -82,13 +74,7 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> Any:
     broker = Broker(tmp_path_factory.mktemp("state"), KIND, SETTINGS)
     broker.start()
     bootstrap = broker.bootstrap
-    create_topic(bootstrap, TOPIC, 2)
-    for partition in range(2):
-        produce(bootstrap, TOPIC, [b"x"] * RECORDS, partition)
-    for group in (GROUP, "deleted"):
-        configure_group(bootstrap, group, share_auto_offset_reset="earliest")
-        with share_consumer(bootstrap, group, [TOPIC], **{"max.poll.records": 10}) as consumer:
-            settle(consumer, 140, outcome)
+    leave_share_state(bootstrap, TOPIC, (GROUP, "deleted"))
     with BlockingAdmin(bootstrap_servers=bootstrap) as admin:
         admin.delete_group("deleted")
     yield broker
@@ -224,7 +210,7 @@ def test_what_is_let_go_of_meanwhile_is_not_needed(tmp_path: Path) -> None:
             until = time.monotonic() + 180
             while time.monotonic() < until:
                 produce(bootstrap, TOPIC, [b"x"] * 20, 0)
-                settle(consumer, 20, outcome, 60)
+                settle(consumer, 20, unevenly, 60)
                 (now,) = state_wire.plan(chosen["live"].connection)
                 planned = planned or now
                 if now.first > planned.first:

@@ -81,14 +81,12 @@ class Transport:
 
     async def partitions_of(self, topic: str) -> list[TopicPartition]:
         """The partitions of a topic; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
-        (found,) = await self._topics([topic])
-        return [TopicPartition(topic, part.partition_index) for part in found.partitions]
+        return (await self.topic(topic))[1]
 
-    async def topic_id(self, topic: str) -> UUID:
-        """The id of a topic; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
+    async def topic(self, topic: str) -> tuple[UUID, list[TopicPartition]]:
+        """The id and the partitions of a topic; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
         (found,) = await self._topics([topic])
-        topic_id: UUID = found.topic_id
-        return topic_id
+        return found.topic_id, [TopicPartition(topic, part.partition_index) for part in found.partitions]
 
     async def offsets_for(
         self, partitions: Iterable[TopicPartition], timestamp: int

@@ -33,7 +33,7 @@ def audit_report(findings: Sequence[Row], counted: Sequence[Row], facts: Mapping
                 row["severity"],
                 row["rule"],
                 row["group"],
-                _place(row) if row["topicId"] else None,
+                place(row) if row["topicId"] else None,
                 f"{row['partition']}:{row['offset']}",
                 row["explanation"],
             ]
@@ -46,14 +46,15 @@ def audit_report(findings: Sequence[Row], counted: Sequence[Row], facts: Mapping
         [
             [
                 row["group"],
-                _place(row),
+                place(row),
                 *(row[name] for name in ("snapshots", "updates", "tombstones", "first", "last")),
             ]
-            for row in sorted(counted, key=lambda row: (row["group"], _place(row)))
+            for row in sorted(counted, key=lambda row: (row["group"], place(row)))
         ],
     )
     return report
 
 
-def _place(row: Row) -> str:
+def place(row: Row) -> str:
+    """The share partition of a row, by its topic's name where that is known."""
     return f"{row['topic'] or row['topicId']}-{row['topicPartition']}"

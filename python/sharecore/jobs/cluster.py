@@ -11,6 +11,7 @@ from sharecore.admin import Admin, TopicPartition
 from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
+from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -49,7 +50,9 @@ def delivery_limit(connection: Mapping[str, str], group: str) -> int:
         async with Admin(connection) as admin:
             await admin.describe(group)
             entry = (await admin.configs(group)).get(_LIMIT)
-            return int(entry.value) if entry is not None and entry.value else 5
+            if entry is None or not entry.value:
+                return GroupConfig().share_delivery_count_limit
+            return int(entry.value)
 
     return _run(ask(), connection, group)
 

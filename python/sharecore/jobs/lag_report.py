@@ -34,13 +34,13 @@ def lag_report(rows: Sequence[Row], facts: Mapping[str, object]) -> Report:
         ("Delivered, not acknowledged, waiting", "redelivered", 1, "records"),
     ):
         most = sorted((row for row in rows if row[name]), key=lambda row: -row[name])[:_BARS_MAX]
-        bars = [(f"{_place(row)} {row['group']}", row[name] / scale) for row in most]
+        bars = [(f"{place(row)} {row['group']}", row[name] / scale) for row in most]
         report.charts(f"{title}: the {len(bars)} highest", [bar_chart(title, bars, y=unit)])
     report.table(
         "Share partitions",
         ["group", "partition", *_COLUMNS.values(), "age"],
         [
-            [row["group"], _place(row), *(row[name] for name in _COLUMNS), age(row["ageMs"])]
+            [row["group"], place(row), *(row[name] for name in _COLUMNS), age(row["ageMs"])]
             for row in sorted(rows, key=lambda row: -(row["lag"] or 0))
         ],
     )
@@ -62,5 +62,6 @@ def age(ms: int | None) -> str:
     return f"{seconds} s" if seconds else f"{ms / 1000:.1f} s"
 
 
-def _place(row: Row) -> str:
+def place(row: Row) -> str:
+    """The share partition of a row, by its topic's name where that is known."""
     return f"{row['topic'] or row['topicId']}-{row['partition']}"

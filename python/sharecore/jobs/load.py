@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
 from sharecore.errors import ConfigError
@@ -125,6 +126,18 @@ class Outcome:
     simulated_s: float = 0.0
     operations: int = 0
     samples: list[Sample] = field(default_factory=list)
+
+    def reckon(self, latencies_ms: Iterable[float]) -> None:
+        """Takes what is known at the end only: all latencies, and what follows from the deliveries."""
+        self.redelivery_rate = self.redeliveries / self.deliveries if self.deliveries else 0.0
+        ordered = sorted(latencies_ms)
+        if not ordered:
+            return
+        self.latency_mean_ms = sum(ordered) / len(ordered)
+        self.latency_p50_ms, self.latency_p90_ms, self.latency_p99_ms = (
+            ordered[min(len(ordered) - 1, int(part * len(ordered)))] for part in (0.5, 0.9, 0.99)
+        )
+        self.latency_max_ms = ordered[-1]
 
 
 NUMBERS = tuple(each.name for each in fields(Outcome) if each.name != "samples")

@@ -6,8 +6,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pyspark import SparkContext
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 _POLL_SECONDS = 0.2
 
@@ -45,7 +49,7 @@ def progress(context: SparkContext, what: str) -> Iterator[None]:
                 bar.update(shown, completed=total)
 
 
-def _follow(context: SparkContext, bar: object, shown: object, ended: threading.Event) -> None:
+def _follow(context: SparkContext, bar: Progress, shown: TaskID, ended: threading.Event) -> None:
     tracker = context.statusTracker()
     stages: dict[int, tuple[int, int]] = {}
     while not ended.wait(_POLL_SECONDS):
@@ -57,4 +61,4 @@ def _follow(context: SparkContext, bar: object, shown: object, ended: threading.
         done = sum(total if stage not in active else now for stage, (now, total) in stages.items())
         total = sum(total for _, total in stages.values())
         if total:
-            bar.update(shown, completed=done, total=total)  # type: ignore[attr-defined]
+            bar.update(shown, completed=done, total=total)

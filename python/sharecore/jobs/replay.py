@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 
 from sharecore._core import Partition, Write
 from sharecore.errors import KafkaError
+from sharecore.jobs.changes import ARCHIVED
 from sharecore.jobs.load import Outcome, Sample
 from sharecore.trace import operation as ops
 from sharecore.trace.operation import TraceError
 
-ACCEPT, ARCHIVED = 1, 4
+ACCEPT = 1
 LIMITS = ("max_delivery_count", "max_inflight", "lock_ms")
 """What may be set differently from the trace's `init`."""
 
@@ -85,14 +86,7 @@ class _Replay:
     def finish(self) -> Outcome:
         out = self._out
         self._forget()
-        ordered = sorted(self._latencies)
-        if ordered:
-            out.latency_mean_ms = sum(ordered) / len(ordered)
-            out.latency_p50_ms, out.latency_p90_ms, out.latency_p99_ms = (
-                ordered[min(len(ordered) - 1, int(part * len(ordered)))] for part in (0.5, 0.9, 0.99)
-            )
-            out.latency_max_ms = ordered[-1]
-        out.redelivery_rate = out.redeliveries / out.deliveries if out.deliveries else 0.0
+        out.reckon(self._latencies)
         out.simulated_s = self._now / 1000
         if self._now:
             out.throughput = out.accepted / out.simulated_s

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from sharecore._core import Partition, Write
 from sharecore.errors import KafkaError
+from sharecore.jobs.changes import ARCHIVED
 from sharecore.jobs.handling import handling_time
 from sharecore.jobs.load import SAMPLES, Load, Outcome, Sample
 
 ACCEPT, RELEASE, RENEW = 1, 2, 4
-ARCHIVED = 4
 _FETCH_BATCHES_MAX = 1_000
 
 
@@ -79,16 +79,9 @@ class _Simulation:
     def finish(self) -> Outcome:
         out, load = self._out, self._load
         self._move_to(max(self._now, self._end_ms))
-        ordered = sorted(self._latencies)
-        out.accepted = len(ordered)
+        out.accepted = len(self._latencies)
         out.unfinished = out.arrived - out.accepted - out.archived
-        out.redelivery_rate = out.redeliveries / out.deliveries if out.deliveries else 0.0
-        if ordered:
-            out.latency_mean_ms = sum(ordered) / len(ordered)
-            out.latency_p50_ms, out.latency_p90_ms, out.latency_p99_ms = (
-                ordered[min(len(ordered) - 1, int(part * len(ordered)))] for part in (0.5, 0.9, 0.99)
-            )
-            out.latency_max_ms = ordered[-1]
+        out.reckon(self._latencies)
         out.leased_mean = self._leased_area / self._end_ms
         out.backlog_mean = self._backlog_area / self._end_ms
         out.utilisation = self._busy_ms / (load.members * self._end_ms)

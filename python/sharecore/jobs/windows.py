@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sharecore.jobs.changes import ARCHIVED, AVAILABLE, TERMINAL, UNKNOWN, Change, StateBatch
+from sharecore.jobs.changes import (
+    ARCHIVED,
+    AVAILABLE,
+    TERMINAL,
+    TOMBSTONE,
+    UNKNOWN,
+    Change,
+    StateBatch,
+)
 from sharecore.jobs.invariants import settled_from
 from sharecore.spark.ranges import Range, Ranges
 
@@ -92,7 +100,7 @@ def archived(changes: Iterable[Change]) -> Ranges:
     for change in changes:
         if change.state_epoch is not None and change.state_epoch != epoch:
             found, epoch = Ranges(), change.state_epoch
-        elif change.kind == "tombstone":
+        elif change.kind == TOMBSTONE:
             found, epoch = Ranges(), None
         for first, last, state, count in change.batches:
             if state == ARCHIVED:

@@ -55,7 +55,6 @@ def read_state_options(given: Mapping[str, str]) -> StateOptions:
                 "directory of Apache Kafka's"
             )
         kafka = {"default.api.timeout.ms": _FIRST_CONTACT_MS, **from_java(kafka)}
-        kafka = from_java(kafka)
         read_connection_settings(kafka)
     return StateOptions(
         kafka,

@@ -47,8 +47,7 @@ def plan(connection: dict[str, str]) -> list[StatePartition]:
 async def _plan(connection: dict[str, str]) -> list[StatePartition]:
     transport = Transport(read_connection_settings(connection))
     try:
-        partitions = await transport.partitions_of(STATE_TOPIC)
-        topic_id = await transport.topic_id(STATE_TOPIC)
+        topic_id, partitions = await transport.topic(STATE_TOPIC)
         starts = await transport.offsets_for(partitions, EARLIEST)
         ends = await transport.offsets_for(partitions, LATEST)
         return [

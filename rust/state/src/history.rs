@@ -4,6 +4,7 @@ use sharecore_records::Record;
 
 use crate::{
     columns::{Columns, Row, Type},
+    fault::RecordFault,
     key::Key,
     value::{Batch, Kind, read_value},
     walk::{Options, Sink, Unreadable, walk},
@@ -63,6 +64,12 @@ impl Reading<'_> {
         }
         self.found.unreadable.get_or_insert(unreadable);
     }
+
+    fn record_fault(&mut self, record: &Record<'_>, fault: &RecordFault, key: Option<Key<'_>>) {
+        let (offset, reason) = (record.offset, fault.to_string());
+        let unreadable = Unreadable { offset, reason };
+        self.unreadable(unreadable, Some(record.timestamp), key);
+    }
 }
 
 impl Sink for Reading<'_> {
@@ -70,11 +77,7 @@ impl Sink for Reading<'_> {
         let (kind, key) = match Key::read(record.key.unwrap_or_default()) {
             Ok((_, key)) if !self.options.wants(key.group) => return,
             Ok(read) => read,
-            Err(fault) => {
-                let (offset, reason) = (record.offset, fault.to_string());
-                let unreadable = Unreadable { offset, reason };
-                return self.unreadable(unreadable, Some(record.timestamp), None);
-            }
+            Err(fault) => return self.record_fault(record, &fault, None),
         };
         let mut row = Row {
             offset: record.offset,
@@ -87,11 +90,7 @@ impl Sink for Reading<'_> {
         if let Some(value) = record.value {
             match read_value(kind, value, &mut self.batches) {
                 Ok(head) => row.state = Some((head, &self.batches)),
-                Err(fault) => {
-                    let (offset, reason) = (record.offset, fault.to_string());
-                    let unreadable = Unreadable { offset, reason };
-                    return self.unreadable(unreadable, Some(record.timestamp), Some(key));
-                }
+                Err(fault) => return self.record_fault(record, &fault, Some(key)),
             }
             row.kind = match kind {
                 Kind::Snapshot => Type::Snapshot,

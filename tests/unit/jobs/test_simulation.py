@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -59,14 +61,14 @@ def test_what_fails_is_delivered_again_until_the_limit() -> None:
 
 
 def test_locks_run_out_where_a_poll_takes_longer() -> None:
-    settings = {"records_per_s": 100.0, "members": 1, "handling": "fixed:50", "duration_s": 30.0}
-    slow = simulate(Load(**settings, lock_ms=1_000))  # type: ignore[arg-type]
+    load = Load(records_per_s=100.0, members=1, handling="fixed:50", duration_s=30.0, lock_ms=1_000)
+    slow = simulate(load)
     assert slow.lock_timeouts > 0
     assert slow.refused > 0
     assert slow.redelivery_rate > 0.5
-    renewed = simulate(Load(**settings, lock_ms=1_000, renew=True))  # type: ignore[arg-type]
+    renewed = simulate(replace(load, renew=True))
     assert (renewed.lock_timeouts, renewed.refused, renewed.redeliveries) == (0, 0, 0)
-    fewer = simulate(Load(**settings, lock_ms=1_000, max_poll_records=10))  # type: ignore[arg-type]
+    fewer = simulate(replace(load, max_poll_records=10))
     assert (fewer.lock_timeouts, fewer.refused, fewer.redeliveries) == (0, 0, 0)
     assert fewer.throughput == pytest.approx(20, rel=0.02)
 
@@ -91,16 +93,17 @@ def test_the_window_bounds_what_is_in_flight_and_so_the_members_that_work() -> N
 
 
 def test_a_write_that_takes_time_is_part_of_the_latency() -> None:
-    load = {"records_per_s": 10.0, "arrivals": "constant", "handling": "fixed:2", "duration_s": 10.0}
-    out = simulate(Load(**load, write_ms=7))  # type: ignore[arg-type]
+    out = simulate(
+        Load(records_per_s=10.0, arrivals="constant", handling="fixed:2", duration_s=10.0, write_ms=7)
+    )
     assert out.latency_p50_ms == pytest.approx(9)
     assert out.latency_max_ms == pytest.approx(9)
 
 
 def test_whole_record_batches_or_as_many_as_asked_for() -> None:
-    load = {"record_batch": 100, "max_poll_records": 10, "members": 1, "handling": "fixed:0.1"}
-    batches = simulate(Load(**load))  # type: ignore[arg-type]
-    records = simulate(Load(**load, record_limit=True))  # type: ignore[arg-type]
+    load = Load(record_batch=100, max_poll_records=10, members=1, handling="fixed:0.1")
+    batches = simulate(load)
+    records = simulate(replace(load, record_limit=True))
     assert batches.operations < records.operations / 3
     assert batches.accepted == records.accepted == batches.arrived
 
@@ -140,6 +143,6 @@ def test_a_distribution_that_is_none(text: str) -> None:
         {"duration_s": 1e9},
     ],
 )
-def test_a_load_that_cannot_stand(wrong: dict[str, float]) -> None:
+def test_a_load_that_cannot_stand(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        Load(**wrong)  # type: ignore[arg-type]
+        Load(**wrong)

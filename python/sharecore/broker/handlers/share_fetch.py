@@ -152,16 +152,18 @@ class _Call:
 
     def abandon(self) -> None:
         """The session has ended: the answer is what there is."""
-        if self._fetch is not None:
-            self._fetch.cancel()
-            self._fetch = None
+        self._cancel_fetch()
         if self._fetched is None:
             self._fetched = []
         self._part_ended()
 
     def _done(self, future: asyncio.Future[dict[str, Any]]) -> None:
         self._session.fetches.pop(self, None)
-        if future.cancelled() and self._fetch is not None:
+        if future.cancelled():
+            self._cancel_fetch()
+
+    def _cancel_fetch(self) -> None:
+        if self._fetch is not None:
             self._fetch.cancel()
             self._fetch = None
 
