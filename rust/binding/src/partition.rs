@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use sharecore_engine::{AckBatch, AcquireOptions, Config, Partition, Write};
+use sharecore_engine::{AckBatch, AcquireOptions, Config, Partition, StateBatch, Write};
 use smallvec::SmallVec;
 
 use crate::convert::{StateBatches, acknowledgements, ranges, tuple};
@@ -14,34 +14,36 @@ use crate::error::refused;
 /// State that has begun to change and waits for the persister.
 #[pyclass(name = "Write", module = "sharecore._core", frozen)]
 pub(crate) struct PyWrite {
-    /// The engine's own form, for other native code.
-    pub(crate) inner: Write,
+    #[pyo3(get)]
+    id: u64,
+    #[pyo3(get)]
+    pub(crate) start_offset: i64,
+    #[pyo3(get)]
+    pub(crate) delivery_complete_count: i64,
+    /// Mostly one: no memory of their own then.
+    pub(crate) batches: SmallVec<[StateBatch; 2]>,
+}
+
+impl PyWrite {
+    fn of(write: Write<'_>) -> Self {
+        Self {
+            id: write.id,
+            start_offset: write.start_offset,
+            delivery_complete_count: write.delivery_complete_count,
+            batches: SmallVec::from_slice(write.batches),
+        }
+    }
 }
 
 #[pymethods]
 impl PyWrite {
-    #[getter]
-    fn id(&self) -> u64 {
-        self.inner.id
-    }
-
-    #[getter]
-    fn start_offset(&self) -> i64 {
-        self.inner.start_offset
-    }
-
-    #[getter]
-    fn delivery_complete_count(&self) -> i64 {
-        self.inner.delivery_complete_count
-    }
-
     fn batches<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.inner.batches().iter().map(tuple))
+        PyList::new(py, self.batches.iter().map(tuple))
     }
 
     fn __repr__(&self) -> String {
-        let (id, start_offset) = (self.inner.id, self.inner.start_offset);
-        let batches = self.inner.batches().len();
+        let (id, start_offset) = (self.id, self.start_offset);
+        let batches = self.batches.len();
         format!("<Write id={id} start_offset={start_offset} batches={batches}>")
     }
 }
@@ -70,10 +72,6 @@ impl PyPartition {
             py.detach(|| work(&mut self.lock()))
         }
     }
-}
-
-fn wrap(write: Option<Write>) -> Option<PyWrite> {
-    write.map(|inner| PyWrite { inner })
 }
 
 fn checked(config: Config) -> PyResult<Config> {
@@ -163,16 +161,19 @@ impl PyPartition {
                 types: types.as_bytes(),
             })
             .collect();
-        let answer = self.lock().acknowledge(now_ms, member, &batches);
-        answer.map(wrap).map_err(|refusal| refused(py, refusal))
+        let mut partition = self.lock();
+        let answer = partition.acknowledge(now_ms, member, &batches);
+        let answer = answer.map(|write| write.map(PyWrite::of));
+        drop(partition);
+        answer.map_err(|refusal| refused(py, refusal))
     }
 
     fn release(&self, py: Python<'_>, now_ms: i64, member: &str) -> Option<PyWrite> {
-        wrap(self.sweep(py, |partition| partition.release(member)))
+        self.sweep(py, |partition| partition.release(member).map(PyWrite::of))
     }
 
     fn advance(&self, py: Python<'_>, now_ms: i64) -> Option<PyWrite> {
-        wrap(self.sweep(py, |partition| partition.advance(now_ms)))
+        self.sweep(py, |partition| partition.advance(now_ms).map(PyWrite::of))
     }
 
     fn move_log_start(&self, now_ms: i64, offset: i64) -> Option<PyWrite> {

@@ -55,11 +55,10 @@ pub(crate) fn pack_write<'py>(
     write: &PyWrite,
     floor: i64,
 ) -> PyResult<(i64, i64, Bound<'py, PyBytes>)> {
-    let write = &write.inner;
     let from = write.start_offset.max(floor);
-    let (start, passed) = state_batch::pass_acknowledged(from, write.batches());
+    let (start, passed) = state_batch::pass_acknowledged(from, &write.batches);
     let count = (write.delivery_complete_count - (start - write.start_offset)).max(0);
-    let batches = packed(py, &write.batches()[passed..])?;
+    let batches = packed(py, &write.batches[passed..])?;
     Ok((start, count, batches))
 }
 

@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::handle::{self, Held, SharecorePartition};
+use sharecore_engine::Partition;
+
+use crate::handle::{self, SharecorePartition};
 use crate::status::{Failure, SharecoreStatus, ended};
 
 /// Runs a call that touches no partition.
@@ -16,7 +18,7 @@ pub(crate) fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> SharecoreSt
 /// Runs a call with its partition locked; a panic in it poisons the lock, and every later call is told so.
 pub(crate) fn with(
     partition: SharecorePartition,
-    work: impl FnOnce(&mut Held) -> Result<(), Failure>,
+    work: impl FnOnce(&mut Partition) -> Result<(), Failure>,
 ) -> SharecoreStatus {
     guarded(|| {
         let held = handle::find(partition)?;
@@ -44,7 +46,7 @@ fn failed(panic: &(dyn Any + Send)) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use sharecore_engine::{Config, Partition};
+    use sharecore_engine::Config;
 
     use super::*;
     use crate::status::sharecore_last_error;
@@ -61,10 +63,10 @@ mod tests {
         let partition = handle::insert(made).expect("a number");
         assert_eq!(with(partition, |_| Ok(())), SharecoreStatus::Ok);
         assert_eq!(
-            with(partition, |held| panic!("{} writes", held.open.len())),
+            with(partition, |partition| panic!("{} runs", partition.runs())),
             SharecoreStatus::Poisoned
         );
-        assert_eq!(message(), "the engine failed: 0 writes");
+        assert_eq!(message(), "the engine failed: 0 runs");
         assert_eq!(with(partition, |_| Ok(())), SharecoreStatus::Poisoned);
         assert!(message().contains("earlier call"));
         assert_eq!(guarded(|| handle::remove(partition)), SharecoreStatus::Ok);

@@ -1,27 +1,19 @@
 //! Partitions by number: a place in a table and the generation of what lies there.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use sharecore_engine::{Partition, Write};
+use sharecore_engine::Partition;
 
 use crate::status::{Failure, SharecoreStatus};
 
 /// A partition: a number, not an address. 0 is none. Any thread may use it; calls on one partition wait for each other.
 pub type SharecorePartition = u64;
 
-/// A partition and the writes that wait for their end.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) partition: Partition,
-    pub(crate) open: BTreeMap<u64, Write>,
-}
-
 #[derive(Debug)]
 struct Place {
     /// Counts what has lain here; never 0, so that no partition is number 0.
     generation: u32,
-    held: Option<Arc<Mutex<Held>>>,
+    held: Option<Arc<Mutex<Partition>>>,
 }
 
 #[derive(Debug)]
@@ -51,10 +43,7 @@ fn unknown(number: SharecorePartition) -> Failure {
 
 /// Gives a partition its number.
 pub(crate) fn insert(partition: Partition) -> Result<SharecorePartition, Failure> {
-    let held = Some(Arc::new(Mutex::new(Held {
-        partition,
-        open: BTreeMap::new(),
-    })));
+    let held = Some(Arc::new(Mutex::new(partition)));
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let index = if let Some(index) = table.free.pop() {
         table.places[index as usize].held = held;
@@ -76,7 +65,7 @@ pub(crate) fn insert(partition: Partition) -> Result<SharecorePartition, Failure
     Ok(u64::from(generation) << 32 | u64::from(index))
 }
 
-pub(crate) fn find(number: SharecorePartition) -> Result<Arc<Mutex<Held>>, Failure> {
+pub(crate) fn find(number: SharecorePartition) -> Result<Arc<Mutex<Partition>>, Failure> {
     let (index, generation) = split(number);
     let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
     table

@@ -15,10 +15,9 @@ pub unsafe extern "C" fn sharecore_inspect(
     partition: SharecorePartition,
     state: *mut SharecoreState,
 ) -> SharecoreStatus {
-    with(partition, |held| {
+    with(partition, |partition| {
         // SAFETY: the caller's word
         let place = unsafe { Place::new(state, "state") }?;
-        let partition = &held.partition;
         place.put(SharecoreState {
             start_offset: partition.start_offset(),
             end_offset: partition.end_offset(),
@@ -46,18 +45,18 @@ pub unsafe extern "C" fn sharecore_inflight(
     capacity: usize,
     count: *mut usize,
 ) -> SharecoreStatus {
-    with(partition, |held| {
+    with(partition, |partition| {
         // SAFETY: the caller's word
         let list = unsafe { List::new(out, capacity, count) }?;
-        list.put(held.partition.inflight().into_iter().map(Into::into))
+        list.put(partition.inflight().into_iter().map(Into::into))
     })
 }
 
 /// Checks every invariant of the engine, for tests and simulation; BROKEN and the message tell which does not hold.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_check(partition: SharecorePartition) -> SharecoreStatus {
-    with(partition, |held| {
-        let checked = held.partition.check();
+    with(partition, |partition| {
+        let checked = partition.check();
         checked.map_err(|broken| Failure::new(SharecoreStatus::Broken, broken))
     })
 }

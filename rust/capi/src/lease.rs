@@ -12,7 +12,7 @@ use crate::status::{Failure, SharecoreStatus};
 use crate::types::{
     SharecoreAcknowledgement, SharecoreAcquired, SharecoreFetch, SharecoreRange, SharecoreWrite,
 };
-use crate::write::begin;
+use crate::write::told;
 
 thread_local! {
     /// What this thread acquired last: a caller whose array was too small must not lose what it was leased.
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn sharecore_acquire(
     capacity: usize,
     count: *mut usize,
 ) -> SharecoreStatus {
-    with(partition, |held| {
+    with(partition, |partition| {
         // SAFETY: the caller's word
         let (member, batches, fetch, list) = unsafe {
             (
@@ -57,8 +57,7 @@ pub unsafe extern "C" fn sharecore_acquire(
         };
         ACQUIRED.with_borrow_mut(|acquired| {
             acquired.clear();
-            held.partition
-                .acquire(now_ms, member, &batches, options, acquired);
+            partition.acquire(now_ms, member, &batches, options, acquired);
             list.put(acquired.iter().copied().map(Into::into))
         })
     })
@@ -97,7 +96,7 @@ pub unsafe extern "C" fn sharecore_acknowledge(
     batch_count: usize,
     write: *mut SharecoreWrite,
 ) -> SharecoreStatus {
-    with(partition, |held| {
+    with(partition, |partition| {
         // SAFETY: the caller's word
         let (member, batches, place) = unsafe {
             (
@@ -117,8 +116,8 @@ pub unsafe extern "C" fn sharecore_acknowledge(
                 })
             })
             .collect::<Result<Vec<_>, Failure>>()?;
-        let answer = held.partition.acknowledge(now_ms, member, &batches)?;
-        place.put(begin(held, answer));
+        let answer = partition.acknowledge(now_ms, member, &batches)?;
+        place.put(told(answer));
         Ok(())
     })
 }
@@ -134,12 +133,12 @@ pub unsafe extern "C" fn sharecore_release(
     member_length: usize,
     write: *mut SharecoreWrite,
 ) -> SharecoreStatus {
-    with(partition, |held| {
+    with(partition, |partition| {
         // SAFETY: the caller's word
         let (member, place) =
             unsafe { (name(member, member_length)?, Place::new(write, "write")?) };
-        let answer = held.partition.release(member);
-        place.put(begin(held, answer));
+        let answer = partition.release(member);
+        place.put(told(answer));
         Ok(())
     })
 }

@@ -75,10 +75,10 @@ pub unsafe extern "C" fn sharecore_configure(
     partition: SharecorePartition,
     config: *const SharecoreConfig,
 ) -> SharecoreStatus {
-    with(partition, |held| {
+    with(partition, |partition| {
         // SAFETY: the caller's word
         let config = unsafe { one(config, "config") }?.checked()?;
-        held.partition.configure(config);
+        partition.configure(config);
         Ok(())
     })
 }

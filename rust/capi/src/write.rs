@@ -3,24 +3,19 @@
 use sharecore_engine::{Write, combine};
 
 use crate::guard::{guarded, with};
-use crate::handle::{Held, SharecorePartition};
+use crate::handle::SharecorePartition;
 use crate::memory::{List, Place, array};
 use crate::status::SharecoreStatus;
 use crate::types::{SharecoreStateBatch, SharecoreWrite, state_batches};
 
-/// Keeps a write's batches until it ends.
-pub(crate) fn begin(held: &mut Held, write: Option<Write>) -> SharecoreWrite {
-    let Some(write) = write else {
-        return SharecoreWrite::default();
-    };
-    let told = SharecoreWrite {
+/// What a caller is told of a change that begins; all zero where nothing does.
+pub(crate) fn told(write: Option<Write<'_>>) -> SharecoreWrite {
+    write.map_or_else(SharecoreWrite::default, |write| SharecoreWrite {
         id: write.id,
         start_offset: write.start_offset,
         delivery_complete_count: write.delivery_complete_count,
-        batch_count: write.batches().len(),
-    };
-    held.open.insert(write.id, write);
-    told
+        batch_count: write.batches.len(),
+    })
 }
 
 /// The state batches of an open write, in order of their offsets, equal neighbours joined.
@@ -37,14 +32,11 @@ pub unsafe extern "C" fn sharecore_write_batches(
     capacity: usize,
     count: *mut usize,
 ) -> SharecoreStatus {
-    with(partition, |held| {
+    with(partition, |partition| {
         // SAFETY: the caller's word
         let list = unsafe { List::new(out, capacity, count) }?;
-        let write = held
-            .open
-            .get(&write_id)
-            .ok_or(sharecore_engine::Refusal::UnknownWrite { id: write_id })?;
-        list.put(write.batches().iter().copied().map(Into::into))
+        let batches = partition.write_batches(write_id)?;
+        list.put(batches.iter().copied().map(Into::into))
     })
 }
 
@@ -56,9 +48,8 @@ pub extern "C" fn sharecore_commit(
     partition: SharecorePartition,
     write_id: u64,
 ) -> SharecoreStatus {
-    with(partition, |held| {
-        held.partition.commit(write_id)?;
-        held.open.remove(&write_id);
+    with(partition, |partition| {
+        partition.commit(write_id)?;
         Ok(())
     })
 }
@@ -72,9 +63,8 @@ pub extern "C" fn sharecore_rollback(
     write_id: u64,
     now_ms: i64,
 ) -> SharecoreStatus {
-    with(partition, |held| {
-        held.partition.rollback(write_id, now_ms)?;
-        held.open.remove(&write_id);
+    with(partition, |partition| {
+        partition.rollback(write_id, now_ms)?;
         Ok(())
     })
 }
@@ -89,11 +79,11 @@ pub unsafe extern "C" fn sharecore_advance(
     now_ms: i64,
     write: *mut SharecoreWrite,
 ) -> SharecoreStatus {
-    with(partition, |held| {
+    with(partition, |partition| {
         // SAFETY: the caller's word
         let place = unsafe { Place::new(write, "write") }?;
-        let answer = held.partition.advance(now_ms);
-        place.put(begin(held, answer));
+        let answer = partition.advance(now_ms);
+        place.put(told(answer));
         Ok(())
     })
 }
@@ -104,8 +94,8 @@ pub extern "C" fn sharecore_move_log_start(
     partition: SharecorePartition,
     offset: i64,
 ) -> SharecoreStatus {
-    with(partition, |held| {
-        held.partition.move_log_start(offset);
+    with(partition, |partition| {
+        partition.move_log_start(offset);
         Ok(())
     })
 }
@@ -117,8 +107,8 @@ pub extern "C" fn sharecore_archive(
     first: i64,
     last: i64,
 ) -> SharecoreStatus {
-    with(partition, |held| {
-        held.partition.archive(first, last);
+    with(partition, |partition| {
+        partition.archive(first, last);
         Ok(())
     })
 }

@@ -30,7 +30,7 @@ extern "Rust" fn measured_acknowledge(
     partition: &mut Partition,
     first: i64,
     last: i64,
-) -> Option<Write> {
+) -> Option<Write<'_>> {
     let batch = [AckBatch {
         first,
         last,
@@ -43,7 +43,7 @@ extern "Rust" fn measured_acknowledge(
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "Rust" fn measured_advance(partition: &mut Partition, now_ms: i64) -> Option<Write> {
+extern "Rust" fn measured_advance(partition: &mut Partition, now_ms: i64) -> Option<Write<'_>> {
     partition.advance(now_ms)
 }
 
@@ -53,9 +53,8 @@ fn acquire(partition: &mut Partition, now_ms: i64) {
     assert_eq!(black_box(out).len(), 1);
 }
 
-fn commit(partition: &mut Partition, write: Option<Write>) {
-    let write = write.expect("a change");
-    partition.commit(write.id).expect("open");
+fn commit(partition: &mut Partition, write: u64) {
+    partition.commit(write).expect("open");
 }
 
 fn main() {
@@ -77,17 +76,20 @@ fn main() {
         match operation {
             "acquire" | "acknowledge_batch" => {
                 let write = measured_acknowledge(&mut partition, start, start + BATCH - 1);
+                let write = write.expect("a change").id;
                 commit(&mut partition, write);
                 acquire(&mut partition, 0);
             }
             "acknowledge_single" => {
                 let offset = start + time % BATCH * 2 + 1;
-                let write = measured_acknowledge(&mut partition, offset, offset).expect("a change");
-                partition.rollback(write.id, 0).expect("open");
+                let write = measured_acknowledge(&mut partition, offset, offset);
+                let write = write.expect("a change").id;
+                partition.rollback(write, 0).expect("open");
             }
             _ => {
                 let now_ms = partition.next_deadline_ms().expect("leases");
                 let write = measured_advance(&mut partition, now_ms);
+                let write = write.expect("a change").id;
                 commit(&mut partition, write);
                 acquire(&mut partition, now_ms);
             }

@@ -74,8 +74,8 @@ fn main() {
             types: &types,
         }];
         let write = partition.acknowledge(0, "member", &batch);
-        let write = write.expect("leased").expect("a change");
-        partition.commit(write.id).expect("open");
+        let write = write.expect("leased").expect("a change").id;
+        partition.commit(write).expect("open");
     }
     let runs = partition.runs();
     let run = (held() - before) as f64 / runs as f64;

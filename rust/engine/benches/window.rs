@@ -6,7 +6,7 @@ use std::env;
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
-use sharecore_engine::{AckBatch, AcquireOptions, Config, OffsetRange, Partition, Write};
+use sharecore_engine::{AckBatch, AcquireOptions, Config, OffsetRange, Partition};
 
 const WINDOWS: [i64; 5] = [2_000, 10_000, 100_000, 1_000_000, 10_000_000];
 const BATCH: i64 = 500;
@@ -56,14 +56,15 @@ impl Window {
                 .collect();
             let member = member(first);
             let write = window.partition.acknowledge(0, member, &acks);
-            window.commit(write.expect("leased"));
+            let write = write.expect("leased").map(|write| write.id);
+            window.commit(write);
         }
         window
     }
 
-    fn commit(&mut self, write: Option<Write>) {
+    fn commit(&mut self, write: Option<u64>) {
         let write = write.expect("something changed");
-        self.partition.commit(write.id).expect("open");
+        self.partition.commit(write).expect("open");
     }
 
     fn acquire(&mut self, first: i64) {
@@ -93,7 +94,8 @@ impl Window {
         let batch = [ack(first, first + BATCH - 1, ACCEPT)];
         let member = member(first);
         let write = self.partition.acknowledge(self.now_ms, member, &batch);
-        self.commit(write.expect("leased"));
+        let write = write.expect("leased").map(|write| write.id);
+        self.commit(write);
         self.acquire_next();
     }
 
@@ -107,16 +109,15 @@ impl Window {
         let member = member(offset);
         let batch = [ack(offset, offset, ACCEPT)];
         let write = self.partition.acknowledge(self.now_ms, member, &batch);
-        let write = write.expect("leased").expect("a change");
-        self.partition
-            .rollback(write.id, self.now_ms)
-            .expect("open");
+        let write = write.expect("leased").expect("a change").id;
+        self.partition.rollback(write, self.now_ms).expect("open");
     }
 
     /// The oldest lock runs out, and the batch is leased again.
     fn expire(&mut self) {
         self.now_ms = self.partition.next_deadline_ms().expect("leases");
         let write = self.partition.advance(self.now_ms);
+        let write = write.map(|write| write.id);
         self.commit(write);
         self.acquire(self.partition.next_fetch_offset());
     }

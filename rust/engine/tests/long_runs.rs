@@ -27,9 +27,10 @@ fn acknowledge(partition: &mut Partition, first: i64, last: i64, types: &[u8]) {
     let write = partition
         .acknowledge(0, "member", &batch)
         .expect("leased to the member");
+    let write = write.map(|write| write.id);
     assert_eq!(partition.check(), Ok(()));
     if let Some(write) = write {
-        partition.commit(write.id).expect("open");
+        partition.commit(write).expect("open");
         assert_eq!(partition.check(), Ok(()));
     }
 }
@@ -48,8 +49,9 @@ fn lease_release_and_lease_again(mut partition: Partition, delivery_count: u16) 
     assert_eq!(partition.runs(), 1);
     assert_eq!(acquire(&mut partition, 0), [whole(delivery_count + 1)]);
     let write = partition.advance(30_000).expect("locks have run out");
-    assert_eq!(write.batches().len(), 1);
-    partition.commit(write.id).expect("open");
+    assert_eq!(write.batches.len(), 1);
+    let write = write.id;
+    partition.commit(write).expect("open");
     assert_eq!(partition.check(), Ok(()));
     assert_eq!(partition.next_fetch_offset(), 0);
 }

@@ -40,15 +40,14 @@ impl Example {
             .0
             .acknowledge(0, member, &[AckBatch { first, last, types }])
             .expect("accepted");
-        self.0
-            .commit(write.expect("something changed").id)
-            .expect("open");
+        let write = write.expect("something changed").id;
+        self.0.commit(write).expect("open");
         self.0.check().expect("invariants");
     }
 
     fn pass_time_to(&mut self, now_ms: i64) {
-        if let Some(write) = self.0.advance(now_ms) {
-            self.0.commit(write.id).expect("open");
+        if let Some(write) = self.0.advance(now_ms).map(|write| write.id) {
+            self.0.commit(write).expect("open");
         }
         self.0.check().expect("invariants");
     }

@@ -56,10 +56,10 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
                 None
             }
             3 | 4 => acknowledge(u, &mut partition, now_ms, member)?,
-            5 => partition.release(member),
+            5 => partition.release(member).map(|write| write.id),
             6 => {
                 now_ms = now_ms.max(number(u)?);
-                partition.advance(now_ms)
+                partition.advance(now_ms).map(|write| write.id)
             }
             7 => {
                 partition.move_log_start(number(u)?);
@@ -74,9 +74,11 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
                 None
             }
         };
-        open.extend(write.map(|write| write.id));
+        open.extend(write);
         if !open.is_empty() && u.arbitrary()? {
             let id = open.swap_remove(u.choose_index(open.len())?);
+            let batches = partition.write_batches(id).expect("the write is open");
+            assert!(batches.is_sorted_by(|a, b| a.last < b.first));
             let ended = if u.arbitrary()? {
                 partition.commit(id)
             } else {
@@ -156,7 +158,7 @@ fn acknowledge(
     partition: &mut Partition,
     now_ms: i64,
     member: &str,
-) -> Result<Option<sharecore_engine::Write>> {
+) -> Result<Option<u64>> {
     let given = list(u, 3, |u| {
         let start = partition.start_offset();
         let from = if u.arbitrary()? { start } else { 0 };
@@ -175,7 +177,6 @@ fn acknowledge(
             types,
         })
         .collect();
-    Ok(partition
-        .acknowledge(now_ms, member, &batches)
-        .unwrap_or_default())
+    let answer = partition.acknowledge(now_ms, member, &batches);
+    Ok(answer.ok().flatten().map(|write| write.id))
 }

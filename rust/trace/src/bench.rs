@@ -91,15 +91,17 @@ enum Call<'a> {
     },
 }
 
-/// What the acquires and the acknowledgements of a trace point to.
+/// What the calls of a trace point to.
 struct Input<'a> {
     fetched: Vec<OffsetRange>,
+    combined: Vec<StateBatch>,
     acknowledged: Vec<AckBatch<'a>>,
 }
 
 impl<'a> Input<'a> {
     fn of(ops: &'a [Op]) -> Self {
         let (mut fetched, mut acknowledged) = (Vec::new(), Vec::new());
+        let mut combined = Vec::new();
         // equal lists of types are one
         let mut types = HashSet::new();
         for op in ops {
@@ -113,17 +115,23 @@ impl<'a> Input<'a> {
                         types: types.get(&ack.types[..]).expect("just put there"),
                     }
                 })),
+                Op::Combine { existing, new, .. } => {
+                    combined.extend_from_slice(existing);
+                    combined.extend_from_slice(new);
+                }
                 _ => {}
             }
         }
         Self {
             fetched,
+            combined,
             acknowledged,
         }
     }
 
     fn calls(&'a self, ops: &'a [Op]) -> Vec<Call<'a>> {
         let (mut fetched, mut acknowledged) = (&self.fetched[..], &self.acknowledged[..]);
+        let mut combined = &self.combined[..];
         let mut members = HashSet::new();
         let mut calls = Vec::with_capacity(ops.len());
         let mut known = |member: &'a str| {
@@ -159,8 +167,8 @@ impl<'a> Input<'a> {
                     new,
                     start_offset,
                 } => Call::Combine {
-                    existing,
-                    new,
+                    existing: take(&mut combined, existing.len()),
+                    new: take(&mut combined, new.len()),
                     start_offset: *start_offset,
                 },
                 Op::Writes { .. } | Op::Complete { .. } | Op::Reload => continue,
@@ -201,6 +209,7 @@ fn replay(calls: &[Call<'_>], partitions: &mut [Partition]) -> i64 {
     let mut partitions = partitions.iter_mut();
     let mut current = None;
     for call in calls {
+        // what a write holds is not looked at: it is durable at once
         let write = match (call, &mut current) {
             (Call::NextPartition, current) => {
                 *current = partitions.next();
@@ -234,14 +243,16 @@ fn replay(calls: &[Call<'_>], partitions: &mut [Partition]) -> i64 {
             ) => match partition.acknowledge(now_ms, member, batches) {
                 Ok(write) => {
                     records += acknowledged;
-                    write
+                    write.map(|write| write.id)
                 }
                 Err(_) => None,
             },
-            (Call::Release { member }, Some(partition)) => partition.release(member),
+            (Call::Release { member }, Some(partition)) => {
+                partition.release(member).map(|write| write.id)
+            }
             (Call::Advance { ms }, Some(partition)) => {
                 now_ms += ms;
-                partition.advance(now_ms)
+                partition.advance(now_ms).map(|write| write.id)
             }
             (Call::LogStart { offset }, Some(partition)) => {
                 partition.move_log_start(*offset);
@@ -262,7 +273,7 @@ fn replay(calls: &[Call<'_>], partitions: &mut [Partition]) -> i64 {
             (_, None) => None,
         };
         if let (Some(write), Some(partition)) = (write, &mut current) {
-            partition.commit(write.id).expect("the write is open");
+            partition.commit(write).expect("the write is open");
         }
     }
     records

@@ -10,6 +10,24 @@ use sharecore_engine::{
 
 use crate::op::Op;
 
+/// A write and what it holds, to be sent to the persister.
+#[derive(Clone)]
+struct Begun {
+    id: u64,
+    start_offset: i64,
+    batches: Vec<StateBatch>,
+}
+
+impl Begun {
+    fn of(write: Option<Write<'_>>) -> Option<Self> {
+        write.map(|write| Self {
+            id: write.id,
+            start_offset: write.start_offset,
+            batches: write.batches.to_vec(),
+        })
+    }
+}
+
 /// The simulated persister: what it holds and how it answers.
 #[derive(Default)]
 struct Persister {
@@ -18,16 +36,16 @@ struct Persister {
     hold: bool,
     fail_next: u32,
     error_code: i16,
-    held: VecDeque<(Option<usize>, Write)>,
+    held: VecDeque<(Option<usize>, Begun)>,
 }
 
 impl Persister {
-    fn store(&mut self, write: &Write) {
+    fn store(&mut self, write: &Begun) {
         self.start_offset = write.start_offset;
         let mut state = Vec::new();
         combine(
             &self.state,
-            write.batches(),
+            &write.batches,
             Some(write.start_offset),
             &mut state,
         );
@@ -123,17 +141,18 @@ impl Replay {
                     .collect();
                 let answer = self.partition.acknowledge(self.now_ms, member, &batches);
                 let _ = write!(line, "{{\"i\":{index},\"op\":\"ack\"");
+                let answer = answer.map(Begun::of);
                 write = self.answer(&mut line, Some(index), answer);
             }
             Op::Release { member } => {
-                let answer = Ok(self.partition.release(member));
+                let answer = Ok(Begun::of(self.partition.release(member)));
                 let _ = write!(line, "{{\"i\":{index},\"op\":\"release\"");
                 write = self.answer(&mut line, Some(index), answer);
             }
             Op::Advance { ms } => {
                 self.now_ms += ms;
                 let _ = write!(line, "{{\"i\":{index},\"op\":\"advance\"");
-                write = self.partition.advance(self.now_ms);
+                write = Begun::of(self.partition.advance(self.now_ms));
                 if let Some(write) = &write {
                     self.send(None, write);
                 }
@@ -159,14 +178,7 @@ impl Replay {
                 existing,
                 new,
                 start_offset,
-            } => {
-                let mut out = Vec::new();
-                combine(existing, new, *start_offset, &mut out);
-                line.push_str("{\"combined\":[");
-                runs(&mut line, &out);
-                line.push_str("]}");
-                return line;
-            }
+            } => return combined(existing, new, *start_offset),
         }
         self.snapshot(&mut line, write.as_ref());
         if check && let Err(broken) = self.partition.check() {
@@ -245,8 +257,8 @@ impl Replay {
         &mut self,
         line: &mut String,
         index: Option<usize>,
-        answer: Result<Option<Write>, Refusal>,
-    ) -> Option<Write> {
+        answer: Result<Option<Begun>, Refusal>,
+    ) -> Option<Begun> {
         let (error, write) = match answer {
             Ok(Some(write)) => (self.send(index, &write), Some(write)),
             Ok(None) => ("null".to_owned(), None),
@@ -256,7 +268,7 @@ impl Replay {
         write
     }
 
-    fn send(&mut self, index: Option<usize>, write: &Write) -> String {
+    fn send(&mut self, index: Option<usize>, write: &Begun) -> String {
         if self.persister.hold {
             self.persister.held.push_back((index, write.clone()));
             return "\"pending\"".to_owned();
@@ -270,7 +282,7 @@ impl Replay {
         self.end(write, code)
     }
 
-    fn end(&mut self, write: &Write, code: i16) -> String {
+    fn end(&mut self, write: &Begun, code: i16) -> String {
         if code == 0 {
             self.persister.store(write);
             self.partition.commit(write.id).expect("the write is open");
@@ -301,7 +313,7 @@ impl Replay {
         );
     }
 
-    fn snapshot(&self, line: &mut String, write: Option<&Write>) {
+    fn snapshot(&self, line: &mut String, write: Option<&Begun>) {
         let partition = &self.partition;
         let _ = write!(
             line,
@@ -326,10 +338,19 @@ impl Replay {
             }),
         );
         line.push_str("],\"persisted\":[");
-        runs(line, write.map_or(&[], |write| write.batches()));
+        runs(line, write.map_or(&[], |write| &write.batches));
         let start = write.map_or("null".to_owned(), |write| write.start_offset.to_string());
         let _ = write!(line, "],\"write_start_offset\":{start}}}");
     }
+}
+
+fn combined(existing: &[StateBatch], new: &[StateBatch], start_offset: Option<i64>) -> String {
+    let mut out = Vec::new();
+    combine(existing, new, start_offset, &mut out);
+    let mut line = "{\"combined\":[".to_owned();
+    runs(&mut line, &out);
+    line.push_str("]}");
+    line
 }
 
 fn list(line: &mut String, items: impl Iterator<Item = String>) {

@@ -105,7 +105,11 @@ impl<'a> Edit<'a> {
     }
 
     /// Writes a run, or joins it to the one before.
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "a run passed on through memory is read in other pieces than it was written in: a CPU waits for that"
+    )]
+    #[inline(always)]
     fn put(&mut self, run: Run) {
         if let Some(before) = self.leaf.runs[..self.written].last_mut()
             && before.joins(&run)
@@ -122,6 +126,7 @@ impl<'a> Edit<'a> {
     }
 
     /// Sees to it that there is room for so many runs.
+    #[inline(never)]
     fn make_room(&mut self, runs: usize) {
         let more = runs.saturating_sub(self.read - self.written);
         if more == 0 {

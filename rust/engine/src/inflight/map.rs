@@ -4,6 +4,8 @@
 //! how much of it can be acquired, so a search reads one short array a level, and a change moves at most one leaf and the
 //! ends of one block. What is kept apart from the runs costs less than two bytes a run in a full map.
 
+use std::ops::ControlFlow;
+
 use super::block::Block;
 use super::run::Run;
 use crate::offset::{Offset, OffsetRange};
@@ -32,6 +34,8 @@ pub(crate) struct RunMap {
     pub(super) lasts: Vec<Offset>,
     pub(super) available: Vec<u32>,
     pub(super) len: usize,
+    /// Where the map was changed last; may be stale.
+    pub(super) near: Cursor,
 }
 
 impl Default for RunMap {
@@ -41,6 +45,7 @@ impl Default for RunMap {
             lasts: vec![Offset::MIN / 2],
             available: vec![0],
             len: 0,
+            near: Cursor::START,
         }
     }
 }
@@ -85,6 +90,28 @@ impl RunMap {
             leaf,
             run: found.leaves[leaf].seek(offset),
         }
+    }
+
+    /// [`seek`](Self::seek), quick where the run is not far behind the one that was changed last.
+    pub(crate) fn seek_near(&self, offset: Offset) -> Cursor {
+        const STEPS: usize = 4;
+        let near = self.near;
+        let leaf = self.blocks.get(near.block);
+        let runs = leaf
+            .and_then(|block| block.leaves.get(near.leaf))
+            .and_then(|leaf| leaf.runs.get(near.run..));
+        if let Some([first, rest @ ..]) = runs
+            && first.first <= offset
+        {
+            let ahead = std::iter::once(first).chain(rest).take(STEPS);
+            if let Some(steps) = ahead.into_iter().position(|run| run.last >= offset) {
+                return Cursor {
+                    run: near.run + steps,
+                    ..near
+                };
+            }
+        }
+        self.seek(offset)
     }
 
     pub(crate) fn get(&self, at: Cursor) -> Option<Run> {
@@ -227,12 +254,16 @@ impl RunMap {
                 }
             }
         }
-        for next in self.runs_from(at).skip(1) {
+        let mut behind = self.runs_from(at);
+        behind.next();
+        // a loop inside of the iterator: one over its parts in turn, not one that asks each time which part it is in
+        let _ = behind.try_for_each(|next| {
             if next.opens_batch() || next.first != batch.last + 1 {
-                break;
+                return ControlFlow::Break(());
             }
             batch.last = next.last;
-        }
+            ControlFlow::Continue(())
+        });
         batch
     }
 

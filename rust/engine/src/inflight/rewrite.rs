@@ -19,7 +19,7 @@ impl RunMap {
         range: OffsetRange,
         change: impl FnMut(&mut OffsetRange, Cell) -> Result<Cell, E>,
     ) -> Result<(), E> {
-        self.rewrite_from(self.seek(range.first), range, change)
+        self.rewrite_from(self.seek_near(range.first), range, change)
     }
 
     /// [`rewrite`](Self::rewrite) where `at` is the first run of `range`.
@@ -30,6 +30,7 @@ impl RunMap {
         mut change: impl FnMut(&mut OffsetRange, Cell) -> Result<Cell, E>,
     ) -> Result<(), E> {
         debug_assert!(range.is_empty() || at == self.seek(range.first));
+        self.near = at;
         while !range.is_empty()
             && let Some(block) = self.blocks.get_mut(at.block)
         {

@@ -1,7 +1,8 @@
 //! Acknowledge: what a member says of the records it holds (KIP-932, "Acknowledging records").
 
 use super::member::MemberId;
-use super::write::{Changes, Write};
+use super::write::Write;
+use super::writes::Mark;
 use super::{Partition, Side};
 use crate::error::Refusal;
 use crate::inflight::Cell;
@@ -59,17 +60,17 @@ impl Partition {
         now_ms: i64,
         member: &str,
         batches: &[AckBatch<'_>],
-    ) -> Result<Option<Write>, Refusal> {
+    ) -> Result<Option<Write<'_>>, Refusal> {
         let start = self.start;
         let member = self.leases.member(member);
-        let mut changes = Changes::default();
+        let mark = self.writes.mark();
         for batch in batches {
-            if let Err(refusal) = self.acknowledge_batch(now_ms, member, batch, &mut changes) {
-                self.restore(&changes.ranges(), i64::MIN);
+            if let Err(refusal) = self.acknowledge_batch(now_ms, member, batch, mark) {
+                self.give_up(mark);
                 return Err(refusal);
             }
         }
-        Ok(self.begin_write(start, changes, false))
+        Ok(self.begin_write(mark, start, false))
     }
 
     /// Whether something is in flight at the first offset asked for or before, and at the last.
@@ -96,7 +97,7 @@ impl Partition {
         now_ms: i64,
         member: Option<MemberId>,
         batch: &AckBatch<'_>,
-        changes: &mut Changes,
+        mark: Mark,
     ) -> Result<(), Refusal> {
         batch.check()?;
         let &AckBatch { first, last, .. } = batch;
@@ -104,7 +105,7 @@ impl Partition {
             return Ok(());
         }
         let asked = OffsetRange::new(first.max(self.start), last);
-        let at = self.map.seek(asked.first);
+        let at = self.map.seek_near(asked.first);
         let in_one_run = self
             .map
             .get(at)
@@ -118,6 +119,7 @@ impl Partition {
             leases,
             complete,
             config,
+            writes,
             ..
         } = self;
         map.rewrite_from(at, asked, |piece, cell| {
@@ -149,7 +151,7 @@ impl Partition {
             if state.is_terminal() {
                 *complete += piece.count();
             }
-            changes.push(*piece, state, cell.delivery_count());
+            writes.push(mark, *piece, state, cell.delivery_count());
             Ok(cell.begun(state))
         })
     }

@@ -1,5 +1,7 @@
 //! Acquire: which of the offsets that the log returned a member gets (KIP-932, "Fetching and acknowledging records").
 
+use std::ops::ControlFlow;
+
 use super::Partition;
 use super::member::MemberId;
 use super::pace::{Pace, slow_from};
@@ -122,10 +124,6 @@ impl Partition {
 
     /// Acquires what is available in `range`, then what lies behind all that is in flight there.
     fn acquire_known(&mut self, request: &mut Request<'_>, range: OffsetRange) {
-        let Some(known) = self.last_known(range) else {
-            self.acquire_new(request, range);
-            return;
-        };
         let mut at = self.map.seek(range.first);
         while request.budget > 0
             && let Some(available) = self.map.next_available(at)
@@ -139,17 +137,21 @@ impl Partition {
             if last == range.last {
                 break;
             }
-            at = self.map.seek(last + 1);
+            at = self.map.seek_near(last + 1);
         }
-        if request.budget > 0 && known < range.last {
-            self.acquire_new(request, OffsetRange::new(known + 1, range.last));
+        if request.budget > 0 {
+            let known = self.last_known(range).unwrap_or(range.first - 1);
+            if known < range.last {
+                self.acquire_new(request, OffsetRange::new(known + 1, range.last));
+            }
         }
     }
 
     /// The last offset in `range` that is in flight.
     fn last_known(&self, range: OffsetRange) -> Option<Offset> {
-        if self.map.last_offset()? < range.first {
-            return None;
+        let last = self.map.last_offset()?;
+        if last <= range.last {
+            return (last >= range.first).then_some(last);
         }
         let at = self.map.seek(range.last);
         if self.map.get(at).is_some_and(|run| run.first <= range.last) {
@@ -247,15 +249,16 @@ impl Partition {
         let slow_from = slow_from(self.config.max_delivery_count);
         let mut slow = false;
         let mut last = range.first - 1;
-        for run in self.map.runs_from(at) {
+        let _ = self.map.runs_from(at).try_for_each(|run| {
             let begins = last < range.first;
             if run.first > range.last || !begins && (run.opens_batch() || run.first > last + 1) {
-                break;
+                return ControlFlow::Break(());
             }
             let cell = run.cell();
             slow |= cell.delivery_count() >= slow_from && cell.is_available();
             last = run.last;
-        }
+            ControlFlow::Continue(())
+        });
         (OffsetRange::new(range.first, last.min(range.last)), slow)
     }
 

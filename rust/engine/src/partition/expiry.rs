@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 
-use super::write::{Changes, Write};
+use super::write::Write;
+use super::writes::Mark;
 use super::{Partition, Side};
 use crate::inflight::{Cell, LeaseId};
 
@@ -12,16 +13,16 @@ impl Partition {
     /// Free they are at once and stay so, whether the write succeeds or not: the lock is gone either way. Records whose
     /// transition is being written keep it; should that write fail, they are free then. The start offset moves when the
     /// write has ended, either way.
-    pub fn advance(&mut self, now_ms: i64) -> Option<Write> {
+    pub fn advance(&mut self, now_ms: i64) -> Option<Write<'_>> {
         let start = self.start;
-        let mut changes = Changes::default();
+        let mark = self.writes.mark();
         while let Some(lease) = self.leases.pop_expired(now_ms) {
-            self.expire(lease, &mut changes);
+            self.expire(lease, mark);
         }
-        self.begin_write(start, changes, true)
+        self.begin_write(mark, start, true)
     }
 
-    fn expire(&mut self, lease: LeaseId, changes: &mut Changes) {
+    fn expire(&mut self, lease: LeaseId, mark: Mark) {
         let side = Side::of(self);
         let range = self.leases.range(lease);
         let mut freed = 0;
@@ -29,6 +30,7 @@ impl Partition {
             map,
             complete,
             overtaken,
+            writes,
             ..
         } = self;
         let Ok(()) = map.rewrite(range, |piece, cell| {
@@ -44,7 +46,7 @@ impl Partition {
                     overtaken.push(*piece);
                 }
             }
-            changes.push(*piece, state, cell.delivery_count());
+            writes.push(mark, *piece, state, cell.delivery_count());
             Ok(Cell::free(state, cell.delivery_count()))
         });
         self.leases.settle(lease, freed);

@@ -2,23 +2,24 @@
 
 use std::convert::Infallible;
 
-use super::write::{Changes, Write};
+use super::write::Write;
 use super::{Partition, Side};
 use crate::record_state::RecordState;
 
 impl Partition {
     /// Releases all that a member holds; records at their delivery limit are archived. Delivery counts stay.
-    pub fn release(&mut self, member: &str) -> Option<Write> {
+    pub fn release(&mut self, member: &str) -> Option<Write<'_>> {
         let start = self.start;
         let side = Side::of(self);
         let Self {
             map,
             leases,
             complete,
+            writes,
             ..
         } = self;
         let member = leases.member(member)?;
-        let mut changes = Changes::default();
+        let mark = writes.mark();
         for lease in leases.held_by(member) {
             let Ok(()) = map.rewrite(leases.range(lease), |piece, cell| {
                 if cell.lease() != lease || cell.state() != RecordState::Acquired {
@@ -29,10 +30,10 @@ impl Partition {
                 if state.is_terminal() {
                     *complete += side.counted(*piece);
                 }
-                changes.push(*piece, state, cell.delivery_count());
+                writes.push(mark, *piece, state, cell.delivery_count());
                 Ok(cell.begun(state))
             });
         }
-        self.begin_write(start, changes, false)
+        self.begin_write(mark, start, false)
     }
 }

@@ -1,95 +1,237 @@
-//! How a begun change ends: committed when it is durable, rolled back when it could not be written.
+//! Open writes: how a change begins, and how it ends: committed when it is durable, rolled back when it could not be written.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::ops::Range;
 
-use super::write::{Changes, Ranges, Write};
+use super::write::{StateBatch, Write};
 use super::{Partition, Side};
 use crate::error::Refusal;
 use crate::inflight::Cell;
 use crate::offset::{Offset, OffsetRange};
+use crate::record_state::RecordState;
 
-/// What waits for the end of a write.
+/// So many batches that nobody needs any more may stay.
+const SPARE: usize = 16;
+/// Room for so many batches is kept at most while no write is open.
+const ROOM_MAX: usize = 256;
+
 #[derive(Debug)]
 struct OpenWrite {
     id: u64,
-    /// Where transitions have begun.
-    ranges: Ranges,
+    /// Where its batches lie.
+    batches: Range<usize>,
     /// The write tells of locks that have run out: its end changes no record.
     expiry: bool,
 }
 
 /// The open writes, in the order in which they were begun.
+///
+/// What they ask for lies side by side in one list, which an operation writes to as it goes:
+///
+/// ```text
+/// batches   [ended ][write 7     ][ended][write 9][under way
+/// ```
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     open: VecDeque<OpenWrite>,
+    batches: Vec<StateBatch>,
+    /// How many of `batches` are of writes that have ended.
+    ended: usize,
     last_id: u64,
 }
 
+/// Where the changes of an operation under way begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark(usize);
+
 impl Writes {
-    fn begin(&mut self, ranges: Ranges, expiry: bool) -> u64 {
-        self.last_id += 1;
-        self.open.push_back(OpenWrite {
-            id: self.last_id,
-            ranges,
-            expiry,
-        });
-        self.last_id
+    /// An operation begins to change something.
+    pub(super) fn mark(&self) -> Mark {
+        Mark(self.batches.len())
     }
 
-    fn end(&mut self, id: u64) -> Result<OpenWrite, Refusal> {
-        // writes end in the order in which they began, or nearly so
-        let ended = if self.open.front().is_some_and(|oldest| oldest.id == id) {
-            self.open.pop_front()
-        } else {
-            let found = self.open.binary_search_by_key(&id, |write| write.id);
-            found.ok().and_then(|at| self.open.remove(at))
+    /// Adds a change to those of the operation under way, or joins it to the one before.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        mark: Mark,
+        piece: OffsetRange,
+        state: RecordState,
+        delivery_count: u16,
+    ) {
+        let OffsetRange { first, last } = piece;
+        let next = StateBatch {
+            first,
+            last,
+            state,
+            delivery_count,
         };
-        ended.ok_or(Refusal::UnknownWrite { id })
+        match self.batches[mark.0..].last_mut() {
+            Some(before) if joins(before, &next) => before.last = last,
+            _ => self.batches.push(next),
+        }
+    }
+
+    /// The operation under way was refused.
+    pub(super) fn give_up(&mut self, mark: Mark) {
+        self.batches.truncate(mark.0);
+    }
+
+    /// Puts the changes under way in order, equal neighbours joined.
+    fn sort(&mut self, mark: Mark) {
+        let changes = &mut self.batches[mark.0..];
+        if changes.is_sorted_by_key(|batch| batch.first) {
+            return;
+        }
+        changes.sort_unstable_by_key(|batch| batch.first);
+        let mut to = 0;
+        for from in 1..changes.len() {
+            let next = changes[from];
+            if joins(&changes[to], &next) {
+                changes[to].last = next.last;
+            } else {
+                to += 1;
+                changes[to] = next;
+            }
+        }
+        self.batches.truncate(mark.0 + to + 1);
+    }
+
+    /// Opens a write for what has changed since the mark, if anything has.
+    fn begin(
+        &mut self,
+        mark: Mark,
+        start_offset: Offset,
+        delivery_complete_count: i64,
+        expiry: bool,
+    ) -> Option<Write<'_>> {
+        if self.batches.len() == mark.0 {
+            return None;
+        }
+        if self.batches.len() > mark.0 + 1 {
+            self.sort(mark);
+        }
+        self.last_id += 1;
+        let id = self.last_id;
+        self.open.push_back(OpenWrite {
+            id,
+            batches: mark.0..self.batches.len(),
+            expiry,
+        });
+        Some(Write {
+            id,
+            start_offset,
+            delivery_complete_count,
+            batches: &self.batches[mark.0..],
+        })
+    }
+
+    /// Where a write stands among the open ones.
+    fn find(&self, id: u64) -> Option<usize> {
+        // writes end in the order in which they began, or nearly so
+        if self.open.front().is_some_and(|oldest| oldest.id == id) {
+            return Some(0);
+        }
+        self.open.binary_search_by_key(&id, |write| write.id).ok()
+    }
+
+    fn batches_of(&self, at: usize) -> &[StateBatch] {
+        &self.batches[self.open[at].batches.clone()]
+    }
+
+    /// Where transitions have begun that wait for the end of a write.
+    fn begun(&self, at: usize) -> impl Iterator<Item = OffsetRange> + '_ {
+        let changed = !self.open[at].expiry;
+        stretches(self.batches_of(at)).filter(move |_| changed)
+    }
+
+    fn end(&mut self, at: usize) {
+        let Some(write) = self.open.remove(at) else {
+            return;
+        };
+        if self.open.is_empty() {
+            // room stays for writes of this size
+            let room = self.batches.len().clamp(SPARE, ROOM_MAX);
+            self.batches.clear();
+            if self.batches.capacity() > 4 * room {
+                self.batches.shrink_to(room);
+            }
+            self.ended = 0;
+            return;
+        }
+        self.ended += write.batches.len();
+        if self.ended > SPARE && self.ended > self.batches.len() / 2 {
+            self.close_up();
+        }
+    }
+
+    /// Moves together what is still needed.
+    fn close_up(&mut self) {
+        let mut to = 0;
+        for write in &mut self.open {
+            let batches = std::mem::replace(&mut write.batches, to..to);
+            write.batches.end += batches.len();
+            self.batches.copy_within(batches, to);
+            to = write.batches.end;
+        }
+        self.batches.truncate(to);
+        self.ended = 0;
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.open.capacity() * size_of::<OpenWrite>()
+            + self.batches.capacity() * size_of::<StateBatch>()
     }
 }
 
+fn joins(before: &StateBatch, next: &StateBatch) -> bool {
+    before.last + 1 == next.first
+        && before.state == next.state
+        && before.delivery_count == next.delivery_count
+}
+
+/// The offsets of batches in order, neighbours joined whatever their state.
+fn stretches(batches: &[StateBatch]) -> impl Iterator<Item = OffsetRange> + '_ {
+    batches
+        .chunk_by(|a, b| a.last + 1 == b.first)
+        .map(|stretch| OffsetRange::new(stretch[0].first, stretch[stretch.len() - 1].last))
+}
+
 impl Partition {
-    #[inline]
     /// Opens a write for what has begun or, with `expiry`, has already happened.
+    #[inline]
     pub(super) fn begin_write(
         &mut self,
+        mark: Mark,
         start_offset: Offset,
-        changes: Changes,
         expiry: bool,
-    ) -> Option<Write> {
-        if changes.is_empty() {
-            return None;
-        }
-        let ranges = if expiry {
-            Ranges::new()
-        } else {
-            changes.ranges()
-        };
-        let id = self.writes.begin(ranges, expiry);
-        Some(Write {
-            id,
-            start_offset,
-            delivery_complete_count: self.complete,
-            batches: changes.finish(),
-        })
+    ) -> Option<Write<'_>> {
+        self.writes.begin(mark, start_offset, self.complete, expiry)
+    }
+
+    /// The batches of a write that is open: what [`Write`] said of it.
+    pub fn write_batches(&self, write_id: u64) -> Result<&[StateBatch], Refusal> {
+        let at = self.open_write(write_id)?;
+        Ok(self.writes.batches_of(at))
+    }
+
+    fn open_write(&self, id: u64) -> Result<usize, Refusal> {
+        self.writes.find(id).ok_or(Refusal::UnknownWrite { id })
     }
 
     /// The write is durable: what it changed may change again, and the start offset moves over what is settled.
     pub fn commit(&mut self, write_id: u64) -> Result<(), Refusal> {
-        let write = self.writes.end(write_id)?;
+        let at = self.open_write(write_id)?;
         let Self {
             map,
             leases,
             overtaken,
             start,
+            writes,
             ..
         } = self;
-        for &range in &write.ranges {
+        for range in writes.begun(at) {
             let Ok(()) = map.rewrite(range, |piece, cell| {
                 if !cell.is_pending() {
                     return Ok::<_, Infallible>(cell);
@@ -101,31 +243,45 @@ impl Partition {
                 Ok(Cell::free(cell.state(), cell.delivery_count()))
             });
         }
+        writes.end(at);
         self.advance_start();
         Ok(())
     }
 
     /// The write failed: its records are leased as before, or free where their lock has run out by `now_ms`.
     pub fn rollback(&mut self, write_id: u64, now_ms: i64) -> Result<(), Refusal> {
-        let write = self.writes.end(write_id)?;
-        self.restore(&write.ranges, now_ms);
-        if write.expiry {
+        let at = self.open_write(write_id)?;
+        let expiry = self.writes.open[at].expiry;
+        self.restore(|writes| writes.begun(at), now_ms);
+        self.writes.end(at);
+        if expiry {
             self.advance_start();
         }
         Ok(())
     }
 
+    /// Undoes what an operation, which is refused, has begun since the mark.
+    pub(super) fn give_up(&mut self, mark: Mark) {
+        self.restore(|writes| stretches(&writes.batches[mark.0..]), i64::MIN);
+        self.writes.give_up(mark);
+    }
+
     /// Undoes what has begun in `ranges`.
-    pub(super) fn restore(&mut self, ranges: &[OffsetRange], now_ms: i64) {
+    fn restore<'a, I: Iterator<Item = OffsetRange>>(
+        &'a mut self,
+        ranges: impl FnOnce(&'a Writes) -> I,
+        now_ms: i64,
+    ) {
         let side = Side::of(self);
         let Self {
             map,
             leases,
             overtaken,
             complete,
+            writes,
             ..
         } = self;
-        for &range in ranges {
+        for range in ranges(writes) {
             let Ok(()) = map.rewrite(range, |piece, cell| {
                 if !cell.is_pending() {
                     return Ok::<_, Infallible>(cell);

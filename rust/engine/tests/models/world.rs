@@ -51,7 +51,8 @@ pub(crate) struct World {
     config: Config,
     now_ms: i64,
     durable: (i64, Vec<StateBatch>),
-    open: Vec<Write>,
+    /// Id and start offset of the writes that are open.
+    open: Vec<(u64, i64)>,
 }
 
 impl World {
@@ -91,10 +92,10 @@ impl World {
             Step::Acknowledge { member, batches } => {
                 self.acknowledge(&format!("m{member}"), batches)
             }
-            Step::Release { member } => self.partition.release(&format!("m{member}")),
+            Step::Release { member } => self.partition.release(&format!("m{member}")).map(told),
             Step::Advance { ms } => {
                 self.now_ms += i64::from(*ms);
-                let write = self.partition.advance(self.now_ms);
+                let write = self.partition.advance(self.now_ms).map(told);
                 assert!(
                     self.partition
                         .next_deadline_ms()
@@ -126,10 +127,9 @@ impl World {
             }
             Step::Reload => return self.reload(),
         };
-        if let Some(write) = write {
-            assert_eq!(write.start_offset, before.0);
-            assert!(write.batches().is_sorted_by(|a, b| a.last < b.first));
-            self.open.push(write);
+        if let Some((id, start_offset)) = write {
+            assert_eq!(start_offset, before.0);
+            self.open.push((id, start_offset));
         }
         if let Err(broken) = self.partition.check() {
             panic!("{broken}");
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    fn acknowledge(&mut self, member: &str, batches: &[(u8, u8, Vec<u8>)]) -> Option<Write> {
+    fn acknowledge(&mut self, member: &str, batches: &[(u8, u8, Vec<u8>)]) -> Option<(u64, i64)> {
         let start = self.partition.start_offset();
         let batches: Vec<_> = batches
             .iter()
@@ -227,6 +227,7 @@ impl World {
         let before = self.partition.inflight();
         let complete = self.partition.delivery_complete_count();
         let answer = self.partition.acknowledge(self.now_ms, member, &batches);
+        let answer = answer.map(|write| write.map(told));
         if answer.is_err() {
             let now = self.partition.inflight();
             assert_eq!(now, before, "a refused request changes nothing");
@@ -239,27 +240,22 @@ impl World {
         if self.open.is_empty() {
             return;
         }
-        let write = self.open.remove(usize::from(which) % self.open.len());
+        let (id, start_offset) = self.open.remove(usize::from(which) % self.open.len());
         if well {
-            self.durable.0 = self.durable.0.max(write.start_offset);
+            self.durable.0 = self.durable.0.max(start_offset);
             let mut state = vec![];
             combine(
                 &self.durable.1,
-                write.batches(),
+                self.partition.write_batches(id).expect("open"),
                 Some(self.durable.0),
                 &mut state,
             );
             self.durable.1 = state;
-            self.partition.commit(write.id).expect("open");
+            self.partition.commit(id).expect("open");
         } else {
-            self.partition
-                .rollback(write.id, self.now_ms)
-                .expect("open");
+            self.partition.rollback(id, self.now_ms).expect("open");
         }
-        assert!(
-            self.partition.commit(write.id).is_err(),
-            "a write ends once"
-        );
+        assert!(self.partition.commit(id).is_err(), "a write ends once");
     }
 
     /// What was acknowledged durably is so after a restart.
@@ -279,4 +275,11 @@ impl World {
             assert!(!state.is_terminal() || settled.contains_key(&offset) || offset < start);
         }
     }
+}
+
+/// What is kept of a write until it ends; its batches are asked for then, whatever was begun and ended meanwhile.
+fn told(write: Write<'_>) -> (u64, i64) {
+    assert!(!write.batches.is_empty());
+    assert!(write.batches.is_sorted_by(|a, b| a.last < b.first));
+    (write.id, write.start_offset)
 }
