@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-_JVM = (
+JVM_OPTIONS = (
     "-Xms1g -Xmx1g -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35"
     " -XX:+ExplicitGCInvokesConcurrent"
 )
@@ -12,4 +12,4 @@ _JVM = (
 
 def as_kafka_starts_it() -> None:
     """Sets the options for every broker that is started from here on; what is set already stays."""
-    os.environ.setdefault("BROKER_JAVA_OPTS", _JVM)
+    os.environ.setdefault("BROKER_JAVA_OPTS", JVM_OPTIONS)

@@ -40,7 +40,7 @@ def main() -> None:
     console = Console(width=max(140, Console().width))
     columns = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with tempfile.TemporaryDirectory() as scratch, Progress(*columns, console=console) as progress:
-        steps = (1 + 3 * chosen.rounds) * len(chosen.profiles) + len(chosen.windows) + 2
+        steps = (1 + 4 * chosen.rounds) * len(chosen.profiles) + len(chosen.windows) + 2
         task = progress.add_task("starting", total=steps)
 
         def step(text: str, work: Callable[[], Any]) -> Any:
@@ -67,6 +67,7 @@ Step = Callable[[str, Callable[[], Any]], Any]
 
 
 def _speed(chosen: argparse.Namespace, scratch: Path, step: Step) -> Section:
+    heads = ["profile", "Rust", "through Python", "Apache", "Apache, serial collector"]
     rows = []
     timed = chosen.runs, chosen.warmup
     for name in chosen.profiles:
@@ -76,15 +77,19 @@ def _speed(chosen: argparse.Namespace, scratch: Path, step: Step) -> Section:
             rust = step(f"{name}: rust", partial(measure.through_rust, trace, *timed))
             python = step(f"{name}: python", partial(measure.through_python, trace, *timed))
             apache = step(f"{name}: Apache", partial(measure.apache, trace, *timed))
-            rounds.append([(rust, figure, apache) for figure in python])
+            serial = step(
+                f"{name}: Apache, serial collector",
+                partial(measure.apache, trace, *timed, measure.SERIAL_COLLECTOR),
+            )
+            rounds.append([(rust, figure, apache, serial) for figure in python])
         for label, lines in zip((name, f"{name}, packed"), zip(*rounds, strict=True), strict=False):
             cells = (f"{median(figures):,.0f}" for figures in zip(*lines, strict=True))
-            ours = median(rust / apache for rust, _, apache in lines)
-            calls = median(python / apache for _, python, apache in lines)
+            ours = median(rust / apache for rust, _, apache, _ in lines)
+            calls = median(python / apache for _, python, apache, _ in lines)
             rows.append([label, *cells, f"{ours:.1f}", f"{calls:.1f}"])
     return Section(
         "Operations a second of CPU time",
-        table(["profile", "Rust", "through Python", "Apache", "Rust / Apache", "Python / Apache"], rows),
+        table([*heads, "Rust / Apache", "Python / Apache"], rows),
     )
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benches.apache import JVM_OPTIONS
 from benches.engine.traces import ROOT
 
 _ORACLE = ROOT / "tests/oracle/oracle.sh"
-_JAVA = {"JAVA_OPTS": "-Xms2g -Xmx2g -XX:+UseSerialGC"}
-_JAVA_HEAP = {"JAVA_OPTS": "-Xms4g -Xmx4g -XX:+UseSerialGC"}
+SERIAL_COLLECTOR = "-Xms2g -Xmx2g -XX:+UseSerialGC"
+_HEAP = "-Xms4g -Xmx4g -XX:+UseSerialGC"
 
 Report = dict[str, Any]
 
@@ -41,16 +42,16 @@ def _replay(path: str, trace: Path, runs: int, warmup: int, *options: str) -> Re
     return _json([sys.executable, "-m", "sharecore.trace", *arguments, str(trace)])[0]
 
 
-def apache(trace: Path, runs: int, warmup: int) -> float:
-    """Operations a CPU second of Apache Kafka's own class, after warm-up."""
+def apache(trace: Path, runs: int, warmup: int, java_options: str = JVM_OPTIONS) -> float:
+    """Operations a CPU second of Apache Kafka's own class, after warm-up, in a JVM as Kafka starts it."""
     mode = "combine" if trace.stem == "combine" else "bench"
     options = ["--runs", str(runs), "--warmup", str(warmup)]
-    return float(_json([str(_ORACLE), mode, str(trace), *options], _JAVA)[0]["cpu_ops_per_s_median"])
+    return float(_json([str(_ORACLE), mode, str(trace), *options], java_options)[0]["cpu_ops_per_s_median"])
 
 
 def apache_heap(trace: Path) -> Report:
     """Bytes of heap that Apache's class holds in flight."""
-    return _json([str(_ORACLE), "bench", str(trace), "--runs", "1", "--warmup", "0", "--heap"], _JAVA_HEAP)[0]
+    return _json([str(_ORACLE), "bench", str(trace), "--runs", "1", "--warmup", "0", "--heap"], _HEAP)[0]
 
 
 def cargo_bench(name: str, arguments: Sequence[str] = ()) -> list[Report]:
@@ -59,10 +60,9 @@ def cargo_bench(name: str, arguments: Sequence[str] = ()) -> list[Report]:
     return _json([*command, "--", *arguments])
 
 
-def _json(command: Sequence[str], environment: dict[str, str] | None = None) -> list[Report]:
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **(environment or {})}
-    )
+def _json(command: Sequence[str], java_options: str = "") -> list[Report]:
+    environment = {**os.environ, "JAVA_OPTS": java_options}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
     # the combiner's results go to standard output, its timing to the other
     found = list(_reports(done.stderr)) or list(_reports(done.stdout))
     if done.returncode or not found:
