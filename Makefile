@@ -203,6 +203,21 @@ memcheck: build/capi/.done ## the C example and the C ABI's tests under valgrind
 	export "CARGO_TARGET_$${host}_RUNNER=$(MEMCHECK)"; \
 	cargo test -q --locked -p sharecore-capi --lib --test abi
 
+FREETHREADED ?= python3.14t
+FREETHREADED_TESTS := tests/unit/test_partition_binding.py tests/unit/reference tests/unit/session tests/unit/storage \
+	tests/unit/trace tests/differential/test_machine.py
+freethreaded: .venv/.created ## the engine and the store on a CPython without the GIL (FREETHREADED=python3.14t)
+	@.ci/need cargo
+	@$(FREETHREADED) -c 'import sys; sys.exit(sys._is_gil_enabled())' 2>/dev/null || \
+		{ echo 'FREETHREADED must name a CPython 3.14 or later that was built with --disable-gil' >&2; exit 1; }
+	$(FREETHREADED) -m venv .venv-freethreaded
+	rm -rf build/freethreaded
+	.venv/bin/maturin build --release --locked --interpreter .venv-freethreaded/bin/python --out build/freethreaded
+	.venv-freethreaded/bin/pip install -q --force-reinstall build/freethreaded/sharecore-*.whl hypothesis pytest pytest-timeout
+	@# an extension that asks for the GIL has it switched on, with a warning
+	.venv-freethreaded/bin/python -W error -c 'import sys, sharecore._core; sys.exit(sys._is_gil_enabled())'
+	.venv-freethreaded/bin/python -m pytest -q -p no:cacheprovider $(FREETHREADED_TESTS) $(ARGS)
+
 bench: .venv-test/.installed ## the engine in Rust, through Python, and Apache's class in the JVM (ARGS="--write": into docs/)
 	@.ci/need cargo java maven
 	$(BIN)/python -m benches.engine $(ARGS)
