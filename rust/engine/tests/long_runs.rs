@@ -80,3 +80,28 @@ fn config() -> Config {
         ..Config::default()
     }
 }
+
+#[test]
+fn a_fetch_that_reaches_no_further_than_the_start() {
+    const START: i64 = 1 << 45;
+    let mut partition = Partition::new(config(), START, &[]).expect("empty state");
+    let mut fetch = |first: i64, batches: &[OffsetRange]| {
+        let options = AcquireOptions {
+            fetch_offset: first,
+            max_fetch_records: 5,
+            batch_size: 5,
+            record_limit: false,
+        };
+        let mut out = Vec::new();
+        partition.acquire(0, "member", batches, options, &mut out);
+        assert_eq!(partition.check(), Ok(()));
+        assert_eq!(partition.start_offset(), START);
+        out.len()
+    };
+    assert_eq!(fetch(START, &[OffsetRange::new(START, START + 4)]), 1);
+    let far_apart = [
+        OffsetRange::new(224, 342),
+        OffsetRange::new(START + 10, START + 20),
+    ];
+    assert_eq!(fetch(START + 5, &far_apart), 0);
+}

@@ -82,7 +82,7 @@ impl Partition {
             // compaction: what the log holds no more between the two will never be delivered
             self.archive_available(OffsetRange::new(options.fetch_offset, head.first - 1));
         }
-        if last < head.first {
+        if last < head.first.max(self.start) {
             return;
         }
         let mut request = Request {
