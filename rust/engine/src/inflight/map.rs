@@ -4,8 +4,6 @@
 //! how much of it can be acquired, so a search reads one short array a level, and a change moves at most one leaf and the
 //! ends of one block. What is kept apart from the runs costs less than two bytes a run in a full map.
 
-use std::ops::ControlFlow;
-
 use super::block::Block;
 use super::run::Run;
 use crate::offset::{Offset, OffsetRange};
@@ -96,20 +94,18 @@ impl RunMap {
     pub(crate) fn seek_near(&self, offset: Offset) -> Cursor {
         const STEPS: usize = 4;
         let near = self.near;
-        let leaf = self.blocks.get(near.block);
-        let runs = leaf
-            .and_then(|block| block.leaves.get(near.leaf))
-            .and_then(|leaf| leaf.runs.get(near.run..));
-        if let Some([first, rest @ ..]) = runs
-            && first.first <= offset
+        let leaf = self
+            .blocks
+            .get(near.block)
+            .and_then(|block| block.leaves.get(near.leaf));
+        if let Some(ahead) = leaf.and_then(|leaf| leaf.runs.get(near.run..))
+            && ahead.first().is_some_and(|run| run.first <= offset)
+            && let Some(steps) = ahead.iter().take(STEPS).position(|run| offset <= run.last)
         {
-            let ahead = std::iter::once(first).chain(rest).take(STEPS);
-            if let Some(steps) = ahead.into_iter().position(|run| run.last >= offset) {
-                return Cursor {
-                    run: near.run + steps,
-                    ..near
-                };
-            }
+            return Cursor {
+                run: near.run + steps,
+                ..near
+            };
         }
         self.seek(offset)
     }
@@ -254,16 +250,12 @@ impl RunMap {
                 }
             }
         }
-        let mut behind = self.runs_from(at);
-        behind.next();
-        // a loop inside of the iterator: one over its parts in turn, not one that asks each time which part it is in
-        let _ = behind.try_for_each(|next| {
+        for next in self.runs_from(at).skip(1) {
             if next.opens_batch() || next.first != batch.last + 1 {
-                return ControlFlow::Break(());
+                break;
             }
             batch.last = next.last;
-            ControlFlow::Continue(())
-        });
+        }
         batch
     }
 

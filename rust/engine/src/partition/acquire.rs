@@ -1,7 +1,5 @@
 //! Acquire: which of the offsets that the log returned a member gets (KIP-932, "Fetching and acknowledging records").
 
-use std::ops::ControlFlow;
-
 use super::Partition;
 use super::member::MemberId;
 use super::pace::{Pace, slow_from};
@@ -249,16 +247,15 @@ impl Partition {
         let slow_from = slow_from(self.config.max_delivery_count);
         let mut slow = false;
         let mut last = range.first - 1;
-        let _ = self.map.runs_from(at).try_for_each(|run| {
+        for run in self.map.runs_from(at) {
             let begins = last < range.first;
             if run.first > range.last || !begins && (run.opens_batch() || run.first > last + 1) {
-                return ControlFlow::Break(());
+                break;
             }
             let cell = run.cell();
             slow |= cell.delivery_count() >= slow_from && cell.is_available();
             last = run.last;
-            ControlFlow::Continue(())
-        });
+        }
         (OffsetRange::new(range.first, last.min(range.last)), slow)
     }
 
