@@ -6,10 +6,9 @@ import argparse
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benches.engine import measure
@@ -27,7 +26,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5, help="timed runs, of which the median counts")
     parser.add_argument("--warmup", type=int, default=20, help="untimed runs before (default: %(default)s)")
     parser.add_argument(
-        "--rounds", type=int, default=3, help="the three in turn, so often; medians, of the ratios too"
+        "--rounds",
+        type=int,
+        default=5,
+        help="turns of each, of which the best counts (default: %(default)s)",
     )
     parser.add_argument("--profiles", nargs="+", default=[*RECORDED, *GENERATED], metavar="NAME")
     parser.add_argument("--windows", nargs="+", type=int, default=list(WINDOWS), metavar="RECORDS")
@@ -40,7 +42,8 @@ def main() -> None:
     console = Console(width=max(140, Console().width))
     columns = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with tempfile.TemporaryDirectory() as scratch, Progress(*columns, console=console) as progress:
-        steps = (1 + 4 * chosen.rounds) * len(chosen.profiles) + len(chosen.windows) + 2
+        a_round = 4 * len(chosen.profiles) + len(chosen.windows)
+        steps = len(chosen.profiles) + chosen.rounds * a_round + 2
         task = progress.add_task("starting", total=steps)
 
         def step(text: str, work: Callable[[], Any]) -> Any:
@@ -51,7 +54,7 @@ def main() -> None:
 
         sections = [
             _speed(chosen, Path(scratch), step),
-            _windows(chosen.windows, step),
+            _windows(chosen, step),
             _memory(Path(scratch), step),
         ]
     machine = f"{os.cpu_count()} CPUs, {platform.platform()}, Python {platform.python_version()}"
@@ -67,39 +70,49 @@ Step = Callable[[str, Callable[[], Any]], Any]
 
 
 def _speed(chosen: argparse.Namespace, scratch: Path, step: Step) -> Section:
-    heads = ["profile", "Rust", "through Python", "Apache", "Apache, serial collector"]
-    rows = []
+    traces = {name: step(f"{name}: unpack", partial(unpack, name, scratch)) for name in chosen.profiles}
     timed = chosen.runs, chosen.warmup
-    for name in chosen.profiles:
-        trace = step(f"{name}: unpack", partial(unpack, name, scratch))
-        rounds = []
-        for _ in range(chosen.rounds):
-            rust = step(f"{name}: rust", partial(measure.through_rust, trace, *timed))
-            python = step(f"{name}: python", partial(measure.through_python, trace, *timed))
-            apache = step(f"{name}: Apache", partial(measure.apache, trace, *timed))
+    best: dict[str, list[float]] = {}
+    for turn in range(1, chosen.rounds + 1):
+        for name, trace in traces.items():
+            title = f"round {turn}, {name}"
+            rust = step(f"{title}: Rust", partial(measure.through_rust, trace, *timed))
+            python = step(f"{title}: through Python", partial(measure.through_python, trace, *timed))
+            apache = step(f"{title}: Apache", partial(measure.apache, trace, *timed))
             serial = step(
-                f"{name}: Apache, serial collector",
+                f"{title}: Apache, serial collector",
                 partial(measure.apache, trace, *timed, measure.SERIAL_COLLECTOR),
             )
-            rounds.append([(rust, figure, apache, serial) for figure in python])
-        for label, lines in zip((name, f"{name}, packed"), zip(*rounds, strict=True), strict=False):
-            cells = (f"{median(figures):,.0f}" for figures in zip(*lines, strict=True))
-            ours = median(rust / apache for rust, _, apache, _ in lines)
-            calls = median(python / apache for _, python, apache, _ in lines)
-            rows.append([label, *cells, f"{ours:.1f}", f"{calls:.1f}"])
+            for label, calls in zip((name, f"{name}, packed"), python, strict=False):
+                now = [rust, calls, apache, serial]
+                best[label] = [max(pair) for pair in zip(now, best.get(label, now), strict=True)]
+    heads = ["profile", "Rust", "through Python", "Apache", "Apache, serial collector"]
+    rows = [
+        [
+            label,
+            *(f"{figure:,.0f}" for figure in figures),
+            f"{figures[0] / figures[2]:.1f}",
+            f"{figures[1] / figures[2]:.1f}",
+        ]
+        for label, figures in best.items()
+    ]
     return Section(
         "Operations a second of CPU time",
         table([*heads, "Rust / Apache", "Python / Apache"], rows),
     )
 
 
-def _windows(windows: Iterable[int], step: Step) -> Section:
-    rows = []
-    for window in windows:
-        (report,) = step(f"window of {window:,}", partial(measure.cargo_bench, "window", [str(window)]))
-        figures = ("turn_over_ns", "acknowledge_one_ns", "expire_ns", "broken_acknowledge_one_ns")
-        rows.append([f"{window:,}", *(f"{report[name]:,}" for name in figures)])
+def _windows(chosen: argparse.Namespace, step: Step) -> Section:
+    names = ("turn_over_ns", "acknowledge_one_ns", "expire_ns", "broken_acknowledge_one_ns")
+    best: dict[int, list[int]] = {}
+    for turn in range(1, chosen.rounds + 1):
+        for window in chosen.windows:
+            title = f"round {turn}, window of {window:,}"
+            (report,) = step(title, partial(measure.cargo_bench, "window", [str(window)]))
+            now = [report[name] for name in names]
+            best[window] = [min(pair) for pair in zip(now, best.get(window, now), strict=True)]
     heads = ["leased records", "turn over", "acknowledge one", "expire", "one of single records"]
+    rows = [[f"{window:,}", *(f"{figure:,}" for figure in figures)] for window, figures in best.items()]
     return Section("Nanoseconds an operation, by the window in flight", table(heads, rows))
 
 
