@@ -24,7 +24,7 @@ WINDOWS = (2_000, 10_000, 100_000, 1_000_000, 10_000_000)
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--runs", type=int, default=5, help="timed runs, of which the median counts")
-    parser.add_argument("--warmup", type=int, default=20, help="untimed runs before (default: %(default)s)")
+    parser.add_argument("--warmup", type=int, default=60, help="untimed runs before (default: %(default)s)")
     parser.add_argument(
         "--rounds",
         type=int,
