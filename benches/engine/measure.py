@@ -21,12 +21,12 @@ Report = dict[str, Any]
 
 
 _RUNS_OF_RUST = 10
-"""As a run takes a tenth of the time, there are ten times as many."""
+"""A CPU gets up to speed in some tenths of a second: as a run takes a tenth, there are ten times as many."""
 
 
 def through_rust(trace: Path, runs: int, warmup: int) -> float:
     """Operations a CPU second, the engine called from Rust."""
-    return float(_replay("rust", trace, _RUNS_OF_RUST * runs, warmup)["ops_per_s"])
+    return float(_replay("rust", trace, _RUNS_OF_RUST * runs, _RUNS_OF_RUST * warmup)["ops_per_s"])
 
 
 def through_python(trace: Path, runs: int, warmup: int) -> list[float]:
