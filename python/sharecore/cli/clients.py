@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,26 +14,18 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS_MAX = 5.0
 
-Bootstrap = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap-server",
-        "-b",
-        metavar="HOST:PORT",
-        envvar="SHARECORE_BOOTSTRAP_SERVER",
-        help="A broker of the cluster: ours, or Apache Kafka 4.2 and later.",
-    ),
-]
 BOOTSTRAP = "localhost:9092"
+
+
+def _bootstrap(about: str) -> Any:
+    return typer.Option(
+        "--bootstrap-server", "-b", metavar="HOST:PORT", envvar="SHARECORE_BOOTSTRAP_SERVER", help=about
+    )
+
+
+Bootstrap = Annotated[str, _bootstrap("A broker of the cluster: ours, or Apache Kafka 4.2 and later.")]
 BootstrapOrDirectory = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap-server",
-        "-b",
-        metavar="HOST:PORT",
-        envvar="SHARECORE_BOOTSTRAP_SERVER",
-        help=f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]",
-    ),
+    str, _bootstrap(f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]")
 ]
 """The same beside --data-dir: empty where it was not given."""
 

@@ -6,17 +6,27 @@ use sharecore_engine::{AckBatch, AcquireOptions, Config, OffsetRange, Partition,
 
 const RECORDS: i64 = 600;
 
-/// A window of records, each of which has been accepted by a write of its own or, every fifth, with its neighbour's rejection.
-fn begun() -> (Partition, BTreeMap<u64, Vec<StateBatch>>) {
-    let mut partition = Partition::new(Config::default(), 0, &[]).expect("empty state");
+/// A member holds so many records, under one lease.
+fn leased(records: i64) -> Partition {
+    let config = Config {
+        max_inflight: records,
+        ..Config::default()
+    };
+    let mut partition = Partition::new(config, 0, &[]).expect("empty state");
     let options = AcquireOptions {
         fetch_offset: 0,
-        max_fetch_records: RECORDS,
-        batch_size: RECORDS,
+        max_fetch_records: records,
+        batch_size: records,
         record_limit: false,
     };
-    let range = OffsetRange::new(0, RECORDS - 1);
+    let range = OffsetRange::new(0, records - 1);
     partition.acquire(0, "member", &[range], options, &mut Vec::new());
+    partition
+}
+
+/// A window of records, each of which has been accepted by a write of its own or, every fifth, with its neighbour's rejection.
+fn begun() -> (Partition, BTreeMap<u64, Vec<StateBatch>>) {
+    let mut partition = leased(RECORDS);
     let mut open = BTreeMap::new();
     for first in (0..RECORDS).step_by(2) {
         let last = first + i64::from(first % 5 == 0);
@@ -98,19 +108,7 @@ fn room_does_not_grow_while_one_hangs() {
 #[test]
 fn room_is_given_back() {
     const MANY: i64 = 100_000;
-    let config = Config {
-        max_inflight: MANY,
-        ..Config::default()
-    };
-    let mut partition = Partition::new(config, 0, &[]).expect("empty state");
-    let options = AcquireOptions {
-        fetch_offset: 0,
-        max_fetch_records: MANY,
-        batch_size: MANY,
-        record_limit: false,
-    };
-    let range = OffsetRange::new(0, MANY - 1);
-    partition.acquire(0, "member", &[range], options, &mut Vec::new());
+    let mut partition = leased(MANY);
     let types = [1, 3].repeat(MANY as usize / 2);
     let batch = [AckBatch {
         first: 0,
