@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from sharecore.errors import KafkaError
 from sharecore.storage import ScannedBatch
+
+logger = logging.getLogger(__name__)
 
 Record = tuple[bytes, bytes | None]
 """Key and value; no value erases what the key stands for."""
@@ -69,6 +72,9 @@ class TopicLog(Protocol):
 
 
 def settle(waiting: Sequence[Done], error: KafkaError | None) -> None:
-    """Tells everyone who waits for a write how it ended."""
+    """Tells everyone who waits for a write how it ended; one who raises is logged, and the others are told."""
     for done in waiting:
-        done(error)
+        try:
+            done(error)
+        except Exception:  # noqa: PERF203
+            logger.exception("what waited for a write of a coordinator failed")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Generator
 from typing import Any
 
 from sharecore.errors import KafkaError
+
+logger = logging.getLogger(__name__)
 
 
 class Ticket:
@@ -41,12 +44,15 @@ class Ticket:
             self._callbacks.append(callback)
 
     def settle(self, error: KafkaError | None = None) -> None:
-        """Ends the write; for the storage alone."""
+        """Ends the write; for the storage alone. A callback that raises is logged: the others wait as well."""
         self.error = error
         self._done = True
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(self)
+            try:
+                callback(self)
+            except Exception:  # noqa: PERF203
+                logger.exception("a callback of write %d failed", self.sequence)
 
     def __await__(self) -> Generator[Any, None, None]:
         if not self._done:

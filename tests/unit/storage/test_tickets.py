@@ -117,3 +117,24 @@ def test_listeners_that_fail_harm_nobody(tmp_path: Path, caplog: pytest.LogCaptu
     storage.sync()
     assert seen == [log]
     storage.close()
+
+
+def test_a_callback_that_raises_takes_no_other_with_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = Storage(tmp_path)
+    log = open_log(storage)
+    told: list[str] = []
+
+    def raising(_ticket: Ticket) -> None:
+        raise RuntimeError("of the caller's own")
+
+    first = log.append_local(RECORDS, now_ms=1).ticket
+    first.add_done_callback(raising)
+    first.add_done_callback(lambda _: told.append("beside it"))
+    log.append_local(RECORDS, now_ms=1).ticket.add_done_callback(lambda _: told.append("behind it"))
+    log.on_advance(lambda log: told.append(f"advanced to {log.high_watermark}"))
+    storage.sync()
+    assert told == ["beside it", "behind it", "advanced to 2"]
+    assert "of the caller's own" in caplog.text
+    storage.close()
