@@ -77,8 +77,9 @@ class Partition:
     """The in-flight state of one share partition (KIP-932).
 
     Time is an argument in milliseconds and must not go backwards. A refused request raises
-    `sharecore.errors.KafkaError` and changes nothing, save that renewals before the refused batch stand.
-    Safe to use from several threads.
+    `sharecore.errors.KafkaError` and changes nothing, save that renewals in front of what was refused stand.
+    Safe to use from several threads. UNKNOWN_SERVER_ERROR from any call or property means that the engine
+    failed, now or in an earlier call; such a partition is of no more use and is to be loaded anew.
 
     Args:
         start_offset: the persisted start offset.
@@ -130,7 +131,8 @@ class Partition:
     def acknowledge(
         self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]
     ) -> Write | None:
-        """Settles, releases or renews what `member` holds: all of the request or nothing.
+        """Settles, releases or renews what `member` holds: all of the request, or nothing but the
+        renewals in front of what it was refused for.
 
         Args:
             batches: (first offset, last offset, acknowledge types); one type for all or one an offset.
@@ -145,8 +147,8 @@ class Partition:
         """Releases all that a member holds, because its session closed."""
     def advance(self, now_ms: int) -> Write | None:
         """Frees the records whose lock has run out; they are free whether the write succeeds or not."""
-    def move_log_start(self, now_ms: int, offset: int) -> Write | None:
-        """The log now starts at `offset`; the start offset goes with the next write."""
+    def move_log_start(self, now_ms: int, offset: int) -> None:
+        """The log now starts at `offset`; there is nothing to persist, it goes with the next write."""
     def archive(self, now_ms: int, first: int, last: int) -> None:
         """Settles offsets that hold no record for this group: aborted transactions, control records."""
     def commit(self, write_id: int, now_ms: int) -> None:

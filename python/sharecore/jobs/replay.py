@@ -71,7 +71,7 @@ class _Replay:
             case ops.Advance(ms):
                 self._advance(partition, ms)
             case ops.MoveLogStart(offset):
-                self._commit(partition, partition.move_log_start(self._now, offset))
+                partition.move_log_start(self._now, offset)
             case ops.Archive(first, last):
                 partition.archive(self._now, first, last)
             case ops.Configure(limits):

@@ -164,7 +164,7 @@ class SharePartition:
         self.state_epoch = state.state_epoch
         self.log.on_advance(self._log_advanced)
         if self.log.start_offset > start_offset:
-            self._persist(self.engine.move_log_start(now_ms, self.log.start_offset))
+            self.engine.move_log_start(now_ms, self.log.start_offset)
 
     def configure(self, config: GroupConfig) -> None:
         """Takes a changed configuration; locks that run keep their deadlines."""
@@ -404,7 +404,7 @@ class SharePartition:
         if engine is None:
             return
         if log.start_offset > engine.start_offset:
-            self._persist(engine.move_log_start(self._clock.monotonic_ms(), log.start_offset))
+            engine.move_log_start(self._clock.monotonic_ms(), log.start_offset)
         if self._waiters:
             self.wake()
 

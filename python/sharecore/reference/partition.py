@@ -129,7 +129,8 @@ class Partition:
     def acknowledge(
         self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]
     ) -> Write | None:
-        """Settle, give back or renew records that `member` holds; all or nothing, save that renewals stand.
+        """Settle, give back or renew records that `member` holds: all of the request, or nothing but the
+        renewals in front of what it was refused for.
 
         Args:
             batches: (first, last, types): one acknowledge type for all offsets or one for each. Types: 0 gap,
@@ -184,15 +185,13 @@ class Partition:
                 expired.append(offset)
         return self._begin_write(expired, expiry=True)
 
-    def move_log_start(self, now_ms: int, offset: int) -> Write | None:
+    def move_log_start(self, now_ms: int, offset: int) -> None:
         """The log begins at `offset`: what is available below is archived, what is leased stays leased.
 
-        Returns:
-            None: the next write carries the new start offset.
+        There is nothing to persist: the next write carries the new start offset.
         """
         if offset > self._window.start_offset:
             self._window.move_start(offset)
-        return None
 
     def archive(self, now_ms: int, first: int, last: int) -> None:
         """Offsets that hold no record for this group, as those of aborted transactions: never delivered."""

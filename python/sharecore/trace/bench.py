@@ -166,7 +166,7 @@ def _replay(engine: Engine, calls: list[_Call], *, counting: bool = False) -> _T
             now_ms += subject
             write = partition.advance(now_ms)
         elif kind == _MOVE_LOG_START:
-            write = partition.move_log_start(now_ms, subject)
+            partition.move_log_start(now_ms, subject)
         else:
             partition = _make(engine, subject)
         if write is not None:

@@ -82,7 +82,7 @@ class Driver:
             case ops.Advance(ms):
                 return self._advance(ms)
             case ops.MoveLogStart(offset):
-                self._persist(lambda: self.partition.move_log_start(self.now_ms, offset), awaited=False)
+                self.partition.move_log_start(self.now_ms, offset)
             case ops.Archive(first, last):
                 self.partition.archive(self.now_ms, first, last)
             case ops.Configure(limits):

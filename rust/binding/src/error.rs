@@ -3,7 +3,9 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use sharecore_engine::{Refusal, RefusalKind};
+use sharecore_guard::Failed;
 
+const UNKNOWN_SERVER_ERROR: i16 = -1;
 const INVALID_REQUEST: i16 = 42;
 const INVALID_RECORD_STATE: i16 = 121;
 
@@ -32,4 +34,9 @@ pub(crate) fn refused(py: Python<'_>, refusal: Refusal) -> PyErr {
         }
         RefusalKind::InvalidRequest => kafka_error(py, INVALID_REQUEST, &refusal.to_string()),
     }
+}
+
+/// A defect of the engine as a `KafkaError`; the partition in which it showed takes no further calls.
+pub(crate) fn failed(py: Python<'_>, failed: &Failed) -> PyErr {
+    kafka_error(py, UNKNOWN_SERVER_ERROR, &failed.to_string())
 }

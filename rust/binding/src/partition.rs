@@ -1,15 +1,14 @@
 //! `sharecore._core.Partition` and `Write`: the engine behind a lock.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use sharecore_engine::{AckBatch, AcquireOptions, Config, Partition, StateBatch, Write};
+use sharecore_guard::Guarded;
 use smallvec::SmallVec;
 
 use crate::convert::{StateBatches, acknowledgements, ranges, tuple};
-use crate::error::refused;
+use crate::error::{failed, refused};
 
 /// State that has begun to change and waits for the persister.
 #[pyclass(name = "Write", module = "sharecore._core", frozen)]
@@ -54,22 +53,26 @@ const LONG_RUNS: usize = 4096;
 /// The in-flight state of one share partition.
 #[pyclass(name = "Partition", module = "sharecore._core", frozen)]
 pub(crate) struct PyPartition {
-    inner: Mutex<Partition>,
+    inner: Guarded,
 }
 
 impl PyPartition {
     /// No Python runs and the interpreter is not waited for while the lock is held.
-    fn lock(&self) -> MutexGuard<'_, Partition> {
-        // a panic is a defect of the engine, reported once; refusing every later call would only hide it
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut Partition) -> R) -> PyResult<R> {
+        self.inner.with(work).map_err(|error| failed(py, &error))
     }
 
     /// Work that grows with the window.
-    fn sweep<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Partition) -> R + Send) -> R {
-        if self.lock().runs() < LONG_RUNS {
-            work(&mut self.lock())
+    fn sweep<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Partition) -> R + Send,
+    ) -> PyResult<R> {
+        if self.with(py, |partition| partition.runs())? < LONG_RUNS {
+            self.with(py, work)
         } else {
-            py.detach(|| work(&mut self.lock()))
+            py.detach(|| self.inner.with(work))
+                .map_err(|error| failed(py, &error))
         }
     }
 }
@@ -114,7 +117,7 @@ impl PyPartition {
         let inner = Partition::new(config, start_offset, &state_batches.0)
             .map_err(|refusal| refused(py, refusal))?;
         Ok(Self {
-            inner: Mutex::new(inner),
+            inner: Guarded::new(inner),
         })
     }
 
@@ -140,8 +143,9 @@ impl PyPartition {
             record_limit,
         };
         let mut out = Vec::new();
-        self.lock()
-            .acquire(now_ms, member, &batches, options, &mut out);
+        self.with(py, |partition| {
+            partition.acquire(now_ms, member, &batches, options, &mut out);
+        })?;
         PyList::new(py, out.iter().map(|a| (a.first, a.last, a.delivery_count)))
     }
 
@@ -161,101 +165,102 @@ impl PyPartition {
                 types: types.as_bytes(),
             })
             .collect();
-        let mut partition = self.lock();
-        let answer = partition.acknowledge(now_ms, member, &batches);
-        let answer = answer.map(|write| write.map(PyWrite::of));
-        drop(partition);
+        let answer = self.with(py, |partition| {
+            let answer = partition.acknowledge(now_ms, member, &batches);
+            answer.map(|write| write.map(PyWrite::of))
+        })?;
         answer.map_err(|refusal| refused(py, refusal))
     }
 
-    fn release(&self, py: Python<'_>, now_ms: i64, member: &str) -> Option<PyWrite> {
+    fn release(&self, py: Python<'_>, now_ms: i64, member: &str) -> PyResult<Option<PyWrite>> {
         self.sweep(py, |partition| partition.release(member).map(PyWrite::of))
     }
 
-    fn advance(&self, py: Python<'_>, now_ms: i64) -> Option<PyWrite> {
+    fn advance(&self, py: Python<'_>, now_ms: i64) -> PyResult<Option<PyWrite>> {
         self.sweep(py, |partition| partition.advance(now_ms).map(PyWrite::of))
     }
 
-    fn move_log_start(&self, now_ms: i64, offset: i64) -> Option<PyWrite> {
-        self.lock().move_log_start(offset);
-        None
+    fn move_log_start(&self, py: Python<'_>, now_ms: i64, offset: i64) -> PyResult<()> {
+        self.with(py, |partition| partition.move_log_start(offset))
     }
 
-    fn archive(&self, now_ms: i64, first: i64, last: i64) {
-        self.lock().archive(first, last);
+    fn archive(&self, py: Python<'_>, now_ms: i64, first: i64, last: i64) -> PyResult<()> {
+        self.with(py, |partition| partition.archive(first, last))
     }
 
     fn commit(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
-        let answer = self.lock().commit(write_id);
+        let answer = self.with(py, |partition| partition.commit(write_id))?;
         answer.map_err(|refusal| refused(py, refusal))
     }
 
     fn rollback(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
-        let answer = self.lock().rollback(write_id, now_ms);
+        let answer = self.with(py, |partition| partition.rollback(write_id, now_ms))?;
         answer.map_err(|refusal| refused(py, refusal))
     }
 
     #[pyo3(signature = (*, max_delivery_count = None, max_inflight = None, lock_ms = None, renew_enabled = None))]
     fn configure(
         &self,
+        py: Python<'_>,
         max_delivery_count: Option<u16>,
         max_inflight: Option<i64>,
         lock_ms: Option<i64>,
         renew_enabled: Option<bool>,
     ) -> PyResult<()> {
-        let mut partition = self.lock();
-        let now = partition.config();
-        partition.configure(checked(Config {
-            max_delivery_count: max_delivery_count.unwrap_or(now.max_delivery_count),
-            max_inflight: max_inflight.unwrap_or(now.max_inflight),
-            lock_ms: lock_ms.unwrap_or(now.lock_ms),
-            renew_enabled: renew_enabled.unwrap_or(now.renew_enabled),
-        })?);
-        Ok(())
+        self.with(py, |partition| {
+            let now = partition.config();
+            partition.configure(checked(Config {
+                max_delivery_count: max_delivery_count.unwrap_or(now.max_delivery_count),
+                max_inflight: max_inflight.unwrap_or(now.max_inflight),
+                lock_ms: lock_ms.unwrap_or(now.lock_ms),
+                renew_enabled: renew_enabled.unwrap_or(now.renew_enabled),
+            })?);
+            Ok(())
+        })?
     }
 
     #[getter]
-    fn start_offset(&self) -> i64 {
-        self.lock().start_offset()
+    fn start_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |partition| partition.start_offset())
     }
 
     #[getter]
-    fn end_offset(&self) -> i64 {
-        self.lock().end_offset()
+    fn end_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |partition| partition.end_offset())
     }
 
     #[getter]
-    fn next_fetch_offset(&self) -> i64 {
-        self.lock().next_fetch_offset()
+    fn next_fetch_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |partition| partition.next_fetch_offset())
     }
 
     #[getter]
-    fn can_acquire(&self) -> bool {
-        self.lock().can_acquire()
+    fn can_acquire(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |partition| partition.can_acquire())
     }
 
     #[getter]
-    fn delivery_complete_count(&self) -> i64 {
-        self.lock().delivery_complete_count()
+    fn delivery_complete_count(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |partition| partition.delivery_complete_count())
     }
 
     #[getter]
-    fn next_deadline_ms(&self) -> Option<i64> {
-        self.lock().next_deadline_ms()
+    fn next_deadline_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.with(py, |partition| partition.next_deadline_ms())
     }
 
     #[getter]
-    fn memory_bytes(&self) -> usize {
-        self.lock().memory_bytes()
+    fn memory_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, |partition| partition.memory_bytes())
     }
 
     #[getter]
-    fn runs(&self) -> usize {
-        self.lock().runs()
+    fn runs(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, |partition| partition.runs())
     }
 
     fn inflight<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let runs = self.sweep(py, |partition| partition.inflight());
+        let runs = self.sweep(py, |partition| partition.inflight())?;
         PyList::new(
             py,
             runs.iter()
@@ -264,7 +269,7 @@ impl PyPartition {
     }
 
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        let answer = self.sweep(py, |partition| partition.check());
+        let answer = self.sweep(py, |partition| partition.check())?;
         answer.map_err(PyAssertionError::new_err)
     }
 }

@@ -9,7 +9,8 @@
    Made from rust/capi by `make capi-header`; do not edit. */
 
 // How a call ended. What is positive has Kafka's error codes; what is negative means a defect of the caller or of the
-// library. After anything but OK and TOO_SMALL the partition is as it was before the call.
+// library. After anything but OK and TOO_SMALL the partition is as it was before the call, save that
+// renewals in front of what an acknowledgement was refused for stand.
 enum SharecoreStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
@@ -216,7 +217,7 @@ SharecoreStatus sharecore_acquire(SharecorePartition partition,
 SharecoreStatus sharecore_acquired(SharecoreAcquired *out, size_t capacity, size_t *count);
 
 // Settles, releases or renews records that a member holds: all of the request or, when it is refused, nothing but
-// renewals. What lies before the start offset is passed over.
+// the renewals in front of what it was refused for. What lies before the start offset is passed over.
 //
 // # Safety
 // Each pointer, those within `batches` included, must be null or point to as many elements as its count says; `write`
@@ -269,8 +270,9 @@ SharecoreStatus sharecore_advance(SharecorePartition partition,
                                   int64_t now_ms,
                                   SharecoreWrite *write);
 
-// Retention or DeleteRecords moved the log's start.
-SharecoreStatus sharecore_move_log_start(SharecorePartition partition, int64_t offset);
+// Retention or DeleteRecords moved the log's start. Nothing is to be persisted: the start offset goes with the next write.
+SharecoreStatus sharecore_move_log_start(SharecorePartition partition,
+                                         int64_t offset);
 
 // Offsets that hold no record for this group: aborted transactions, control records.
 SharecoreStatus sharecore_archive(SharecorePartition partition, int64_t first, int64_t last);

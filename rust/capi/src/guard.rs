@@ -1,47 +1,32 @@
 //! Nothing that goes wrong inside gets out as a panic.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sharecore_engine::Partition;
+use sharecore_guard::{Failed, said};
 
 use crate::handle::{self, SharecorePartition};
 use crate::status::{Failure, SharecoreStatus, ended};
 
 /// Runs a call that touches no partition.
 pub(crate) fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> SharecoreStatus {
-    // what the closure may leave half done is behind a lock that is poisoned then, or the caller's own
+    // what the closure may leave half done is the caller's own
     let answer = catch_unwind(AssertUnwindSafe(work));
-    ended(answer.unwrap_or_else(|panic| Err(failed(&*panic))))
+    ended(answer.unwrap_or_else(|panic| Err(Failed::Now(said(&*panic).into()).into())))
 }
 
-/// Runs a call with its partition locked; a panic in it poisons the lock, and every later call is told so.
+/// Runs a call with its partition locked; a panic in it ends the partition, and every later call is told so.
 pub(crate) fn with(
     partition: SharecorePartition,
     work: impl FnOnce(&mut Partition) -> Result<(), Failure>,
 ) -> SharecoreStatus {
-    guarded(|| {
-        let held = handle::find(partition)?;
-        let mut held = held.lock().map_err(|_| {
-            Failure::new(
-                SharecoreStatus::Poisoned,
-                "the engine failed in an earlier call; free the partition and load it from what was persisted",
-            )
-        })?;
-        work(&mut held)
-    })
+    guarded(|| handle::find(partition)?.with(work)?)
 }
 
-fn failed(panic: &(dyn Any + Send)) -> Failure {
-    let what = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no message");
-    Failure::new(
-        SharecoreStatus::Poisoned,
-        format_args!("the engine failed: {what}"),
-    )
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Self {
+        Self::new(SharecoreStatus::Poisoned, failed)
+    }
 }
 
 #[cfg(test)]
@@ -66,7 +51,7 @@ mod tests {
             with(partition, |partition| panic!("{} runs", partition.runs())),
             SharecoreStatus::Poisoned
         );
-        assert_eq!(message(), "the engine failed: 0 runs");
+        assert!(message().starts_with("the engine failed: 0 runs; "));
         assert_eq!(with(partition, |_| Ok(())), SharecoreStatus::Poisoned);
         assert!(message().contains("earlier call"));
         assert_eq!(guarded(|| handle::remove(partition)), SharecoreStatus::Ok);

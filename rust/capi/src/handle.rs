@@ -1,8 +1,9 @@
 //! Partitions by number: a place in a table and the generation of what lies there.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use sharecore_engine::Partition;
+use sharecore_guard::Guarded;
 
 use crate::status::{Failure, SharecoreStatus};
 
@@ -13,7 +14,7 @@ pub type SharecorePartition = u64;
 struct Place {
     /// Counts what has lain here; never 0, so that no partition is number 0.
     generation: u32,
-    held: Option<Arc<Mutex<Partition>>>,
+    held: Option<Arc<Guarded>>,
 }
 
 #[derive(Debug)]
@@ -43,7 +44,7 @@ fn unknown(number: SharecorePartition) -> Failure {
 
 /// Gives a partition its number.
 pub(crate) fn insert(partition: Partition) -> Result<SharecorePartition, Failure> {
-    let held = Some(Arc::new(Mutex::new(partition)));
+    let held = Some(Arc::new(Guarded::new(partition)));
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let index = if let Some(index) = table.free.pop() {
         table.places[index as usize].held = held;
@@ -65,7 +66,7 @@ pub(crate) fn insert(partition: Partition) -> Result<SharecorePartition, Failure
     Ok(u64::from(generation) << 32 | u64::from(index))
 }
 
-pub(crate) fn find(number: SharecorePartition) -> Result<Arc<Mutex<Partition>>, Failure> {
+pub(crate) fn find(number: SharecorePartition) -> Result<Arc<Guarded>, Failure> {
     let (index, generation) = split(number);
     let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
     table

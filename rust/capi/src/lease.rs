@@ -81,7 +81,7 @@ pub unsafe extern "C" fn sharecore_acquired(
 }
 
 /// Settles, releases or renews records that a member holds: all of the request or, when it is refused, nothing but
-/// renewals. What lies before the start offset is passed over.
+/// the renewals in front of what it was refused for. What lies before the start offset is passed over.
 ///
 /// # Safety
 /// Each pointer, those within `batches` included, must be null or point to as many elements as its count says; `write`

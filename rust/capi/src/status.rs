@@ -7,7 +7,8 @@ use std::fmt;
 use sharecore_engine::{Refusal, RefusalKind};
 
 /// How a call ended. What is positive has Kafka's error codes; what is negative means a defect of the caller or of the
-/// library. After anything but OK and TOO_SMALL the partition is as it was before the call.
+/// library. After anything but OK and TOO_SMALL the partition is as it was before the call, save that
+/// renewals in front of what an acknowledgement was refused for stand.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharecoreStatus {

@@ -88,7 +88,7 @@ pub unsafe extern "C" fn sharecore_advance(
     })
 }
 
-/// Retention or DeleteRecords moved the log's start.
+/// Retention or DeleteRecords moved the log's start. Nothing is to be persisted: the start offset goes with the next write.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharecore_move_log_start(
     partition: SharecorePartition,

@@ -1,4 +1,5 @@
-//! Refusals: what the engine answers to requests that it won't carry out. State is then as it was.
+//! Refusals: what the engine answers to requests that it won't carry out. State is then as it was, save for renewals in
+//! front of what an acknowledgement was refused for: their locks have started anew.
 
 use std::fmt;
 

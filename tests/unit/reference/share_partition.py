@@ -59,7 +59,7 @@ class SharePartition:
         self.partition.check()
 
     def move_log_start(self, offset: int) -> None:
-        self._commit(self.partition.move_log_start(self.now_ms, offset))
+        self.partition.move_log_start(self.now_ms, offset)
 
     def archive(self, first: int, last: int) -> None:
         self.partition.archive(self.now_ms, first, last)

@@ -54,8 +54,9 @@ impl Cell {
     }
 
     pub(crate) fn state(self) -> RecordState {
-        let id = (self.0 & STATE) >> STATE_SHIFT;
-        RecordState::from_id(id as u8).unwrap_or(RecordState::Archived)
+        let id = ((self.0 & STATE) >> STATE_SHIFT) as u8;
+        // a number that is none would be settled or delivered by mistake: better that the partition ends here
+        RecordState::from_id(id).unwrap_or_else(|| panic!("a run of state {id}, which is none"))
     }
 
     pub(crate) fn delivery_count(self) -> u16 {

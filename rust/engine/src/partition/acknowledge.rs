@@ -53,8 +53,8 @@ impl AckBatch<'_> {
 }
 
 impl Partition {
-    /// Settles, releases or renews records that `member` holds: all of the request or, when it is refused, nothing but
-    /// renewals. What lies before the start offset is passed over.
+    /// Settles, releases or renews records that `member` holds: all of the request or, when it is refused, nothing but the
+    /// renewals in front of what it was refused for, as on Apache Kafka. What lies before the start offset is passed over.
     pub fn acknowledge(
         &mut self,
         now_ms: i64,
