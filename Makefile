@@ -27,7 +27,9 @@ help: ## list the targets
 serve: .venv/.installed ## run a broker on localhost:9092 with its data in ./data (more: make serve ARGS="--help")
 	@exec .venv/bin/sharecore serve --data-dir data $(ARGS)
 
-test: lint rust-test pytest ## everything: lints, cargo test, pytest on the installed wheel
+test: ## everything: lints, cargo test, pytest on the installed wheel
+	@$(MAKE) --jobs=3 --output-sync=target lint rust-test testable
+	@$(MAKE) pytest
 
 # --- the wheel, the environment that serves, and the one that tests -------------------------------------------------
 
@@ -88,16 +90,22 @@ capi-header: ## write rust/capi/include/sharecore.h anew, from the crate's sourc
 
 COPY_JARS := mvn -q -B -ntp org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 
-jars: $(KAFKA_JARS)/.done $(CLIENT_JARS)/.done
+# one after another: two Mavens do not write to one local repository
+jars: $(KAFKA_JARS)/.done $(CLIENT_JARS)/.done build/oracle/.done
 
 $(KAFKA_JARS)/.done: tests/conformance/pom.xml
 	@.ci/need java maven
 	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
-$(CLIENT_JARS)/.done: tests/interop/java/pom.xml
+$(CLIENT_JARS)/.done: tests/interop/java/pom.xml | $(KAFKA_JARS)/.done
 	@.ci/need java maven
 	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+build/oracle/.done: $(shell find tests/oracle -name '*.java' -o -name pom.xml) | $(CLIENT_JARS)/.done
+	@.ci/need java maven
+	tests/oracle/oracle.sh build
 	@touch $@
 
 # --- checks ---------------------------------------------------------------------------------------------------------
@@ -121,10 +129,14 @@ rust-test: ## the crates' own tests
 	@.ci/need cargo
 	cargo test --workspace --exclude sharecore-binding --locked
 
+# tests wait for brokers more than they work, so there are more processes than cores
+PROCESSES ?= 4
 PYTEST = $(BIN)/python -m pytest $(ARGS)
 
-pytest: .venv/.installed .venv-test/.installed jars capi
-	$(PYTEST) tests
+testable: .venv/.installed .venv-test/.installed jars capi
+
+pytest: testable
+	$(PYTEST) --numprocesses=$(PROCESSES) --dist=worksteal tests
 
 unit: .venv-test/.installed ## quick tests only: unit, tidy
 	$(PYTEST) tests/unit tests/tidy
@@ -255,4 +267,4 @@ clean: ## remove what was built (data/ and Cargo's target directory stay)
 	rm -rf .venv .venv-test .venv-spark build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 FORCE:
-.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars pytest FORCE
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars testable pytest FORCE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import struct
@@ -35,11 +36,20 @@ ONE_NODE = {
 }
 
 
+# below the ports that the kernel gives to clients, and each of up to 16 parallel test processes keeps to its own
+_PORTS = range(12_000, 32_000)
+_PORT_SHARES = 16
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _PORT_SHARES
+_ports = (port for port in random.sample(_PORTS, len(_PORTS)) if port % _PORT_SHARES == _WORKER)
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nothing listens on, and that no other test of this run was given."""
+    for port in _ports:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 def answers(port: int, timeout: float = 2.0) -> bool:
