@@ -36,7 +36,7 @@ ONE_NODE = {
 }
 
 
-# below the ports that the kernel gives to clients, and each of up to 16 parallel test processes keeps to its own
+# below the ports that the kernel gives to clients; each of up to 16 parallel test processes keeps to its own
 _PORTS = range(12_000, 32_000)
 _PORT_SHARES = 16
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _PORT_SHARES

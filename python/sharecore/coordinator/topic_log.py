@@ -72,7 +72,7 @@ class TopicLog(Protocol):
 
 
 def settle(waiting: Sequence[Done], error: KafkaError | None) -> None:
-    """Tells everyone who waits for a write how it ended; one who raises is logged, and the others are told."""
+    """Tells everyone who waits for a write how it ended; one that raises is logged and holds up nobody."""
     for done in waiting:
         try:
             done(error)

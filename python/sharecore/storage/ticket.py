@@ -44,7 +44,7 @@ class Ticket:
             self._callbacks.append(callback)
 
     def settle(self, error: KafkaError | None = None) -> None:
-        """Ends the write; for the storage alone. A callback that raises is logged: the others wait as well."""
+        """Ends the write; for the storage alone. A callback that raises is logged and holds up no other."""
         self.error = error
         self._done = True
         callbacks, self._callbacks = self._callbacks, []
