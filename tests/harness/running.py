@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -117,3 +118,20 @@ class RunningBroker:
         self._started.set()
         await self._stopping.wait()
         await broker.stop()
+
+
+def join_share_group(client: Client, group: str, member: str, topics: list[str]) -> Any:
+    """Heartbeats as often as the answers ask for, up to the one that brings partitions."""
+    epoch, names = 0, {"group_id": group, "member_id": member}
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        wanted = topics if epoch == 0 else None
+        answer = client.ask(
+            ApiKey.SHARE_GROUP_HEARTBEAT, 1, **names, member_epoch=epoch, subscribed_topic_names=wanted
+        )
+        assert answer.error_code == 0, answer
+        if answer.assignment is not None and answer.assignment.topic_partitions:
+            return answer
+        epoch = answer.member_epoch
+        time.sleep(answer.heartbeat_interval_ms / 1000)
+    raise TimeoutError(f"{member} has got no partition of {topics}")

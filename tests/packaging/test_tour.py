@@ -41,8 +41,7 @@ def test_the_tour_prints_what_the_readme_shows(broker: Broker) -> None:
             [SHARECORE, *arguments], capture_output=True, text=True, timeout=30, env=environment
         )
         assert shown.returncode == 0, f"{command}\n{shown.stderr}"
-        # an epoch depends on how often the members' heartbeats met; everything else is as printed
-        assert re.sub(r"epoch \d+", "epoch N", shown.stdout) == re.sub(r"epoch \d+", "epoch N", expected)
+        assert shown.stdout == expected, command
 
 
 def test_every_link_leads_somewhere() -> None:

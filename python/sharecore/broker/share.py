@@ -73,7 +73,7 @@ class Share:
             call_later=loop.call_later,
         )
         self.sessions = ShareSessionCache(config().group_share_max_share_sessions, self._session_closed)
-        self.states = ShareTopicStates(self.persister, records, self.topics)
+        self.states = ShareTopicStates(self.persister, records, self.topics, clock)
         self.groups = ShareGroups(
             registry,
             records,

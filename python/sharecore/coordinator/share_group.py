@@ -32,7 +32,13 @@ class Member:
     epoch: int = 0
     previous_epoch: int = 0
     assigned: Assignment = field(default_factory=dict)
-    deadline_ms: int = 0
+    asked_epoch: int = 0
+    """The group epoch at which it joined or last changed what it wants."""
+
+    @property
+    def told(self) -> tuple[object, ...]:
+        """What it tells of itself."""
+        return self.rack_id, self.client_id, self.client_host, self.subscribed
 
 
 @dataclass(slots=True)
@@ -50,9 +56,15 @@ class ShareGroup:
         type, protocol_type: as for all groups of the registry.
         epoch: grows with each change that asks for a new assignment.
         assignment_epoch: the epoch that the target assignment was made for.
+        assigned_at_ms: when the target assignment was made, by the clock on the wall; 0 before the first.
         target: the target assignment by member id.
         initializing, initialized, deleting: topics whose share-partition state is being made, exists, is
             being deleted.
+        topics_seen: the version of the topics that `metadata_hash` was made from.
+        complete_at: the version of the topics at which all that is wanted had state.
+        pending: whether partitions with state are missing in the target assignment; None where that is to be
+            looked at.
+        left_out: whether the target assignment lacks partitions that had no state yet.
     """
 
     type = GroupType.SHARE
@@ -63,16 +75,16 @@ class ShareGroup:
         self.epoch = 1
         self.metadata_hash = 0
         self.assignment_epoch = 1
-        self.assigned_at_ms: int | None = None
+        self.assigned_at_ms = 0
         self.members: dict[str, Member] = {}
         self.target: dict[str, Assignment] = {}
         self.initializing: dict[UUID, TopicState] = {}
         self.initialized: dict[UUID, TopicState] = {}
         self.deleting: dict[UUID, str] = {}
         self.topics_seen = -1
-        self.seen_partitions: dict[UUID, int] | None = None
-        self.recorded_epoch = 0
         self.complete_at = -1
+        self.pending: bool | None = None
+        self.left_out = False
 
     @property
     def is_empty(self) -> bool:
@@ -95,6 +107,7 @@ class ShareGroup:
         if partitions:
             state = self.initialized.setdefault(topic.topic_id, TopicState(topic.name, set()))
             state.partitions.update(partitions)
+            self.pending = None
 
     # records
 
@@ -118,7 +131,7 @@ class ShareGroup:
             ShareRecord.METADATA, self.group_id, {"epoch": self.epoch, "metadata_hash": self.metadata_hash}
         )
 
-    def target_records(self, changed: Iterable[str], now_ms: int) -> list[Record]:
+    def target_records(self, changed: Iterable[str]) -> list[Record]:
         """The target assignment of the members that it changed for, and its epoch."""
         records = [
             share_record(
@@ -129,7 +142,7 @@ class ShareGroup:
             )
             for member_id in changed
         ]
-        value = {"assignment_epoch": self.assignment_epoch, "assignment_timestamp": now_ms}
+        value = {"assignment_epoch": self.assignment_epoch, "assignment_timestamp": self.assigned_at_ms}
         records.append(share_record(ShareRecord.TARGET_ASSIGNMENT_METADATA, self.group_id, value))
         return records
 
@@ -179,23 +192,13 @@ class ShareGroup:
         )
         return [share_record(kind, self.group_id, None) for kind in kinds]
 
-    def all_records(self, now_ms: int) -> list[Record]:
-        """Everything that is known, for a rewrite of the log."""
-        records = [self.epoch_record()]
-        records += [self.member_record(member) for member in self.members.values()]
-        records += self.target_records(self.target, now_ms)
-        records += [self.current_record(member) for member in self.members.values()]
-        if self.initializing or self.initialized or self.deleting:
-            records.append(self.topics_record())
-        return records
-
     def replay(self, key: ShareKey, value: Any) -> None:
         """Takes the content of a record; `value` is None for a tombstone."""
         _REPLAYS[key.kind](self, key.member_id, value)
 
     def _replay_metadata(self, _: str, value: Any) -> None:
         if value is not None:
-            self.epoch = self.recorded_epoch = value.epoch
+            self.epoch = value.epoch
             self.metadata_hash = value.metadata_hash
 
     def _replay_member(self, member_id: str, value: Any) -> None:
@@ -214,6 +217,7 @@ class ShareGroup:
     def _replay_target_metadata(self, _: str, value: Any) -> None:
         if value is not None:
             self.assignment_epoch = value.assignment_epoch
+            self.assigned_at_ms = value.assignment_timestamp or 0
 
     def _replay_target_member(self, member_id: str, value: Any) -> None:
         if value is None:

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
+_MEMBER_ID_LENGTH_MAX = 36
+_STATE_MS = 10
+"""How soon a member comes back whose partitions have their state made: about as long as that takes."""
 
 
 class Heartbeat(NamedTuple):
@@ -144,102 +147,139 @@ class ShareGroups:
             return
         group, member = self._admit(request)
         records: list[Record] = []
-        changed = self._update_member(group, member, request)
-        if changed:
-            group.complete_at = -1
-            group.epoch += 1
-            records.append(group.member_record(member))
-        self._observe_topics(group)
+        bumped = self._update(group, member, request, records)
+        self._assign(group, records)
+        before = member.assigned
+        if self._reconcile(group, member, bumped=bumped):
+            records.append(group.current_record(member))
         self._renew_session(group, member)
-
-        def go_on(error: KafkaError | None) -> None:
-            # without state a partition is not assigned; the group tries again with a later heartbeat
-            if group.members.get(member.member_id) is not member:
-                answered(KafkaError(ErrorCode.UNKNOWN_MEMBER_ID))
-                return
-            if group.epoch != group.recorded_epoch:
-                group.recorded_epoch = group.epoch
-                records.append(self._epoch_record(group))
-            self._assign(group, records)
-            self._answer(group, member, request, records, answered)
-
-        self._states.initialize_missing(group, go_on)
+        tell = request.member_epoch == JOIN_EPOCH or request.subscribed is not None
+        assignment = member.assigned if tell or member.assigned != before else None
+        epoch = member.epoch
+        if records:
+            self._records.append(
+                group.group_id,
+                records,
+                lambda error: answered(
+                    HeartbeatAnswer(member.member_id, epoch, self._next_ms(group, member), assignment)
+                    if error is None
+                    else error
+                ),
+            )
+        self._states.initialize_missing(group)
+        if not records:
+            answered(HeartbeatAnswer(member.member_id, epoch, self._next_ms(group, member), assignment))
 
     def _admit(self, request: Heartbeat) -> tuple[ShareGroup, Member]:
+        """The group and the member that is there, or begins with this request."""
         group = self.find(request.group_id)
+        joining = request.member_epoch == JOIN_EPOCH
         if group is None:
-            if request.member_epoch != JOIN_EPOCH:
+            if not joining:
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {request.group_id} not found.")
-            return self.create(request.group_id), Member(request.member_id)
+            group = self.create(request.group_id)
         member = group.members.get(request.member_id)
-        if request.member_epoch == JOIN_EPOCH:
-            if member is None and len(group.members) >= self.max_size:
+        if member is None:
+            if len(group.members) >= self.max_size:
                 raise KafkaError(
                     ErrorCode.GROUP_MAX_SIZE_REACHED,
                     f"The share group has reached its maximum capacity of {self.max_size} members.",
                 )
-            return group, member or Member(request.member_id)
-        if member is None:
-            raise _unknown_member(request)
-        _check_epoch(member, request.member_epoch)
+            if not joining:
+                raise _unknown_member(request)
+            return group, Member(request.member_id)
+        if not joining:
+            _check_epoch(member, request.member_epoch)
         return group, member
 
-    def _update_member(self, group: ShareGroup, member: Member, request: Heartbeat) -> bool:
-        """Takes what the member says of itself; says whether the assignment may have to change."""
-        new = member.member_id not in group.members
-        subscribed = (
-            member.subscribed if request.subscribed is None else tuple(sorted(set(request.subscribed)))
-        )
-        rack_id = member.rack_id if request.rack_id is None else request.rack_id
-        changed = new or subscribed != member.subscribed or rack_id != member.rack_id
-        member.subscribed, member.rack_id = subscribed, rack_id
-        if new:
-            member.client_id, member.client_host = request.client_id, request.client_host
-            member.epoch = group.assignment_epoch
-            group.members[member.member_id] = member
+    def _update(self, group: ShareGroup, member: Member, request: Heartbeat, records: list[Record]) -> bool:
+        """Takes what the member says of itself; whether the group's epoch has grown."""
+        before = member.told
+        subscribed = member.subscribed
+        if request.subscribed is not None:
+            member.subscribed = tuple(sorted(set(request.subscribed)))
+        if request.rack_id is not None:
+            member.rack_id = request.rack_id
+        member.client_id, member.client_host = request.client_id, request.client_host
+        if member.told != before or member.member_id not in group.members:
+            records.append(group.member_record(member))
+        bump = asked = member.subscribed != subscribed
+        group.members[member.member_id] = member
+        if group.assignment_epoch >= group.epoch and self._assignment_pending(group):
+            bump = True
+        if bump or group.topics_seen != self._topics.version:
+            bump = self._look_at_topics(group) or bump
+        if bump:
+            group.epoch += 1
+            records.append(group.epoch_record())
+        if asked:
+            group.complete_at = -1
+            member.asked_epoch = group.epoch
+        return bump
+
+    def _look_at_topics(self, group: ShareGroup) -> bool:
+        """Whether topics that the group wants have appeared, gone or grown."""
+        group.topics_seen = self._topics.version
+        seen = metadata_hash(existing(self._topics, group.subscribed), self._rack)
+        changed = seen != group.metadata_hash
+        group.metadata_hash = seen
         return changed
 
-    def _observe_topics(self, group: ShareGroup) -> None:
-        """Notices topics that have appeared, gone or grown; a new assignment is then due."""
-        if group.topics_seen == self._topics.version:
-            return
-        group.topics_seen = self._topics.version
-        found = existing(self._topics, group.subscribed)
-        seen = {topic.topic_id: topic.partitions for topic in found}
-        if group.seen_partitions is not None and seen != group.seen_partitions:
-            group.epoch += 1
-        group.seen_partitions = seen
+    def _assignment_pending(self, group: ShareGroup) -> bool:
+        """Whether partitions that have state now are missing in the assignment."""
+        if group.pending is None:
+            group.pending = self._is_pending(group)
+        return group.pending
 
-    def _epoch_record(self, group: ShareGroup) -> Record:
-        group.metadata_hash = metadata_hash(existing(self._topics, group.subscribed), self._rack)
-        return group.epoch_record()
+    def _is_pending(self, group: ShareGroup) -> bool:
+        assigned: dict[UUID, set[int]] = {}
+        for partitions in group.target.values():
+            for topic_id, some in partitions.items():
+                assigned.setdefault(topic_id, set()).update(some)
+        names = group.subscribed
+        return any(
+            state.name in names
+            and self._topics.find_id(topic_id) is not None
+            and assigned.get(topic_id) != state.partitions
+            for topic_id, state in group.initialized.items()
+        )
 
     def _assign(self, group: ShareGroup, records: list[Record]) -> None:
         """Makes a new target assignment when one is due and the last is old enough."""
-        if group.epoch <= group.assignment_epoch:
+        if group.epoch <= group.assignment_epoch or self._due_ms(group):
             return
-        now_ms = self._clock.monotonic_ms()
-        interval_ms = self._config(group.group_id).share_assignment_interval_ms
-        if group.assigned_at_ms is not None and now_ms - group.assigned_at_ms < interval_ms:
-            return
-        group.assigned_at_ms = now_ms
+        now_ms = self._clock.now_ms()
         before, group.target = group.target, self._target(group)
-        group.assignment_epoch = group.epoch
+        group.assignment_epoch, group.assigned_at_ms = group.epoch, now_ms
+        group.pending = None
         changed = [
             member_id
             for member_id, partitions in group.target.items()
             if member_id not in before or before[member_id] != partitions
         ]
-        records += group.target_records(changed, self._clock.now_ms())
+        records += group.target_records(changed)
+
+    def _due_ms(self, group: ShareGroup) -> int:
+        """Milliseconds until a new target assignment may be made."""
+        age_ms = self._clock.now_ms() - group.assigned_at_ms
+        interval_ms = self._config(group.group_id).share_assignment_interval_ms
+        # an assignment that left out partitions whose state was being made is no reason to wait for the next,
+        # nor is a clock that was set back
+        if not group.assigned_at_ms or age_ms < 0 or group.left_out:
+            return 0
+        return max(0, interval_ms - age_ms)
 
     def _target(self, group: ShareGroup) -> dict[str, Assignment]:
         assignable: dict[UUID, list[int]] = {}
         ids: dict[str, UUID] = {}
+        group.left_out = False
         for topic in existing(self._topics, group.subscribed):
             ids[topic.name] = topic.topic_id
             state = group.initialized.get(topic.topic_id)
-            if state is not None:
-                assignable[topic.topic_id] = sorted(state.partitions)
+            partitions = sorted(state.partitions) if state is not None else []
+            group.left_out |= len(partitions) < topic.partitions
+            if partitions:
+                assignable[topic.topic_id] = partitions
         members = [
             AssignorMember(
                 member.member_id,
@@ -250,32 +290,27 @@ class ShareGroups:
         ]
         return assign(members, assignable)
 
-    def _answer(
-        self,
-        group: ShareGroup,
-        member: Member,
-        request: Heartbeat,
-        records: list[Record],
-        answered: Answered,
-    ) -> None:
-        epoch = group.assignment_epoch
-        assigned = self._visible(group, member)
-        moved = member.epoch != epoch or member.assigned != assigned
-        joined = request.member_epoch == JOIN_EPOCH
-        if member.epoch != epoch or (joined and not member.previous_epoch):
-            member.previous_epoch, member.epoch = request.member_epoch, epoch
-        if moved or (joined and records):
-            member.assigned = assigned
-            records.append(group.current_record(member))
-        tell = moved or joined or request.subscribed is not None
-        heartbeat_ms = self._config(group.group_id).share_heartbeat_interval_ms
-        answer = HeartbeatAnswer(member.member_id, member.epoch, heartbeat_ms, assigned if tell else None)
-        if not records:
-            answered(answer)
-            return
-        self._records.append(
-            group.group_id, records, lambda error: answered(answer if error is None else error)
-        )
+    def _reconcile(self, group: ShareGroup, member: Member, *, bumped: bool) -> bool:
+        """Moves the member to the target assignment; whether that changes what it has been told."""
+        before = member.epoch, member.assigned
+        if member.epoch != group.assignment_epoch:
+            member.previous_epoch, member.epoch = member.epoch, group.assignment_epoch
+        elif not bumped:
+            return False
+        member.assigned = self._visible(group, member)
+        return before != (member.epoch, member.assigned)
+
+    def _next_ms(self, group: ShareGroup, member: Member) -> int:
+        """When the member is to come back: at the configured interval, or as soon as there is an answer to
+        what it last asked for.
+        """
+        interval_ms = self._config(group.group_id).share_heartbeat_interval_ms
+        making_ms = self._states.making_ms(group)
+        if making_ms is not None:
+            return min(max(_STATE_MS, making_ms), interval_ms)
+        if member.asked_epoch > group.assignment_epoch or self._assignment_pending(group):
+            return min(max(1, self._due_ms(group)), interval_ms)
+        return interval_ms
 
     def _visible(self, group: ShareGroup, member: Member) -> Assignment:
         """The member's part of the target, without topics that it has given up or that are gone."""
@@ -306,9 +341,10 @@ class ShareGroups:
             session.cancel()
         del group.members[member.member_id]
         group.target.pop(member.member_id, None)
+        self._look_at_topics(group)
         group.epoch += 1
-        group.recorded_epoch = group.epoch
-        records = [*group.gone_records(member.member_id), self._epoch_record(group)]
+        group.pending = None
+        records = [*group.gone_records(member.member_id), group.epoch_record()]
         self._records.append(group.group_id, records, done)
         self._member_gone(group.group_id, member.member_id)
 
@@ -360,12 +396,12 @@ class ShareGroups:
 
 
 def _check(request: Heartbeat) -> None:
-    if not request.group_id.strip():
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
+    if not 0 < len(request.member_id) <= _MEMBER_ID_LENGTH_MAX:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     if not request.member_id.strip():
         raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberId can't be empty.")
-    if len(request.member_id) > 255:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberId is longer than 255 characters.")
+    if not request.group_id.strip():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
     if request.rack_id is not None and not request.rack_id.strip():
         raise KafkaError(ErrorCode.INVALID_REQUEST, "RackId can't be empty.")
     if request.member_epoch < LEAVE_EPOCH:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
+from sharecore.clock import Clock
 from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.coordinator.record_log import Done, RecordLog
 from sharecore.coordinator.share_group import ShareGroup, TopicState
@@ -41,31 +42,30 @@ class ShareTopicStates:
         topics: the topics that there are.
     """
 
-    def __init__(self, keeper: StateKeeper, records: RecordLog, topics: TopicView) -> None:
+    def __init__(self, keeper: StateKeeper, records: RecordLog, topics: TopicView, clock: Clock) -> None:
         self._keeper = keeper
         self._records = records
         self._topics = topics
-        self._waiting: dict[str, list[Done]] = {}
+        self._clock = clock
+        self._making: dict[str, int] = {}
         self._deletions: set[tuple[str, UUID]] = set()
 
-    def initialize_missing(self, group: ShareGroup, done: Done) -> None:
-        """Has state made for subscribed partitions that have none; `done` when nothing more can be had for
-        now.
-        """
+    def making_ms(self, group: ShareGroup) -> int | None:
+        """For how long state of the group has been being made; None where none is."""
+        since_ms = self._making.get(group.group_id)
+        return None if since_ms is None else self._clock.monotonic_ms() - since_ms
+
+    def initialize_missing(self, group: ShareGroup) -> None:
+        """Has state made for subscribed partitions that have none."""
         if group.deleting:
             self._retry_deletions(group)
-        if group.complete_at == self._topics.version:
-            done(None)
-            return
-        if group.group_id in self._waiting:
-            self._waiting[group.group_id].append(done)
+        if group.complete_at == self._topics.version or group.group_id in self._making:
             return
         missing = list(self._missing(group))
         if not missing:
             group.complete_at = self._topics.version
-            done(None)
             return
-        self._waiting[group.group_id] = [done]
+        self._making[group.group_id] = self._clock.monotonic_ms()
         for topic, partitions in missing:
             group.initializing[topic.topic_id] = TopicState(topic.name, set(partitions))
         self._write_plan(group)
@@ -101,7 +101,7 @@ class ShareTopicStates:
         missing: Iterable[tuple[TopicInfo, list[int]]],
         failed: Mapping[tuple[UUID, int], KafkaError],
     ) -> None:
-        waiting = self._waiting.pop(group.group_id)
+        del self._making[group.group_id]
         for topic, partitions in missing:
             self._add_made(
                 group, topic, {each for each in partitions if (topic.topic_id, each) not in failed}
@@ -110,11 +110,7 @@ class ShareTopicStates:
             logger.error(
                 "state of %s partition %d of %s was not made: %s", topic_id, partition, group.group_id, error
             )
-        if len(failed) < self._count(missing):
-            group.epoch += 1
         self._write(group, _ignore)
-        for done in waiting:
-            done(None)
 
     def begin_anew(
         self,

@@ -9,7 +9,8 @@ import java.util.List;
 import java.util.Properties;
 
 /**
- * What only Java's share consumer can do so far: renew a lock, and ask for exactly so many records.
+ * What only Java's share consumer can do so far: renew a lock, and ask for exactly so many records; and how long it
+ * takes to join.
  * Prints a line per event; the Python test reads them.
  */
 public final class ShareProbe {
@@ -23,6 +24,7 @@ public final class ShareProbe {
         switch (args[0]) {
             case "renew" -> renew(settings, args[3], Long.parseLong(args[4]));
             case "record-limit" -> recordLimit(settings, args[3], Integer.parseInt(args[4]), Integer.parseInt(args[5]));
+            case "first" -> first(settings, args[3], Integer.parseInt(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
         }
     }
@@ -84,6 +86,17 @@ public final class ShareProbe {
                 records.forEach(record -> consumer.acknowledge(record, AcknowledgeType.ACCEPT));
                 taken += records.count();
                 consumer.commitSync().values().forEach(error -> error.ifPresent(e -> { throw e; }));
+            }
+        }
+    }
+
+    /** One consumer after the other: milliseconds from subscribe to the first record, which goes back. */
+    private static void first(Properties settings, String topic, int rounds) {
+        for (int round = 0; round < rounds; round++) {
+            long began = System.nanoTime();
+            try (var consumer = open(settings, topic)) {
+                take(consumer).forEach(record -> consumer.acknowledge(record, AcknowledgeType.RELEASE));
+                System.out.println("first " + (System.nanoTime() - began) / 1_000_000);
             }
         }
     }

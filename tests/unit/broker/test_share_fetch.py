@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 from tests.harness.batches import batch
-from tests.harness.running import Client, RunningBroker
+from tests.harness.running import Client, RunningBroker, join_share_group
 
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
@@ -39,15 +39,7 @@ class Member:
         self.name = name
         self.client: Client = broker.connect()
         self.epoch = 0
-        joined = self.client.ask(
-            ApiKey.SHARE_GROUP_HEARTBEAT,
-            1,
-            group_id=group,
-            member_id=name,
-            member_epoch=0,
-            subscribed_topic_names=[topic],
-        )
-        assert joined.error_code == 0
+        joined = join_share_group(self.client, group, name, [topic])
         self.topic_id: UUID = joined.assignment.topic_partitions[0].topic_id
 
     def _topics(self, partitions: Sequence[int], acks: Acks, topic_id: UUID | None = None) -> list[Any]:

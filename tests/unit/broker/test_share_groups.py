@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 from tests.harness.batches import batch
-from tests.harness.running import Client, RunningBroker
+from tests.harness.running import Client, RunningBroker, join_share_group
 
 from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.errors import ErrorCode
@@ -82,7 +82,7 @@ def test_a_group_lives_from_the_first_heartbeat_to_its_deletion(
     broker: RunningBroker, topic: str, topic_id: UUID, group: str
 ) -> None:
     client = broker.connect("client-7")
-    joined = heartbeat(client, group, topics=[topic])
+    joined = join_share_group(client, group, "m", [topic])
     assert (joined.error_code, joined.member_id, joined.heartbeat_interval_ms) == (0, "m", 5000)
     assigned = [(each.topic_id, list(each.partitions)) for each in joined.assignment.topic_partitions]
     assert assigned == [(topic_id, [0, 1])]
@@ -136,7 +136,7 @@ def test_offsets_are_set_described_and_deleted(
 ) -> None:
     produce(broker, topic, 20)
     client = broker.connect()
-    heartbeat(client, group, topics=[topic])
+    join_share_group(client, group, "m", [topic])
     assert offsets(broker, group) == {(topic, 0): (-1, -1), (topic, 1): (-1, -1)}
     assert alter(broker, group, (topic, 0, 3)).error_code == ErrorCode.NON_EMPTY_GROUP
     deletion = {"group_id": group, "topics": [{"topic_name": topic}, {"topic_name": "nowhere"}]}

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.harness.running import RunningBroker
+from tests.harness.running import RunningBroker, join_share_group
 
 from sharecore.protocol import ApiKey
 
@@ -30,7 +30,7 @@ def test_a_fetch_that_waits_does_not_hold_the_broker_up_and_the_member_is_known_
     broker = RunningBroker(tmp_path, SETTINGS).start()
     asked = [{"topic_id": None, "name": "t"}]
     broker.ask(ApiKey.METADATA, 12, topics=asked, allow_auto_topic_creation=True)
-    joined = join(broker, "m")
+    joined = join_share_group(broker.connect(), "g", "m", ["t"])
     topic_id = joined.assignment.topic_partitions[0].topic_id
     client = broker.connect()
     client.send(

@@ -242,5 +242,5 @@ def test_a_deletion_that_failed_is_tried_again_with_the_next_heartbeat(
     assert bench.result(bench.offsets.delete, "g", [bench.topics.topics["t"]]) is bench.persister.failure
     assert bench.group().deleting == {T: "t"}
     monkeypatch.undo()
-    assert bench.say("m", 0, ["t"]).assignment == {T: (0, 1, 2)}
+    assert bench.join("m", 0, ["t"]).assignment == {T: (0, 1, 2)}
     bench.assert_settled()

@@ -62,7 +62,7 @@ class Bench:
         """A broker that knows no more than the log."""
         self.registry = GroupRegistry()
         records: RecordLog = record_log(self.world, [self.log])
-        self.states = ShareTopicStates(self.persister, records, self.topics)
+        self.states = ShareTopicStates(self.persister, records, self.topics, self.world)
         self.groups = ShareGroups(
             self.registry,
             records,
@@ -109,6 +109,14 @@ class Bench:
             raise answer
         return answer
 
+    def join(
+        self, member: str, epoch: int = 0, topics: list[str] | None = None, *, group: str = "g"
+    ) -> HeartbeatAnswer:
+        """A heartbeat, and a second one that is answered with partitions whose state the first had made."""
+        first = self.say(member, epoch, topics, group=group)
+        second = self.say(member, first.member_epoch, group=group)
+        return first if second.assignment is None else second
+
     def group(self, name: str = "g") -> ShareGroup:
         group = self.groups.find(name)
         assert group is not None
@@ -132,16 +140,87 @@ def partitions(assignment: Assignment | None) -> list[tuple[int, int]]:
     return [(topic.int, index) for topic, some in assignment.items() for index in some]
 
 
-def test_the_first_member_has_its_partitions_with_the_first_answer() -> None:
+def test_the_first_member_comes_back_for_its_partitions_as_soon_as_they_have_state() -> None:
     bench = Bench()
-    answer = bench.say("m")
-    assert (answer.member_id, answer.heartbeat_ms) == ("m", 5000)
-    assert answer.member_epoch > 0
-    assert answer.assignment == {T: (0, 1, 2)}
+    first = bench.say("m")
+    assert (first.member_id, first.member_epoch, first.assignment) == ("m", 2, {})
+    assert first.heartbeat_ms < 100
+    answer = bench.say("m", first.member_epoch)
+    assert (answer.member_epoch, answer.assignment, answer.heartbeat_ms) == (3, {T: (0, 1, 2)}, 5000)
     again = bench.say("m", answer.member_epoch)
     assert again.assignment is None, "nothing has changed"
-    assert again.member_epoch == answer.member_epoch
+    assert (again.member_epoch, again.heartbeat_ms) == (answer.member_epoch, 5000)
     assert bench.group().state_name == "Stable"
+
+
+def test_a_member_that_joins_too_soon_comes_back_when_the_assignment_is_due() -> None:
+    bench = Bench(GroupConfig())
+    bench.join("a")
+    bench.say("a", -1)
+    bench.world.run(300)
+    joined = bench.say("b")
+    assert (joined.assignment, joined.heartbeat_ms) == ({}, 700)
+    bench.world.run(700)
+    answer = bench.say("b", joined.member_epoch)
+    assert (answer.assignment, answer.heartbeat_ms) == ({T: (0, 1, 2)}, 5000)
+
+
+def test_members_who_wait_for_nothing_keep_their_interval() -> None:
+    bench = Bench(GroupConfig())
+    epoch = bench.join("a").member_epoch
+    assert bench.say("b").heartbeat_ms == 1000
+    assert bench.say("a", epoch).heartbeat_ms == 5000
+    bench.world.run(1000)
+    assert bench.say("a", epoch).heartbeat_ms == 5000
+    assert bench.say("b", epoch).heartbeat_ms == 5000
+
+
+def test_members_come_back_the_later_the_longer_their_state_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    monkeypatch.setattr(bench.persister, "initialize", lambda key, epoch, start, done: None)
+    epoch = bench.say("m").member_epoch
+    for waited_ms in (200, 1_800, 10_000):
+        bench.world.run(waited_ms)
+        told_ms = bench.say("m", epoch).heartbeat_ms
+    assert told_ms == 5000, "at last as rarely as configured"
+
+
+def test_a_member_that_joins_twice_with_the_same_wishes_changes_no_epoch() -> None:
+    bench = Bench()
+    epoch = bench.join("m").member_epoch
+    again = bench.say("m", rack="r")
+    assert (again.member_epoch, again.assignment) == (epoch, {T: (0, 1, 2)})
+    assert bench.group().epoch == epoch, "a rack alone changes nothing either"
+    assert bench.group().members["m"].rack_id == "r"
+    bench.restart()
+    assert bench.group().members["m"].rack_id == "r"
+
+
+def test_state_that_is_made_while_others_join_takes_no_epoch_of_its_own() -> None:
+    bench = Bench()
+    assert bench.say("a").member_epoch == 2
+    assert bench.say("b").member_epoch == 3, "one new epoch for the new member and the new state"
+    assert bench.say("b", 3).member_epoch == 3
+
+
+def test_topics_that_changed_before_a_restart_are_noticed_after_it() -> None:
+    bench = Bench()
+    epoch = bench.join("m", 0, ["t", "u"]).member_epoch
+    bench.topics.set("u", U, 1)
+    bench.restart()
+    assert bench.say("m", epoch).member_epoch == epoch + 1
+    bench.restart()
+    assert bench.join("m", epoch + 1).assignment == {T: (0, 1, 2), U: (0,)}
+    assert bench.group().epoch == epoch + 2
+
+
+def test_the_interval_counts_over_a_restart() -> None:
+    bench = Bench(GroupConfig())
+    bench.join("a")
+    bench.restart()
+    assert bench.say("b").assignment == {}
+    bench.world.run(1000)
+    assert bench.join("b").assignment != {}
 
 
 @pytest.mark.parametrize(
@@ -150,7 +229,7 @@ def test_the_first_member_has_its_partitions_with_the_first_answer() -> None:
         (Heartbeat("", "m", 0, None, ["t"]), ErrorCode.INVALID_REQUEST),
         (Heartbeat("  ", "m", 0, None, ["t"]), ErrorCode.INVALID_REQUEST),
         (Heartbeat("g", "", 0, None, ["t"]), ErrorCode.INVALID_REQUEST),
-        (Heartbeat("g", "m" * 256, 0, None, ["t"]), ErrorCode.INVALID_REQUEST),
+        (Heartbeat("g", "m" * 37, 0, None, ["t"]), ErrorCode.INVALID_REQUEST),
         (Heartbeat("g", "m", -2, None, ["t"]), ErrorCode.INVALID_REQUEST),
         (Heartbeat("g", "m", 0, "", ["t"]), ErrorCode.INVALID_REQUEST),
         (Heartbeat("g", "m", 0), ErrorCode.INVALID_REQUEST),
@@ -185,8 +264,9 @@ def test_the_group_has_a_largest_size() -> None:
     bench = Bench()
     for member in "abc":
         bench.say(member)
-    with refused(ErrorCode.GROUP_MAX_SIZE_REACHED):
-        bench.say("d")
+    for epoch in (0, 3):
+        with refused(ErrorCode.GROUP_MAX_SIZE_REACHED):
+            bench.say("d", epoch)
     bench.say("c")
     bench.say("a", -1)
     bench.say("d")
@@ -209,8 +289,8 @@ def test_every_partition_has_a_member_and_every_member_a_partition() -> None:
 def test_a_changed_subscription_changes_the_assignment() -> None:
     bench = Bench()
     bench.topics.set("u", U, 1)
-    epoch = bench.say("m").member_epoch
-    answer = bench.say("m", epoch, ["u", "t", "u", "nowhere"])
+    epoch = bench.join("m").member_epoch
+    answer = bench.join("m", epoch, ["u", "t", "u", "nowhere"])
     assert answer.assignment == {T: (0, 1, 2), U: (0,)}
     answer = bench.say("m", answer.member_epoch, ["u"])
     assert answer.assignment == {U: (0,)}
@@ -220,12 +300,12 @@ def test_a_changed_subscription_changes_the_assignment() -> None:
 
 def test_topics_that_appear_grow_and_go_change_the_assignment() -> None:
     bench = Bench()
-    epoch = bench.say("m", 0, ["t", "u"]).member_epoch
+    epoch = bench.join("m", 0, ["t", "u"]).member_epoch
     bench.topics.set("u", U, 1)
-    answer = bench.say("m", epoch)
+    answer = bench.join("m", epoch)
     assert answer.assignment == {T: (0, 1, 2), U: (0,)}
     bench.topics.set("u", U, 2)
-    answer = bench.say("m", answer.member_epoch)
+    answer = bench.join("m", answer.member_epoch)
     assert answer.assignment == {T: (0, 1, 2), U: (0, 1)}
     assert bench.persister._states[SharePartitionKey("g", U, 0)].start_offset == -1
     assert bench.persister._states[SharePartitionKey("g", U, 1)].start_offset == 0, "a new partition is new"
@@ -238,7 +318,7 @@ def test_topics_that_appear_grow_and_go_change_the_assignment() -> None:
 
 def test_assignments_are_made_no_more_often_than_the_interval() -> None:
     bench = Bench(GroupConfig(share_assignment_interval_ms=1000))
-    first = bench.say("a")
+    first = bench.join("a")
     assert bench.say("b").assignment == {}
     assert bench.say("a", first.member_epoch).assignment is None
     bench.world.run(1000)
@@ -290,7 +370,7 @@ def test_state_that_cannot_be_made_is_made_later(monkeypatch: pytest.MonkeyPatch
     answer = bench.say("m")
     assert answer.assignment == {}
     monkeypatch.undo()
-    assert bench.say("m", answer.member_epoch).assignment == {T: (0, 1, 2)}
+    assert bench.join("m", answer.member_epoch).assignment == {T: (0, 1, 2)}
 
 
 def test_only_an_empty_group_is_deleted_and_its_state_with_it() -> None:
@@ -381,5 +461,5 @@ def test_setting_offsets_makes_a_group() -> None:
     bench.restart()
     assert bench.offsets.initialized("new") == [(topic, [2])]
     assert bench.group("new").state_name == "Empty"
-    assert bench.say("m", group="new").assignment == {T: (0, 1, 2)}
+    assert bench.join("m", group="new").assignment == {T: (0, 1, 2)}
     assert bench.persister._states[SharePartitionKey("new", T, 2)].start_offset == 7

@@ -10,6 +10,8 @@ from sharecore.coordinator.record_log import Done
 from sharecore.coordinator.share_topics import TopicInfo
 from sharecore.errors import ErrorCode, KafkaError
 
+_NO_PARTITION = "This server does not host this topic-partition."
+
 _Name = tuple[str, int]
 
 
@@ -27,7 +29,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         for partition in topic.partitions:
             name = topic.topic_name, partition.partition_index
             if info is None or not 0 <= partition.partition_index < info.partitions:
-                gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_PARTITION))
             elif partition.start_offset < 0:
                 gather.put(name, KafkaError(ErrorCode.INVALID_REQUEST, "The start offset is negative."))
             else:
