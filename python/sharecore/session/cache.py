@@ -32,31 +32,35 @@ class ShareSessionCache:
         return iter(list(self._sessions.values()))
 
     def open(self, group_id: str | None, member_id: str | None, connection: Hashable) -> ShareSession:
-        """A new session, for a request with epoch 0; one that the member had before is closed.
+        """A new session, for a request with epoch 0.
+
+        It takes the place of one that the member had before: what the member holds stays leased to it, and
+        fetches of the old session that wait are answered.
 
         Raises:
             KafkaError: INVALID_REQUEST for an unusable group or member id; SHARE_SESSION_LIMIT_REACHED.
         """
         group, member = _identity(group_id, member_id)
         before = self._sessions.get((group, member))
-        if before is not None:
-            self.close(before)
-        elif len(self._sessions) >= self.max_sessions:
+        if before is None and len(self._sessions) >= self.max_sessions:
             raise KafkaError(
                 ErrorCode.SHARE_SESSION_LIMIT_REACHED,
                 f"the broker holds {self.max_sessions} share sessions already",
             )
         session = ShareSession(group, member, connection)
+        if before is not None:
+            self._unlink(before)
+            _abandon_fetches(before)
+            session.touched |= before.touched
         self._sessions[session.key] = session
         self._by_connection.setdefault(connection, {})[session.key] = None
         return session
 
-    def resume(
-        self, group_id: str | None, member_id: str | None, epoch: int, connection: Hashable
-    ) -> ShareSession:
+    def resume(self, group_id: str | None, member_id: str | None, epoch: int) -> ShareSession:
         """The member's session, for a request with an epoch other than 0; its epoch moves on by one.
 
-        With the final epoch (-1) the session is given as it is: the caller closes it once its
+        The request may come over any connection; the session still ends with the one that it was opened
+        over. With the final epoch (-1) the session is given as it is: the caller closes it once its
         acknowledgements are in.
 
         Raises:
@@ -74,10 +78,6 @@ class ShareSessionCache:
                 f"expected epoch {session.epoch}, the request has {epoch}",
             )
         session.epoch = next_epoch(epoch)
-        if session.connection != connection:
-            self._unlink(session)
-            session.connection = connection
-            self._by_connection.setdefault(connection, {})[session.key] = None
         return session
 
     def close(self, session: ShareSession) -> None:
@@ -95,14 +95,13 @@ class ShareSessionCache:
             self.close(session)
 
     def connection_lost(self, connection: Hashable) -> None:
-        """Ends every session that was last used over this connection."""
+        """Ends every session that was opened over this connection."""
         for key in self._by_connection.pop(connection, {}):
             self._ended(self._sessions.pop(key))
 
     def _ended(self, session: ShareSession) -> None:
         # a fetch that waits must not lease anew what is released here
-        for fetch in list(session.fetches):
-            fetch.abandon()
+        _abandon_fetches(session)
         self._on_close(session)
 
     def _unlink(self, session: ShareSession) -> None:
@@ -111,6 +110,11 @@ class ShareSessionCache:
             keys.pop(session.key, None)
             if not keys:
                 del self._by_connection[session.connection]
+
+
+def _abandon_fetches(session: ShareSession) -> None:
+    for fetch in list(session.fetches):
+        fetch.abandon()
 
 
 def _identity(group_id: str | None, member_id: str | None) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Protocol
 from uuid import UUID
 
@@ -29,16 +29,30 @@ class WaitingFetch(Protocol):
 
 
 class ShareSession:
-    """What one member of one group fetches over one connection.
+    """What one member of one group fetches.
 
     Attributes:
+        connection: the one that it was opened over, and ends with.
         epoch: the one that the next request must bring.
         partitions: in the order in which they were added.
+        first_answer: whether the answer to come is the session's first.
+        unreported: partitions of which no answer has told yet that they can be fetched: those that were
+            added, and those whose last answer was an error.
         touched: partitions of which the member has leased records.
         fetches: those that wait; they are abandoned when the session ends.
     """
 
-    __slots__ = ("connection", "epoch", "fetches", "group_id", "member_id", "partitions", "touched")
+    __slots__ = (
+        "connection",
+        "epoch",
+        "fetches",
+        "first_answer",
+        "group_id",
+        "member_id",
+        "partitions",
+        "touched",
+        "unreported",
+    )
 
     def __init__(self, group_id: str, member_id: str, connection: Hashable) -> None:
         self.group_id = group_id
@@ -46,6 +60,8 @@ class ShareSession:
         self.connection = connection
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.partitions: dict[SharePartitionId, None] = {}
+        self.first_answer = True
+        self.unreported: dict[SharePartitionId, None] = {}
         self.touched: set[SharePartitionId] = set()
         self.fetches: dict[WaitingFetch, None] = {}
 
@@ -57,12 +73,33 @@ class ShareSession:
     def add(self, partitions: Iterable[SharePartitionId]) -> None:
         """Puts partitions into the session; those that are in it keep their place."""
         for partition in partitions:
-            self.partitions[partition] = None
+            if partition not in self.partitions:
+                self.partitions[partition] = None
+                self.unreported[partition] = None
 
     def forget(self, partitions: Iterable[SharePartitionId]) -> None:
         """Takes partitions out of the session; unknown ones are passed over."""
         for partition in partitions:
             self.partitions.pop(partition, None)
+            self.unreported.pop(partition, None)
+
+    def report(self, partitions: Collection[SharePartitionId], failed: Iterable[SharePartitionId]) -> None:
+        """An answer tells of partitions.
+
+        The first answer of a session is expected to name each partition that can be fetched, and so is the
+        first after a partition was added or had an error; later ones name partitions with records alone.
+
+        Args:
+            partitions: those that the answer names.
+            failed: those of them that it names with an error.
+        """
+        if self.first_answer:
+            self.first_answer = False
+            self.unreported.clear()
+        elif self.unreported:
+            for partition in partitions:
+                self.unreported.pop(partition, None)
+        self.unreported.update((partition, None) for partition in failed if partition in self.partitions)
 
     def rotation(self) -> list[SharePartitionId]:
         """The partitions in the order in which this request serves them.
@@ -71,6 +108,6 @@ class ShareSession:
         """
         order = list(self.partitions)
         if len(order) > 1:
-            start = self.epoch % len(order)
+            start = (self.epoch - 1) % len(order)
             order = order[start:] + order[:start]
         return order

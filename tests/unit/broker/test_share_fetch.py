@@ -180,6 +180,44 @@ def test_records_are_fetched_acknowledged_and_gone(
     assert acquired(member.fetch(version=version, max_wait_ms=100)) == {}
 
 
+def test_the_first_answer_names_every_partition_that_can_be_fetched(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 1)
+    first = member.fetch(0, 1)
+    assert errors(first) == [(0, 0, 0), (1, 0, 0)]
+    assert acquired(first) == {0: [(0, 0, 1)]}
+    assert errors(member.fetch()) == []
+    assert errors(member.fetch(0, 1)) == [], "they are in the session already"
+    assert errors(member.fetch(epoch=0)) == []
+
+
+def test_a_partition_is_named_when_it_comes_into_the_session(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    assert errors(member.fetch(0)) == [(0, 0, 0)]
+    assert errors(member.fetch(1)) == [(1, 0, 0)]
+    assert errors(member.fetch(forget=[1])) == []
+    assert errors(member.fetch(1, max_wait_ms=1)) == [(1, 0, 0)]
+    assert errors(member.fetch(2)) == [(2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
+    grown = {"name": topic, "count": 3, "assignments": None}
+    assert broker.ask(ApiKey.CREATE_PARTITIONS, 3, topics=[grown], timeout_ms=5000).results[0].error_code == 0
+    Member(broker, member.group, topic, "other")
+    assert errors(member.fetch()) == [(2, 0, 0)], "its error is over"
+    assert errors(member.fetch()) == []
+
+
+def test_a_partition_whose_window_is_full_is_not_named(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 200)
+    limit = [{"name": "share.partition.max.record.locks", "config_operation": 0, "value": "100"}]
+    resources = [{"resource_type": 32, "resource_name": member.group, "configs": limit}]
+    assert broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0].error_code == 0
+    assert acquired(member.fetch(0, 1)) == {0: [(0, 199, 1)]}
+    assert errors(member.fetch(0, 1, epoch=0)) == [(1, 0, 0)]
+
+
 def test_a_session_is_closed_by_its_last_request(broker: RunningBroker, topic: str, member: Member) -> None:
     produce(broker, topic, 10)
     member.fetch(0)
@@ -346,8 +384,38 @@ def test_a_new_session_answers_the_fetch_of_the_old(
     began = time.monotonic()
     member.client, waiting = again, member.client
     assert member.fetch(0, epoch=0).error_code == 0
-    assert waiting.receive(ApiKey.SHARE_FETCH, 2).responses == []
+    assert acquired(waiting.receive(ApiKey.SHARE_FETCH, 2)) == {}
     assert time.monotonic() - began < 5
+
+
+def test_a_new_session_goes_on_with_what_the_member_holds(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 2)
+    assert acquired(member.fetch(0)) == {0: [(0, 1, 1)]}
+    member.epoch = 0
+    assert acquired(member.fetch(0)) == {}
+    assert errors(member.fetch(acks={0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
+    member.fetch(epoch=-1)
+    other = Member(broker, member.group, topic, "other")
+    assert acquired(other.fetch(0)) == {0: [(1, 1, 2)]}
+
+
+def test_a_session_outlives_a_connection_that_it_was_not_opened_over(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 2)
+    opener = member.client
+    assert acquired(member.fetch(0, max_records=1, share_acquire_mode=1)) == {0: [(0, 0, 1)]}
+    member.client = broker.connect()
+    assert acquired(member.fetch()) == {0: [(1, 1, 1)]}
+    member.client.close()
+    member.client = broker.connect()
+    assert errors(member.fetch(acks={0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
+    opener.close()
+    other = Member(broker, member.group, topic, "other")
+    assert acquired(other.fetch(0, max_wait_ms=10_000)) == {0: [(1, 1, 2)]}
+    assert member.fetch().error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
 def test_sessions_are_bounded(broker: RunningBroker, topic: str, group: str) -> None:

@@ -24,19 +24,19 @@ def test_epochs_count_up_and_begin_again_at_one() -> None:
 def test_a_session_expects_one_epoch_after_the_other() -> None:
     cache = ShareSessionCache(10, Closed())
     session = cache.open("g", "m", "c")
-    assert cache.resume("g", "m", 1, "c") is session
+    assert cache.resume("g", "m", 1) is session
     for wrong in (0, 1, 3):
         with pytest.raises(KafkaError) as refused:
-            cache.resume("g", "m", wrong, "c")
+            cache.resume("g", "m", wrong)
         assert refused.value.code is ErrorCode.INVALID_SHARE_SESSION_EPOCH
-    assert cache.resume("g", "m", 2, "c") is session
+    assert cache.resume("g", "m", 2) is session
 
 
 def test_without_a_session_every_epoch_but_zero_is_refused() -> None:
     cache = ShareSessionCache(10, Closed())
     for epoch in (1, 5, FINAL_EPOCH):
         with pytest.raises(KafkaError) as refused:
-            cache.resume("g", "m", epoch, "c")
+            cache.resume("g", "m", epoch)
         assert refused.value.code is ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
@@ -50,16 +50,33 @@ def test_unusable_names_are_refused(group: str | None, member: str | None) -> No
     assert refused.value.code is ErrorCode.INVALID_REQUEST
 
 
-def test_a_new_session_replaces_and_closes_the_old() -> None:
+class Fetch:
+    """A fetch that waits."""
+
+    abandoned = False
+
+    def abandon(self) -> None:
+        self.abandoned = True
+
+
+def test_a_new_session_takes_over_what_the_member_holds() -> None:
     closed = Closed()
     cache = ShareSessionCache(1, closed)
-    first = cache.open("g", "m", "c")
-    second = cache.open("g", "m", "c")
-    assert closed == ["m"]
+    first = cache.open("g", "m", "one")
+    first.touched.add(A)
+    waiting = Fetch()
+    first.fetches[waiting] = None
+    second = cache.open("g", "m", "two")
     assert second is not first
+    assert waiting.abandoned
+    assert closed == [], "its leases stay: it may still settle them"
+    assert second.touched == {A}
     assert len(cache) == 1
     cache.close(first)
+    cache.connection_lost("one")
     assert len(cache) == 1, "a session that was replaced closes nothing"
+    cache.connection_lost("two")
+    assert closed == ["m"]
 
 
 def test_the_cache_is_bounded_over_all_groups() -> None:
@@ -73,17 +90,17 @@ def test_the_cache_is_bounded_over_all_groups() -> None:
     cache.open("g", "b", "c")
 
 
-def test_sessions_end_with_the_connection_that_they_were_last_used_on() -> None:
+def test_sessions_end_with_the_connection_that_they_were_opened_over() -> None:
     closed = Closed()
     cache = ShareSessionCache(10, closed)
     cache.open("g", "a", "one")
     cache.open("g", "b", "one")
     cache.open("g", "c", "two")
-    cache.resume("g", "b", 1, "two")
+    cache.resume("g", "c", 1)
     cache.connection_lost("one")
-    assert closed == ["a"]
+    assert closed == ["a", "b"]
     cache.connection_lost("two")
-    assert sorted(closed) == ["a", "b", "c"]
+    assert closed == ["a", "b", "c"]
     assert len(cache) == 0
     cache.connection_lost("two")
 
@@ -101,3 +118,20 @@ def test_partitions_are_added_and_forgotten_and_take_turns_at_being_first() -> N
     assert sorted(first) == [A, B, C]
     session.forget([B, (UUID(int=9), 0)])
     assert list(session.partitions) == [A, C]
+
+
+def test_an_answer_owes_each_partition_once_and_again_after_an_error() -> None:
+    session = ShareSession("g", "m", "c")
+    session.add([A, B])
+    assert list(session.unreported) == [A, B]
+    session.report([A], [])
+    assert not session.unreported, "what the first answer leaves out is not made up for"
+    session.add([A, C])
+    assert list(session.unreported) == [C]
+    session.report([], [])
+    assert list(session.unreported) == [C], "it cannot be fetched yet"
+    session.report([C, B], [B])
+    assert list(session.unreported) == [B]
+    session.forget([B])
+    session.report([B], [B])
+    assert not session.unreported

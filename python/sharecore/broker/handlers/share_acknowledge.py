@@ -16,9 +16,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     share.watch(context.connection)
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-    session = share.sessions.resume(
-        request.group_id, request.member_id, request.share_session_epoch, context.connection
-    )
+    session = share.sessions.resume(request.group_id, request.member_id, request.share_session_epoch)
     acknowledgements = Acknowledgements(
         share,
         session.group_id,
@@ -27,6 +25,7 @@ def handle(context: RequestContext, request: Any) -> Result:
             (topic.topic_id, partition.partition_index, partition.acknowledgement_batches)
             for topic in request.topics
             for partition in topic.partitions
+            if partition.acknowledgement_batches
         ),
         may_renew=request.is_renew_ack,
     )

@@ -17,7 +17,6 @@ from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId, ShareSession
 
 _RECORD_LIMIT = 1
-_LIMIT_REACHED_WAIT_MS_MAX = 5000
 
 
 def handle(context: RequestContext, request: Any) -> Result:
@@ -52,11 +51,10 @@ def _session(context: RequestContext, request: Any) -> ShareSession:
     if epoch == INITIAL_EPOCH:
         session = sessions.open(request.group_id, request.member_id, context.connection)
     else:
-        session = sessions.resume(request.group_id, request.member_id, epoch, context.connection)
+        session = sessions.resume(request.group_id, request.member_id, epoch)
     for topic in request.topics:
         topic_id = topic.topic_id or UUID(int=0)
-        for partition in topic.partitions:
-            session.partitions[topic_id, partition.partition_index] = None
+        session.add((topic_id, partition.partition_index) for partition in topic.partitions)
     for topic in request.forgotten_topics_data:
         session.forget((topic.topic_id or UUID(int=0), index) for index in topic.partitions)
     return session
@@ -64,7 +62,7 @@ def _session(context: RequestContext, request: Any) -> ShareSession:
 
 async def _refuse_slowly(request: Any, error: KafkaError) -> dict[str, Any]:
     """The client tries again at once: that it may not keep the broker busy, the answer takes its time."""
-    await asyncio.sleep(min(max(request.max_wait_ms, 0), _LIMIT_REACHED_WAIT_MS_MAX) / 1000)
+    await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
     return {"error_code": error.code, "error_message": error.message}
 
 
@@ -185,6 +183,10 @@ class _Call:
             entries[key.topic_id, key.partition] = entry
         for partition, error in self._refused.items():
             entries[partition] = {"error_code": error.code, "error_message": error.message or None}
+        for partition in self._session.unreported:
+            if self._share.partitions.can_acquire(self._session.group_id, *partition):
+                entries.setdefault(partition, {})
+        self._session.report(entries, [key for key, entry in entries.items() if "error_code" in entry])
         for partition, failure in self._acknowledgements.errors.items():
             entry = entries.setdefault(partition, {})
             if failure is not None:
