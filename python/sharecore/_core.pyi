@@ -23,22 +23,16 @@ __all__ = [
     "whole_batches",
 ]
 
+_Four = tuple[int, int, int, int]
+
 def bench_trace(path: str, runs: int, warmup: int) -> dict[str, float]:
     """Replays the trace in a file, `runs` times after `warmup` times unmeasured, without Python in between.
 
-    Returns:
-        ops, records, runs, ms_median, ops_per_s, records_per_s.
-
-    Raises:
-        OSError: the file cannot be read, or is no trace.
-        ValueError: no runs.
+    Returns: ops, records, runs, ms_median, ops_per_s, records_per_s. Raises OSError when the file cannot be
+    read or is no trace, ValueError for no runs.
     """
 
-def combine(
-    existing: Sequence[tuple[int, int, int, int]],
-    new: Sequence[tuple[int, int, int, int]],
-    start_offset: int,
-) -> list[tuple[int, int, int, int]]:
+def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) -> list[_Four]:
     """Joins new state batches with persisted ones; the highest (delivery count, state) of an offset wins.
 
     Args:
@@ -69,7 +63,7 @@ class Write:
     @property
     def delivery_complete_count(self) -> int:
         """Settled records at or behind the start offset (KIP-1226)."""
-    def batches(self) -> list[tuple[int, int, int, int]]:
+    def batches(self) -> list[_Four]:
         """What changed: (first offset, last offset, state, delivery count), equal neighbours joined."""
 
 @final
@@ -97,7 +91,7 @@ class Partition:
     def __new__(
         cls,
         start_offset: int = 0,
-        state_batches: Sequence[tuple[int, int, int, int]] = ...,
+        state_batches: Sequence[_Four] = ...,
         *,
         max_delivery_count: int = 5,
         max_inflight: int = 2000,
@@ -180,7 +174,7 @@ class Partition:
     def memory_bytes(self) -> int: ...
     @property
     def runs(self) -> int: ...
-    def inflight(self) -> list[tuple[int, int, int, int]]:
+    def inflight(self) -> list[_Four]:
         """The records from the start offset on, as (first offset, last offset, state, delivery count)."""
     def check(self) -> None:
         """Checks every invariant; linear in the window. Raises AssertionError."""
@@ -401,7 +395,7 @@ class Store:
     def close(self) -> None:
         """Commits what is staged and stops."""
     def fileno(self) -> int: ...
-    def drain(self) -> tuple[list[tuple[int, str | None]], list[tuple[int, tuple[int, int, int, int]]]]:
+    def drain(self) -> tuple[list[tuple[int, str | None]], list[tuple[int, _Four]]]:
         """Since the last call: (sequence number up to which operations ended, why they failed), and for logs
         that moved (log, (start, high watermark, last stable offset, end))."""
     def wait(self, sequence: int) -> None:
@@ -419,7 +413,7 @@ class Store:
     ) -> int: ...
     def new_log_id(self) -> int: ...
     def logs(self) -> list[int]: ...
-    def offsets(self, log: int) -> tuple[int, int, int, int]:
+    def offsets(self, log: int) -> _Four:
         """Start, high watermark, last stable offset, end."""
     def log_bytes(self, log: int) -> int: ...
     def configure(
@@ -454,8 +448,22 @@ class Store:
         at_least_one: bool = True,
         max_records: int = ...,
     ) -> tuple[bytes, list[tuple[int, int]]]: ...
-    def readable_bytes(self, log: int, offset: int, max_bytes: int, limit: int | None = None) -> int:
-        """Size of what `read` would return."""
+    def read_cached(
+        self,
+        log: int,
+        offset: int,
+        max_bytes: int,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ...,
+    ) -> tuple[bytes, list[tuple[int, int]]] | None:
+        """As `read`; None when it would have to wait for the disk."""
+    def warm(
+        self, log: int, offset: int, max_bytes: int, limit: int | None = None, max_records: int = ...
+    ) -> None:
+        """Has the operating system read into memory what `read` would return."""
+    def readable_bytes(self, log: int, offset: int, max_bytes: int, limit: int | None = None) -> int | None:
+        """Size of what `read` would return; None when the disk would have to be asked."""
     def scan(
         self, log: int, offset: int, max_bytes: int
     ) -> tuple[list[tuple[int, bool, list[tuple[int, int, bytes | None, bytes | None]]]], int]:

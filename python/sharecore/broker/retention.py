@@ -50,27 +50,27 @@ class Retention:
         if self._task is not None:
             self._task.cancel()
 
-    def check(self) -> None:
+    async def check(self) -> None:
         """Looks once at every log."""
         now_ms = self._clock.now_ms()
-        for topic in self._storage.topics:
+        for topic in tuple(self._storage.topics):
             config = self._topic_configs.get(topic.name)
             if "delete" in config.cleanup_policy:
                 for partition in topic.partitions:
-                    self._trim(partition, config, now_ms)
+                    await self._trim(partition, config, now_ms)
         idle_since = now_ms - self._broker_config().producer_id_expiration_ms
         self._storage.store.expire_producers(idle_since, _PRODUCERS_MAX)
 
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._broker_config().log_retention_check_interval_ms / 1000)
-            self.check()
+            await self.check()
 
-    def _trim(self, partition: Log, config: TopicConfig, now_ms: int) -> None:
+    async def _trim(self, partition: Log, config: TopicConfig, now_ms: int) -> None:
         oldest_ms = None if config.retention_ms == _UNBOUNDED else now_ms - config.retention_ms
         max_bytes = None if config.retention_bytes == _UNBOUNDED else config.retention_bytes
         try:
-            if partition.retain(oldest_ms=oldest_ms, max_bytes=max_bytes) is not None:
+            if await partition.retain(oldest_ms=oldest_ms, max_bytes=max_bytes) is not None:
                 log.info("%s-%d: retention moves the start", partition.topic, partition.index)
         except KafkaError as error:
             log.warning("%s-%d: retention failed: %s", partition.topic, partition.index, error)

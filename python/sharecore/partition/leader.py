@@ -13,6 +13,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.records import aborted_ranges, holding, subtracted
 from sharecore.partition.reset import first_offset
 from sharecore.persister import Done, LoadedState, Persister, SharePartitionKey
+from sharecore.storage import Reader
 
 if TYPE_CHECKING:
     from sharecore.storage import Log, Slice
@@ -107,6 +108,7 @@ class SharePartition:
         self._waking = False
         self._writes = 0
         self._read_committed = config.read_committed
+        self._reader = Reader(log, self.wake)
 
     # the leader's life
 
@@ -237,7 +239,8 @@ class SharePartition:
         """Leases records to a member.
 
         Each read starts at the engine's next fetch offset and goes no further than the records wanted, so
-        that records given back far behind the newest do not make everything between them be read.
+        that records given back far behind the newest do not make everything between them be read. What lies
+        on the disk is not waited for: a thread reads it, and those who wait try again then.
 
         Args:
             max_bytes: about how many bytes of record batches.
@@ -261,14 +264,14 @@ class SharePartition:
             offset = max(engine.next_fetch_offset, self.log.start_offset)
             if offset >= end or offset <= read_to:
                 break
-            part = self.log.read(
+            part = self._reader.read(
                 offset,
                 max_bytes - size,
                 limit=end,
                 at_least_one=at_least_one and not parts,
                 max_records=max_records,
             )
-            if not part.batches:
+            if part is None or not part.batches:
                 break
             # by position: each name would cost as much as a getter
             more = engine.acquire(now_ms, member, part.batches, offset, max_records, batch_size, record_limit)

@@ -1,6 +1,7 @@
 """Topics, their logs and dynamic configurations, durable in one directory.
 
-Everything here belongs to one event loop's thread; the disk is written by a thread of the compiled store.
+Everything here belongs to one event loop's thread. The disk is written by a thread of the compiled store, and
+read by a few threads where somebody would have to wait for it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from sharecore.storage.catalogue import Catalogue
 from sharecore.storage.configs import Configs, ResourceType
 from sharecore.storage.log import Appended, Log, ScannedBatch, Slice
+from sharecore.storage.reader import Reader
 from sharecore.storage.storage import Storage, StorageOptions
 from sharecore.storage.ticket import Ticket
 from sharecore.storage.topics import Topic, Topics
@@ -17,6 +19,7 @@ __all__ = [
     "Catalogue",
     "Configs",
     "Log",
+    "Reader",
     "ResourceType",
     "ScannedBatch",
     "Slice",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
 
+from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.ticket import Ticket
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ logger = logging.getLogger(__name__)
 
 _SCAN_BYTES = 1 << 20
 _LEADER_EPOCH = 0
+ANY_RECORDS = (1 << 63) - 1
+"""As many records as there are."""
+
+T = TypeVar("T")
 
 LocalRecord = tuple[bytes | None, bytes | None]
 """Key and value of a record that the broker writes itself."""
@@ -72,6 +78,7 @@ class Log:
 
     __slots__ = (
         "__weakref__",
+        "_disk",
         "_listeners",
         "_store",
         "_ticket",
@@ -89,6 +96,7 @@ class Log:
         self,
         store: Store,
         ticket: Callable[[int], Ticket],
+        disk: DiskReads,
         log_id: int,
         topic: str,
         index: int,
@@ -96,6 +104,7 @@ class Log:
     ) -> None:
         self._store = store
         self._ticket = ticket
+        self._disk = disk
         self._listeners: list[Callable[[Log], object]] = []
         self.log_id = log_id
         self.topic = topic
@@ -156,9 +165,9 @@ class Log:
         *,
         limit: int | None = None,
         at_least_one: bool = True,
-        max_records: int | None = None,
+        max_records: int = ANY_RECORDS,
     ) -> Slice:
-        """Reads whole batches, the first of which holds `offset` or follows it.
+        """Reads whole batches, the first of which holds `offset` or follows it; waits for the disk.
 
         Args:
             max_bytes: about how many bytes.
@@ -169,13 +178,55 @@ class Log:
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE, or KAFKA_STORAGE_ERROR when the disk cannot be read.
         """
-        if max_records is None:
-            return Slice(*self._store.read(self.log_id, offset, max_bytes, limit, at_least_one))
         return Slice(*self._store.read(self.log_id, offset, max_bytes, limit, at_least_one, max_records))
 
+    def read_cached(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ANY_RECORDS,
+    ) -> Slice | None:
+        """As `read`, but never waits: None when some of it is in no memory, the page cache counted.
+
+        An event loop reads with this, and calls `warm` after None.
+        """
+        found = self._store.read_cached(self.log_id, offset, max_bytes, limit, at_least_one, max_records)
+        return None if found is None else Slice(*found)
+
+    def warm(
+        self,
+        offset: int,
+        max_bytes: int,
+        ended: Callable[[], object],
+        *,
+        limit: int | None = None,
+        max_records: int = ANY_RECORDS,
+    ) -> None:
+        """Has what `read` would return read into memory by a thread; `read` does not wait then, or not long.
+
+        Args:
+            ended: called on the event loop when that is done, whether it went well or not; an error shows
+                again in `read`.
+        """
+        reading = self._disk.run(lambda: self._store.warm(self.log_id, offset, max_bytes, limit, max_records))
+
+        def done(reading: asyncio.Future[None]) -> None:
+            if not reading.cancelled():
+                reading.exception()
+                ended()
+
+        reading.add_done_callback(done)
+
     def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
-        """How many bytes `read` would return, without reading them; raises as it does."""
-        return self._store.readable_bytes(self.log_id, offset, max_bytes, limit)
+        """How many bytes `read` would return, without reading them; raises as it does.
+
+        Never waits: `max_bytes` when only the disk knows.
+        """
+        found = self._store.readable_bytes(self.log_id, offset, max_bytes, limit)
+        return max_bytes if found is None else found
 
     def scan(self, offset: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
         """Durable records from `offset` on: offset, timestamp, key, value; control records are left out.
@@ -212,6 +263,10 @@ class Log:
         timestamp = self._store.max_timestamp(self.log_id)
         return None if timestamp is None else self.offset_for(timestamp)
 
+    def look_up(self, find: Callable[[Log], T]) -> asyncio.Future[T]:
+        """Calls `find` with this log in a thread that may wait for the disk, as `offset_for` does."""
+        return self._disk.run(lambda: find(self))
+
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         """Transactions with records in `[first, end)` that were aborted: producer id, first offset."""
         return self._store.aborted(self.log_id, first, end)
@@ -220,7 +275,7 @@ class Log:
         """Moves the start to `before_offset`; raises KafkaError(OFFSET_OUT_OF_RANGE) past the end."""
         return self._ticket(self._store.delete_records(self.log_id, before_offset))
 
-    def retain(self, *, oldest_ms: int | None, max_bytes: int | None) -> Ticket | None:
+    async def retain(self, *, oldest_ms: int | None, max_bytes: int | None) -> Ticket | None:
         """Lets go of what is too old or too much, batch by batch from the start.
 
         Args:
@@ -230,7 +285,9 @@ class Log:
         Returns:
             the write that moves the start; None when nothing has to go.
         """
-        sequence = self._store.retain(self.log_id, oldest_ms=oldest_ms, max_bytes=max_bytes)
+        sequence = await self._disk.run(
+            lambda: self._store.retain(self.log_id, oldest_ms=oldest_ms, max_bytes=max_bytes)
+        )
         return None if sequence is None else self._ticket(sequence)
 
     def configure(

@@ -14,6 +14,7 @@ from sharecore._core import Store
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.catalogue import Catalogue
 from sharecore.storage.configs import Configs
+from sharecore.storage.disk_reads import THREADS, DiskReads
 from sharecore.storage.log import Log
 from sharecore.storage.ticket import Ticket
 from sharecore.storage.topics import Topics
@@ -31,6 +32,7 @@ class StorageOptions:
         segment_bytes: size of a file after which the next begins.
         cache_bytes: recent batches kept in memory.
         staging_bytes: what may wait for the disk; appends beyond are refused.
+        read_threads: reads from the disk at once; what memory holds is read without.
         read_only: the directory is read as it is now and not changed, also while a broker has it; writes are
             refused.
     """
@@ -39,6 +41,7 @@ class StorageOptions:
     segment_bytes: int = 64 << 20
     cache_bytes: int = 16 << 20
     staging_bytes: int = 32 << 20
+    read_threads: int = THREADS
     read_only: bool = False
 
 
@@ -55,6 +58,7 @@ class Storage:
     def __init__(self, path: Path, options: StorageOptions | None = None) -> None:
         options = options or StorageOptions()
         self.store = _store(str(path), options)
+        self._disk = DiskReads(options.read_threads)
         self._tickets: deque[Ticket] = deque()
         self._ended = 0
         self._settled = Ticket(0)
@@ -101,6 +105,7 @@ class Storage:
         if self._loop is not None:
             self._loop.remove_reader(self.store.fileno())
             self._loop = None
+        self._disk.close()
         self.store.close()
         self.drain()
 
@@ -115,7 +120,9 @@ class Storage:
     def _open_log(self, log_id: int, topic: str, index: int, topic_id: UUID) -> Log:
         log = self._logs.get(log_id)
         if log is None:
-            self._logs[log_id] = log = Log(self.store, self._ticket, log_id, topic, index, topic_id)
+            self._logs[log_id] = log = Log(
+                self.store, self._ticket, self._disk, log_id, topic, index, topic_id
+            )
             log.moved(self.store.offsets(log_id))
         return log
 

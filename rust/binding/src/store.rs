@@ -39,10 +39,40 @@ fn triple(offsets: sharecore_store::Offsets) -> Offsets {
     )
 }
 
+/// The bytes of a slice; other threads run Python while the disk is read.
 fn copied<'py>(py: Python<'py>, slice: &Slice) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, slice.size, |out| {
-        slice.copy_to(out).map_err(|refusal| refused(py, &refusal))
+        let copy = if slice.is_in_memory() {
+            slice.copy_to(out)
+        } else {
+            py.detach(|| slice.copy_to(out))
+        };
+        copy.map_err(|refusal| refused(py, &refusal))
     })
+}
+
+/// The bytes of a slice; `None` when the disk would have to be waited for.
+fn copied_cached<'py>(
+    py: Python<'py>,
+    slice: &Slice,
+) -> Result<Option<Bound<'py, PyBytes>>, PyErr> {
+    let mut cached = true;
+    let bytes = PyBytes::new_with(py, slice.size, |out| {
+        cached = slice
+            .copy_cached(out)
+            .map_err(|refusal| refused(py, &refusal))?;
+        Ok(())
+    })?;
+    Ok(cached.then_some(bytes))
+}
+
+fn wanted(max_bytes: i64, limit: Option<i64>, at_least_one: bool, max_records: i64) -> Want {
+    Want {
+        max_bytes: usize::try_from(max_bytes).unwrap_or(0),
+        max_records,
+        limit,
+        at_least_one,
+    }
 }
 
 fn bytes_of(slice: &Slice) -> Result<Vec<u8>, Refusal> {
@@ -261,19 +291,47 @@ impl PyStore {
         at_least_one: bool,
         max_records: i64,
     ) -> PyResult<Read<'py>> {
-        let want = Want {
-            max_bytes: usize::try_from(max_bytes).unwrap_or(0),
-            max_records,
-            limit,
-            at_least_one,
-        };
-        let mut slice = self
-            .0
-            .read(log, offset, want)
-            .map_err(|refusal| refused(py, &refusal))?;
-        let batches = std::mem::take(&mut slice.batches);
+        let want = wanted(max_bytes, limit, at_least_one, max_records);
+        let slice = py.detach(|| self.0.read(log, offset, want));
+        let slice = slice.map_err(|refusal| refused(py, &refusal))?;
         let bytes = copied(py, &slice)?;
-        Ok((bytes, batches))
+        Ok((bytes, slice.batches))
+    }
+
+    #[pyo3(signature = (log, offset, max_bytes, limit = None, at_least_one = true, max_records = i64::MAX))]
+    #[allow(clippy::too_many_arguments)]
+    fn read_cached<'py>(
+        &self,
+        py: Python<'py>,
+        log: u64,
+        offset: i64,
+        max_bytes: i64,
+        limit: Option<i64>,
+        at_least_one: bool,
+        max_records: i64,
+    ) -> PyResult<Option<Read<'py>>> {
+        let want = wanted(max_bytes, limit, at_least_one, max_records);
+        let slice = self.0.read_cached(log, offset, want);
+        let Some(slice) = slice.map_err(|refusal| refused(py, &refusal))? else {
+            return Ok(None);
+        };
+        let bytes = copied_cached(py, &slice)?;
+        Ok(bytes.map(|bytes| (bytes, slice.batches)))
+    }
+
+    #[pyo3(signature = (log, offset, max_bytes, limit = None, max_records = i64::MAX))]
+    fn warm(
+        &self,
+        py: Python<'_>,
+        log: u64,
+        offset: i64,
+        max_bytes: i64,
+        limit: Option<i64>,
+        max_records: i64,
+    ) -> PyResult<()> {
+        let want = wanted(max_bytes, limit, true, max_records);
+        py.detach(|| self.0.read(log, offset, want)?.warm())
+            .map_err(|refusal| refused(py, &refusal))
     }
 
     #[pyo3(signature = (log, offset, max_bytes, limit = None))]
@@ -282,18 +340,13 @@ impl PyStore {
         py: Python<'_>,
         log: u64,
         offset: i64,
-        max_bytes: usize,
+        max_bytes: i64,
         limit: Option<i64>,
-    ) -> PyResult<usize> {
-        let want = Want {
-            max_bytes,
-            max_records: i64::MAX,
-            limit,
-            at_least_one: true,
-        };
+    ) -> PyResult<Option<usize>> {
+        let want = wanted(max_bytes, limit, true, i64::MAX);
         self.0
-            .read(log, offset, want)
-            .map(|slice| slice.size)
+            .read_cached(log, offset, want)
+            .map(|slice| slice.map(|slice| slice.size))
             .map_err(|refusal| refused(py, &refusal))
     }
 
@@ -302,14 +355,9 @@ impl PyStore {
         py: Python<'py>,
         log: u64,
         offset: i64,
-        max_bytes: usize,
+        max_bytes: i64,
     ) -> PyResult<Scanned<'py>> {
-        let want = Want {
-            max_bytes,
-            max_records: i64::MAX,
-            limit: None,
-            at_least_one: true,
-        };
+        let want = wanted(max_bytes, None, true, i64::MAX);
         let read = py.detach(|| {
             let slice = self.0.read(log, offset, want)?;
             Ok((bytes_of(&slice)?, slice.batches))
@@ -351,8 +399,7 @@ impl PyStore {
     }
 
     fn max_timestamp(&self, py: Python<'_>, log: u64) -> PyResult<Option<i64>> {
-        self.0
-            .max_timestamp(log)
+        py.detach(|| self.0.max_timestamp(log))
             .map_err(|refusal| refused(py, &refusal))
     }
 

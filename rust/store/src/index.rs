@@ -15,6 +15,7 @@ use std::{
 use crate::{
     LogId,
     batch::Header,
+    disk::Source,
     error::StoreError,
     frame::Fields,
     varint::{put_varint, take_varint},
@@ -231,9 +232,9 @@ fn read_block(bytes: &[u8]) -> Option<Block> {
 }
 
 /// Reads a block's entries.
-pub(crate) fn load(file: &File, stored: Stored) -> io::Result<Arc<Vec<Entry>>> {
+pub(crate) fn load(file: &File, stored: Stored, source: Source) -> io::Result<Arc<Vec<Entry>>> {
     let mut bytes = vec![0; stored.len as usize];
-    file.read_exact_at(&mut bytes, u64::from(stored.at))?;
+    source.read(file, &mut bytes, u64::from(stored.at))?;
     (crc32c::crc32c(&bytes) == stored.crc)
         .then(|| decode(&bytes))
         .flatten()

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    LogId, checkpoint,
+    LogId, checkpoint, disk,
     error::StoreError,
     index::{self, Block, Entry, Index},
     log::Extent,
@@ -212,7 +212,7 @@ impl Source {
     fn entries(&self) -> io::Result<Vec<Entry>> {
         let entries = match &self.extent.index {
             Index::Memory(entries) => Arc::clone(entries),
-            Index::Stored(stored) => index::load(&self.file, *stored)?,
+            Index::Stored(stored) => index::load(&self.file, *stored, disk::Source::Disk)?,
         };
         Ok(entries
             .iter()

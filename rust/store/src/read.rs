@@ -1,12 +1,14 @@
 //! Reading: whole batches by offset, batches by time, and where retention would have the log begin.
 
-use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+use std::{fs::File, io, sync::Arc};
 
 use crate::{
     LogId, batch,
+    disk::Source,
     error::Refusal,
-    index::{self, Entry, Index},
+    index::{Entry, Index},
     log::{Extent, Log},
+    lookup::{Loaded, Stop},
     state::State,
 };
 
@@ -34,6 +36,44 @@ enum Piece {
 impl Slice {
     /// Copies the batches to `out`, which is exactly `size` bytes long.
     pub fn copy_to(&self, out: &mut [u8]) -> Result<(), Refusal> {
+        self.copy_from(Source::Disk, out)
+            .map_err(|e| unreadable(&e))?;
+        self.check(out)
+    }
+
+    /// As `copy_to`, without waiting for the disk: false when some of it lies there alone, and `out` is of no use.
+    pub fn copy_cached(&self, out: &mut [u8]) -> Result<bool, Refusal> {
+        match self.copy_from(Source::Memory, out) {
+            Ok(()) => self.check(out).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    /// Has the operating system read into memory what lies on the disk.
+    pub fn warm(&self) -> Result<(), Refusal> {
+        let mut bytes = vec![0; WARM_BYTES];
+        for piece in &self.pieces {
+            let Piece::Disk { file, at, len } = piece else {
+                continue;
+            };
+            for from in (0..*len).step_by(WARM_BYTES) {
+                let some = (len - from).min(WARM_BYTES);
+                Source::Disk
+                    .read(file, &mut bytes[..some], at + from as u64)
+                    .map_err(|e| unreadable(&e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all of it is in the store's own memory.
+    pub fn is_in_memory(&self) -> bool {
+        let mut pieces = self.pieces.iter();
+        pieces.all(|piece| matches!(piece, Piece::Memory(_)))
+    }
+
+    fn copy_from(&self, source: Source, out: &mut [u8]) -> io::Result<()> {
         assert_eq!(out.len(), self.size, "room for all batches");
         let mut span = Span::default();
         let mut rest = &mut *out;
@@ -42,22 +82,17 @@ impl Slice {
             match piece {
                 Piece::Memory(bytes) => head.copy_from_slice(bytes),
                 Piece::Disk { file, at, .. } => {
-                    span.copy(file, *at, head, &self.pieces[i + 1..])
-                        .map_err(|e| unreadable(&e))?;
+                    span.copy(source, (file, *at), head, &self.pieces[i + 1..])?;
                 }
             }
             rest = tail;
         }
-        self.check(out)
+        Ok(())
     }
 
     /// What came from the disk must be the batches that were looked for; their checksums are the consumers' matter.
     fn check(&self, out: &[u8]) -> Result<(), Refusal> {
-        if self
-            .pieces
-            .iter()
-            .all(|piece| matches!(piece, Piece::Memory(_)))
-        {
+        if self.is_in_memory() {
             return Ok(());
         }
         let mut rest = out;
@@ -120,13 +155,13 @@ impl Span {
 
     fn copy(
         &mut self,
-        file: &Arc<File>,
-        at: u64,
+        source: Source,
+        (file, at): (&Arc<File>, u64),
         out: &mut [u8],
         later: &[Piece],
     ) -> io::Result<()> {
         if out.len() > Self::PIECE_MAX {
-            return file.read_exact_at(out, at);
+            return source.read(file, out, at);
         }
         let (from, to) = (at, at + out.len() as u64);
         let same = self.file.as_ref().is_some_and(|own| Arc::ptr_eq(own, file));
@@ -135,7 +170,7 @@ impl Span {
             self.file = Some(Arc::clone(file));
             self.at = from;
             self.bytes.resize((end - from) as usize, 0);
-            file.read_exact_at(&mut self.bytes, from)?;
+            source.read(file, &mut self.bytes, from)?;
         }
         let start = (from - self.at) as usize;
         out.copy_from_slice(&self.bytes[start..start + out.len()]);
@@ -198,19 +233,27 @@ impl Want {
     }
 }
 
+/// So many bytes at once are read into memory for a later reader.
+const WARM_BYTES: usize = 256 << 10;
+
 fn unreadable(error: &io::Error) -> Refusal {
     Refusal::Storage(format!("reading failed: {error}"))
 }
 
 impl State {
     /// Whole batches from the one that holds `offset` on, or the first after it.
-    pub(crate) fn read(&mut self, id: LogId, offset: i64, want: Want) -> Result<Slice, Refusal> {
+    pub(crate) fn read(
+        &mut self,
+        id: LogId,
+        offset: i64,
+        want: Want,
+        loaded: &Loaded,
+    ) -> Result<Slice, Stop> {
         let log = self.log(id)?;
         if offset < log.start || offset > log.end {
             let (start, end) = (log.start, log.end);
-            return Err(Refusal::OffsetOutOfRange(format!(
-                "offset {offset} is not in [{start}, {end}]"
-            )));
+            let what = format!("offset {offset} is not in [{start}, {end}]");
+            return Err(Refusal::OffsetOutOfRange(what).into());
         }
         let limit = want
             .limit
@@ -218,7 +261,7 @@ impl State {
         let cached_from = log.recent.front().map_or(log.durable_end, |r| r.base);
         let mut slice = Slice::default();
         if offset < cached_from
-            && !self.read_disk(id, offset, limit, cached_from, want, &mut slice)?
+            && !self.read_disk(id, offset, (limit, cached_from), want, &mut slice, loaded)?
         {
             return Ok(slice);
         }
@@ -243,16 +286,16 @@ impl State {
         &mut self,
         id: LogId,
         offset: i64,
-        limit: i64,
-        cached_from: i64,
+        (limit, cached_from): (i64, i64),
         want: Want,
         slice: &mut Slice,
-    ) -> Result<bool, Refusal> {
+        loaded: &Loaded,
+    ) -> Result<bool, Stop> {
         let mut at = self.log(id)?.extents.partition_point(|e| e.last < offset);
         while let Some(extent) = self.log(id)?.extents.get(at) {
             let segment = extent.segment;
-            let entries = self.entries_of(id, at)?;
-            let file = self.segments.file(segment).map_err(|e| unreadable(&e))?;
+            let entries = self.entries_of(id, at, loaded)?;
+            let file = self.file(segment, loaded)?;
             let first = entries.partition_point(|e| e.last() < offset);
             for entry in &entries[first..] {
                 if entry.base >= cached_from {
@@ -278,24 +321,18 @@ impl State {
     }
 
     /// The batches of a log's extent.
-    fn entries_of(&mut self, id: LogId, at: usize) -> Result<Arc<Vec<Entry>>, Refusal> {
+    fn entries_of(
+        &mut self,
+        id: LogId,
+        at: usize,
+        loaded: &Loaded,
+    ) -> Result<Arc<Vec<Entry>>, Stop> {
         let Extent { segment, index, .. } = &self.log(id)?.extents[at];
         let (segment, stored) = match index {
             Index::Memory(entries) => return Ok(Arc::clone(entries)),
             Index::Stored(stored) => (*segment, *stored),
         };
-        if let Some(entries) = self.indexes.get(segment, stored) {
-            return Ok(entries);
-        }
-        let load = self
-            .segments
-            .file(segment)
-            .and_then(|file| index::load(&file, stored));
-        let entries = load.map_err(|e| {
-            Refusal::Storage(format!("{}: {e}", self.segments.path(segment).display()))
-        })?;
-        self.indexes.keep(segment, stored, Arc::clone(&entries));
-        Ok(entries)
+        self.index(segment, stored, loaded)
     }
 
     /// The first durable batch from `offset` on whose largest timestamp is at least `timestamp`.
@@ -304,16 +341,18 @@ impl State {
         id: LogId,
         offset: i64,
         timestamp: i64,
-    ) -> Result<Option<Slice>, Refusal> {
+        loaded: &Loaded,
+    ) -> Result<Option<Slice>, Stop> {
         let log = self.log(id)?;
         let offset = offset.max(log.start);
         let mut at = log.extents.partition_point(|e| e.last < offset);
         while let Some(extent) = self.log(id)?.extents.get(at) {
             if extent.max_timestamp >= timestamp {
-                let entries = self.entries_of(id, at)?;
+                let entries = self.entries_of(id, at, loaded)?;
                 let fits = |e: &&Entry| e.max_timestamp >= timestamp && e.last() >= offset;
                 if let Some(entry) = entries.iter().find(fits) {
-                    return self.read(id, entry.base.max(offset), Want::ONE).map(Some);
+                    let from = entry.base.max(offset);
+                    return self.read(id, from, Want::ONE, loaded).map(Some);
                 }
             }
             at += 1;
@@ -322,7 +361,11 @@ impl State {
     }
 
     /// The largest timestamp of the durable batches.
-    pub(crate) fn max_timestamp(&mut self, id: LogId) -> Result<Option<i64>, Refusal> {
+    pub(crate) fn max_timestamp(
+        &mut self,
+        id: LogId,
+        loaded: &Loaded,
+    ) -> Result<Option<i64>, Stop> {
         let log = self.log(id)?;
         let start = log.start;
         let behind = log.extents.iter().skip(1).map(|e| e.max_timestamp).max();
@@ -330,7 +373,7 @@ impl State {
             return Ok(None);
         }
         // of the first extent a part may have been deleted
-        let entries = self.entries_of(id, 0)?;
+        let entries = self.entries_of(id, 0, loaded)?;
         let first = entries
             .iter()
             .filter(|e| e.last() >= start)
@@ -345,7 +388,8 @@ impl State {
         id: LogId,
         oldest_ms: Option<i64>,
         max_bytes: Option<u64>,
-    ) -> Result<i64, Refusal> {
+        loaded: &Loaded,
+    ) -> Result<i64, Stop> {
         let log = self.log(id)?;
         let (start, mut from, mut bytes) = (log.start, log.start, log.bytes());
         for at in 0..log.extents.len() {
@@ -358,7 +402,7 @@ impl State {
                 continue;
             }
             for entry in self
-                .entries_of(id, at)?
+                .entries_of(id, at, loaded)?
                 .iter()
                 .filter(|e| e.last() >= start)
             {

@@ -140,6 +140,25 @@ impl Segments {
         self.map.iter().map(|(id, segment)| (*id, segment))
     }
 
+    /// A segment's file, when it is open.
+    pub(crate) fn opened(&mut self, id: u64) -> Option<Arc<File>> {
+        self.clock += 1;
+        let segment = self.map.get_mut(&id)?;
+        segment.used = self.clock;
+        segment.file.clone()
+    }
+
+    /// Keeps the file of a segment that is still one, unless it has been opened meanwhile.
+    pub(crate) fn keep_open(&mut self, id: u64, file: Arc<File>) {
+        if let Some(segment) = self.map.get_mut(&id)
+            && segment.file.is_none()
+        {
+            segment.used = self.clock;
+            segment.file = Some(file);
+            self.close_surplus();
+        }
+    }
+
     /// A segment's file, opened when it is not open.
     pub(crate) fn file(&mut self, id: u64) -> io::Result<Arc<File>> {
         self.clock += 1;

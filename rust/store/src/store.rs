@@ -12,6 +12,7 @@ use std::{
 
 use crate::{
     LogId, decode,
+    disk::Source,
     error::{Refusal, StoreError},
     fault::Fault,
     flush,
@@ -337,7 +338,19 @@ impl Store {
 
     /// Whole batches from the one that holds `offset` on, or the first after it.
     pub fn read(&self, log: LogId, offset: i64, want: Want) -> Result<Slice, Refusal> {
-        self.shared.lock().read(log, offset, want)
+        let look = |state: &mut State, loaded: &_| state.read(log, offset, want, loaded);
+        self.shared.look_up_on_disk(look)
+    }
+
+    /// As `read`, without waiting for the disk: `None` when it would have to say where the batches lie.
+    pub fn read_cached(
+        &self,
+        log: LogId,
+        offset: i64,
+        want: Want,
+    ) -> Result<Option<Slice>, Refusal> {
+        let look = |state: &mut State, loaded: &_| state.read(log, offset, want, loaded);
+        self.shared.look_up(Source::Memory, look)
     }
 
     /// The first durable record that is not older than `timestamp`: its offset and timestamp.
@@ -345,7 +358,9 @@ impl Store {
         let start = self.offsets(log)?.start;
         let mut from = start;
         loop {
-            let batch = self.shared.lock().batch_since(log, from, timestamp)?;
+            let look =
+                |state: &mut State, loaded: &_| state.batch_since(log, from, timestamp, loaded);
+            let batch = self.shared.look_up_on_disk(look)?;
             let Some(slice) = batch else { return Ok(None) };
             let mut bytes = vec![0; slice.size];
             slice.copy_to(&mut bytes)?;
@@ -359,7 +374,8 @@ impl Store {
 
     /// The largest timestamp of the log's durable batches.
     pub fn max_timestamp(&self, log: LogId) -> Result<Option<i64>, Refusal> {
-        self.shared.lock().max_timestamp(log)
+        let look = |state: &mut State, loaded: &_| state.max_timestamp(log, loaded);
+        self.shared.look_up_on_disk(look)
     }
 
     /// Moves a log's start over batches whose newest record is older than `oldest_ms`, and over the oldest as long as
@@ -370,9 +386,12 @@ impl Store {
         oldest_ms: Option<i64>,
         max_bytes: Option<u64>,
     ) -> Result<Option<u64>, Refusal> {
+        let offset = self.shared.look_up_on_disk(|state, loaded| {
+            state.writable()?;
+            state.retained_from(log, oldest_ms, max_bytes, loaded)
+        })?;
         let mut state = self.shared.lock();
         state.writable()?;
-        let offset = state.retained_from(log, oldest_ms, max_bytes)?;
         if offset <= state.log(log)?.start {
             return Ok(None);
         }

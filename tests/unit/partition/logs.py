@@ -66,6 +66,8 @@ class MemoryLog:
         self.failing = False
         self.appends = 0
         self.bytes_read = 0
+        self.cold = False
+        self.warming: list[Callable[[], None]] = []
         self.transactions: list[tuple[int, int]] = []
         self._open: list[tuple[Ticket, int, list[tuple[int, int, bytes | None, bytes | None]]]] = []
         self._batches: list[tuple[int, int, bytes]] = []
@@ -94,7 +96,7 @@ class MemoryLog:
         *,
         limit: int | None = None,
         at_least_one: bool = True,
-        max_records: int | None = None,
+        max_records: int = (1 << 63) - 1,
     ) -> Slice:
         if not self.start_offset <= offset <= self._end:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -106,12 +108,27 @@ class MemoryLog:
                 continue
             if last >= end or (size + len(data) > max_bytes and not (at_least_one and not out)):
                 break
-            if max_records is not None and out and out[-1][1] - offset + 1 >= max_records:
+            if out and out[-1][1] - offset + 1 >= max_records:
                 break
             out.append((first, last, data))
             size += len(data)
         self.bytes_read += size
         return Slice(b"".join(data for _, _, data in out), [(first, last) for first, last, _ in out])
+
+    def read_cached(self, offset: int, max_bytes: int, **how: Any) -> Slice | None:
+        if self.cold:
+            return None
+        return self.read(offset, max_bytes, **how)
+
+    def warm(self, offset: int, max_bytes: int, ended: Callable[[], None], **how: Any) -> None:
+        """The test ends it, by `warmed`."""
+        self.warming.append(ended)
+
+    def warmed(self, *, still_cold: bool = False) -> None:
+        self.cold = still_cold
+        warming, self.warming = self.warming, []
+        for ended in warming:
+            ended()
 
     def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
         read = self.bytes_read

@@ -370,3 +370,25 @@ def test_records_of_aborted_transactions_are_delivered_to_nobody() -> None:
     assert engine is not None
     assert engine.start_offset == 11
     assert bench.ends == [None]
+
+
+def test_what_lies_on_the_disk_is_leased_once_it_has_been_read() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.logs[0].cold = True
+    bench.fetch("m")
+    bench.fetch("n")
+    assert bench.answers == {}
+    assert len(bench.logs[0].warming) == 1, "one read for all who wait"
+    bench.logs[0].warmed()
+    assert bench.answers["m"][0].acquired == [(0, 9, 1)]
+    assert "n" not in bench.answers
+
+
+def test_a_disk_that_never_tells_what_it_has_in_memory_is_read_all_the_same() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.logs[0].cold = True
+    bench.fetch("m")
+    bench.logs[0].warmed(still_cold=True)
+    assert bench.answers["m"][0].acquired == [(0, 9, 1)]

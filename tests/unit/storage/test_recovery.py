@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -93,12 +94,12 @@ def test_retention_by_age_and_size(tmp_path: Path) -> None:
     storage.close()
     storage, [log] = open_logs(tmp_path)
     fill(storage, [log], 100)
-    assert log.retain(oldest_ms=0, max_bytes=None) is None
-    assert log.retain(oldest_ms=40, max_bytes=None) is not None
+    assert asyncio.run(log.retain(oldest_ms=0, max_bytes=None)) is None
+    assert asyncio.run(log.retain(oldest_ms=40, max_bytes=None)) is not None
     storage.sync()
     assert log.start_offset == 400
     size = log.size_bytes
-    assert log.retain(oldest_ms=None, max_bytes=size // 2) is not None
+    assert asyncio.run(log.retain(oldest_ms=None, max_bytes=size // 2)) is not None
     storage.sync()
     assert size // 2 <= log.size_bytes < size // 2 + 2000
     assert log.start_offset == 700

@@ -11,7 +11,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage import Log
+from sharecore.storage import Log, Reader
 
 _IDS_SINCE = 13
 _READ_COMMITTED = 1
@@ -25,31 +25,40 @@ def handle(context: RequestContext, request: Any) -> Result:
         return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "responses": []}
     fetch = _Fetch(context, request)
     message = fetch.read()
-    if fetch.ready or request.max_wait_ms <= 0:
+    if fetch.ready or (request.max_wait_ms <= 0 and not fetch.cold):
         return message
     return fetch.wait()
 
 
 class _Fetch:
-    """One request: reads what there is, and reads again when a log has grown."""
+    """One request: reads what there is, and reads again when a log has grown or was read from the disk.
+
+    Attributes:
+        ready: the answer need not wait.
+        cold: the answer must wait for the disk, even when its time is up.
+    """
 
     def __init__(self, context: RequestContext, request: Any) -> None:
         self._context = context
         self._request = request
         self._committed = request.isolation_level == _READ_COMMITTED
         self._logs: list[Log] = []
+        self._readers: dict[Log, Reader] = {}
         self._future: asyncio.Future[dict[str, Any]] | None = None
         self._scheduled = False
+        self._is_late = False
         self.ready = False
+        self.cold = False
 
     def read(self) -> dict[str, Any]:
-        """Reads every partition, within the limits of bytes; sets `ready` when the answer need not wait."""
+        """Reads every partition, within the limits of bytes; sets `ready` and `cold`."""
         request = self._request
         room = min(request.max_bytes, self._context.broker.config.fetch_max_bytes)
         by_id = self._context.api_version >= _IDS_SINCE
         total = 0
         responses = []
         self._logs = []
+        self.ready = self.cold = False
         for topic in request.topics:
             partitions = []
             for asked in topic.partitions:
@@ -68,6 +77,7 @@ class _Fetch:
             )
         if total >= request.min_bytes or not self._logs:
             self.ready = True
+        self.ready = self.ready and not self.cold
         return {"responses": responses}
 
     def _read_partition(
@@ -86,7 +96,11 @@ class _Fetch:
         aborted: list[dict[str, int]] | None = [] if self._committed else None
         if asked.fetch_offset < limit and (room > 0 or at_least_one):
             size = min(asked.partition_max_bytes, max(room, 0))
-            found = log.read(asked.fetch_offset, size, limit=limit, at_least_one=at_least_one)
+            found = self._reader(log).read(asked.fetch_offset, size, limit=limit, at_least_one=at_least_one)
+            if found is None:
+                # the answer is put together anew: until then this much of its room is taken
+                self.cold = True
+                return {}, size
             records = found.records
             if self._committed and records:
                 aborted = [
@@ -101,6 +115,12 @@ class _Fetch:
             "aborted_transactions": aborted,
             "records": records,
         }, len(records)
+
+    def _reader(self, log: Log) -> Reader:
+        reader = self._readers.get(log)
+        if reader is None:
+            self._readers[log] = reader = Reader(log, self._schedule)
+        return reader
 
     def _find(self, topic: Any, asked: Any) -> Log:
         topics = self._context.broker.topics
@@ -122,7 +142,7 @@ class _Fetch:
         watched = self._logs
         for log in watched:
             log.on_advance(self._advanced)
-        timer = loop.call_later(self._request.max_wait_ms / 1000, self._time_up)
+        timer = loop.call_later(max(self._request.max_wait_ms, 0) / 1000, self._time_up)
 
         def leave(done: asyncio.Future[dict[str, Any]]) -> None:
             timer.cancel()
@@ -133,7 +153,12 @@ class _Fetch:
         return future
 
     def _advanced(self, log: Log) -> None:
-        """A log has grown; those that grow in the same turn of the loop cost one more read between them."""
+        """A log has grown."""
+        if not self.cold:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        """Reads again; what happens in the same turn of the loop costs one more read."""
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._read_again)
@@ -143,12 +168,12 @@ class _Fetch:
         if self._future is None or self._future.done():
             return
         message = self.read()
-        if self.ready:
+        if self.ready or (self._is_late and not self.cold):
             self._future.set_result(message)
 
     def _time_up(self) -> None:
-        if self._future is not None and not self._future.done():
-            self._future.set_result(self.read())
+        self._is_late = True
+        self._read_again()
 
 
 def _failed(partition: int, code: ErrorCode) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode
 from sharecore.storage import Log
 
@@ -27,8 +28,40 @@ _SINCE_VERSION = {
 }
 _READ_COMMITTED = 1
 
+Found = tuple[int, int, int]
+"""Offset, its timestamp and leader epoch."""
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+
+def handle(context: RequestContext, request: Any) -> Result:
+    if any(_by_time(asked.timestamp) for topic in request.topics for asked in topic.partitions):
+        return _look_up(context, request)
+    return _answers(context, request, {})
+
+
+def _by_time(timestamp: int) -> bool:
+    return timestamp >= 0 or timestamp == _MAX_TIMESTAMP
+
+
+async def _look_up(context: RequestContext, request: Any) -> dict[str, Any]:
+    """Asks the logs for times first: they may have to look at the disk."""
+    found = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            log = context.broker.topics.log(topic.name, asked.partition_index)
+            if log is not None and _by_time(asked.timestamp):
+                found[topic.name, asked.partition_index] = await _found_by_time(log, asked.timestamp)
+    return _answers(context, request, found)
+
+
+def _found_by_time(log: Log, timestamp: int) -> Awaitable[Found | None]:
+    if timestamp == _MAX_TIMESTAMP:
+        return log.look_up(Log.max_timestamp)
+    return log.look_up(lambda log: log.offset_for(timestamp))
+
+
+def _answers(
+    context: RequestContext, request: Any, found: Mapping[tuple[str, int], Found | None]
+) -> dict[str, Any]:
     answers = []
     for topic in request.topics:
         times = Counter(asked.partition_index for asked in topic.partitions)
@@ -36,7 +69,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             {
                 "name": topic.name,
                 "partitions": [
-                    _answer(context, request, topic.name, asked, times[asked.partition_index])
+                    _answer(context, request, topic.name, asked, times[asked.partition_index], found)
                     for asked in topic.partitions
                 ],
             }
@@ -44,10 +77,17 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     return {"topics": answers}
 
 
-def _answer(context: RequestContext, request: Any, name: str, asked: Any, times: int) -> dict[str, Any]:
+def _answer(
+    context: RequestContext,
+    request: Any,
+    name: str,
+    asked: Any,
+    times: int,
+    by_time: Mapping[tuple[str, int], Found | None],
+) -> dict[str, Any]:
     log = context.broker.topics.log(name, asked.partition_index)
     code = ErrorCode.NONE
-    found: tuple[int, int, int] | None = None
+    found: Found | None = None
     if times > 1:
         code = ErrorCode.INVALID_REQUEST
     elif log is None:
@@ -57,7 +97,12 @@ def _answer(context: RequestContext, request: Any, name: str, asked: Any, times:
     elif asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, 1 << 15):
         code = ErrorCode.UNSUPPORTED_VERSION
     else:
-        found = _find(log, asked.timestamp, committed=request.isolation_level == _READ_COMMITTED)
+        end = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
+        if _by_time(asked.timestamp):
+            found = by_time.get((name, asked.partition_index))
+            found = found if found is not None and found[0] < end else None
+        else:
+            found = _by_place(log, asked.timestamp, end)
     offset, timestamp, epoch = found or (-1, -1, -1)
     return {
         "partition_index": asked.partition_index,
@@ -68,14 +113,9 @@ def _answer(context: RequestContext, request: Any, name: str, asked: Any, times:
     }
 
 
-def _find(log: Log, timestamp: int, *, committed: bool) -> tuple[int, int, int] | None:
-    """Offset, its timestamp and leader epoch; None when no record is meant."""
-    end = log.last_stable_offset if committed else log.high_watermark
+def _by_place(log: Log, timestamp: int, end: int) -> Found | None:
     if timestamp == _LATEST:
         return end, -1, 0
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         return log.start_offset, -1, 0
-    if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
-        return None
-    found = log.max_timestamp() if timestamp == _MAX_TIMESTAMP else log.offset_for(timestamp)
-    return found if found is not None and found[0] < end else None
+    return None

@@ -1,0 +1,59 @@
+//! Reading files: as long as it takes, or only what the page cache holds.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+/// Where a reader may take bytes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The disk; the call takes as long as that.
+    Disk,
+    /// The page cache: what is not there is `WouldBlock`.
+    Memory,
+}
+
+impl Source {
+    /// Fills `out` with what stands at `at`.
+    pub(crate) fn read(self, file: &File, out: &mut [u8], at: u64) -> io::Result<()> {
+        match self {
+            Self::Disk => file.read_exact_at(out, at),
+            Self::Memory => read_cached(file, out, at),
+        }
+    }
+}
+
+/// Fills `out` without waiting for the disk (preadv2 with `RWF_NOWAIT`). On a file system that cannot do that nothing is
+/// known to be in memory.
+#[cfg(target_os = "linux")]
+fn read_cached(file: &File, mut out: &mut [u8], mut at: u64) -> io::Result<()> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    while !out.is_empty() {
+        let read = preadv2(
+            file,
+            &mut [io::IoSliceMut::new(out)],
+            at,
+            ReadWriteFlags::NOWAIT,
+        );
+        match read {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                out = &mut out[n..];
+                at += n as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Fills `out` without waiting for the disk: here nobody can tell.
+#[cfg(not(target_os = "linux"))]
+fn read_cached(_file: &File, out: &mut [u8], _at: u64) -> io::Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    Err(io::ErrorKind::WouldBlock.into())
+}

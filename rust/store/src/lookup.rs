@@ -1,0 +1,150 @@
+//! Work on the store's state that needs indexes from the disk: they are loaded while nobody is kept waiting for the lock.
+
+use std::{fs::File, io, path::PathBuf, sync::Arc};
+
+use crate::{
+    disk::Source,
+    error::Refusal,
+    index::{self, Entry, Stored},
+    state::State,
+    store::Shared,
+};
+
+/// Why a look into the state came to no end.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The request cannot be served.
+    Refused(Refusal),
+    /// Something has to be had from the disk first.
+    Missing(Missing),
+}
+
+/// A segment's file that is not open, or an index that is not in memory.
+#[derive(Debug)]
+pub(crate) struct Missing {
+    segment: u64,
+    path: PathBuf,
+    file: Option<Arc<File>>,
+    stored: Option<Stored>,
+}
+
+/// What one piece of work has had from the disk: it ends, however few files and indexes the store keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    files: Vec<(u64, Arc<File>)>,
+    indexes: Vec<(u64, Stored, Arc<Vec<Entry>>)>,
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl Missing {
+    fn refused(&self, error: &io::Error) -> Refusal {
+        Refusal::Storage(format!("{}: {error}", self.path.display()))
+    }
+}
+
+impl State {
+    /// A segment's file.
+    pub(crate) fn file(&mut self, segment: u64, loaded: &Loaded) -> Result<Arc<File>, Stop> {
+        let own = loaded.files.iter().find(|(id, _)| *id == segment);
+        let file = own.map(|(_, file)| Arc::clone(file));
+        file.or_else(|| self.segments.opened(segment))
+            .ok_or_else(|| {
+                Stop::Missing(Missing {
+                    segment,
+                    path: self.segments.path(segment),
+                    file: None,
+                    stored: None,
+                })
+            })
+    }
+
+    /// An index that lies in a segment.
+    pub(crate) fn index(
+        &mut self,
+        segment: u64,
+        stored: Stored,
+        loaded: &Loaded,
+    ) -> Result<Arc<Vec<Entry>>, Stop> {
+        let mut own = loaded.indexes.iter();
+        let own = own.find(|(id, at, _)| (*id, *at) == (segment, stored));
+        if let Some((_, _, entries)) = own {
+            return Ok(Arc::clone(entries));
+        }
+        if let Some(entries) = self.indexes.get(segment, stored) {
+            return Ok(entries);
+        }
+        Err(Stop::Missing(Missing {
+            segment,
+            path: self.segments.path(segment),
+            file: self.segments.opened(segment),
+            stored: Some(stored),
+        }))
+    }
+}
+
+impl Shared {
+    /// Works on the state, as often as something has to be had from the disk first, plus once.
+    ///
+    /// With [`Source::Memory`] nothing is waited for: `None` when something lies on the disk alone.
+    pub(crate) fn look_up<T>(
+        &self,
+        source: Source,
+        mut work: impl FnMut(&mut State, &Loaded) -> Result<T, Stop>,
+    ) -> Result<Option<T>, Refusal> {
+        let mut loaded = Loaded::default();
+        loop {
+            let missing = match work(&mut self.lock(), &loaded) {
+                Ok(found) => return Ok(Some(found)),
+                Err(Stop::Refused(refusal)) => return Err(refusal),
+                Err(Stop::Missing(missing)) => missing,
+            };
+            match self.fetch(&missing, source, &mut loaded) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                // the segment gave way to another meanwhile, which has what is looked for
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound
+                        && !self.lock().segments.contains(missing.segment) => {}
+                Err(error) => return Err(missing.refused(&error)),
+            }
+        }
+    }
+
+    /// As `look_up`, however long it takes.
+    pub(crate) fn look_up_on_disk<T>(
+        &self,
+        work: impl FnMut(&mut State, &Loaded) -> Result<T, Stop>,
+    ) -> Result<T, Refusal> {
+        let found = self.look_up(Source::Disk, work)?;
+        Ok(found.expect("the disk is waited for"))
+    }
+
+    fn fetch(&self, missing: &Missing, source: Source, loaded: &mut Loaded) -> io::Result<()> {
+        let file = match &missing.file {
+            Some(file) => Arc::clone(file),
+            None if source == Source::Memory => return Err(io::ErrorKind::WouldBlock.into()),
+            None => {
+                let file = Arc::new(File::open(&missing.path)?);
+                let kept = Arc::clone(&file);
+                self.lock().segments.keep_open(missing.segment, kept);
+                loaded.files.push((missing.segment, Arc::clone(&file)));
+                file
+            }
+        };
+        if let Some(stored) = missing.stored {
+            let entries = index::load(&file, stored, source)?;
+            let mut state = self.lock();
+            state
+                .indexes
+                .keep(missing.segment, stored, Arc::clone(&entries));
+            drop(state);
+            loaded.indexes.push((missing.segment, stored, entries));
+        }
+        Ok(())
+    }
+}

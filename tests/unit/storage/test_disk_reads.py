@@ -1,0 +1,105 @@
+"""What lies on the disk alone is read by a thread, and what memory holds at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.storage.test_storage import create
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Log, Reader, Slice, Storage, StorageOptions
+
+OPTIONS = StorageOptions(segment_bytes=64 << 10, cache_bytes=0)
+VALUE = bytes(1000)
+ROUNDS = 400
+
+
+def forget(path: Path) -> None:
+    """Has the operating system forget what it holds of the store's files in memory."""
+    for file in (*path.glob("*.journal"), *path.glob("*.compact")):
+        descriptor = os.open(file, os.O_RDONLY)
+        os.fdatasync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    storage = Storage(tmp_path, OPTIONS)
+    create(storage, "t")
+    log = log_of(storage)
+    for now_ms in range(ROUNDS):
+        log.append_local([(b"k", VALUE)], now_ms=now_ms)
+        if now_ms % 16 == 0:
+            storage.sync()
+    storage.sync()
+    storage.close()
+    storage = Storage(tmp_path, OPTIONS)
+    forget(tmp_path)
+    yield storage
+    storage.close()
+
+
+def log_of(storage: Storage) -> Log:
+    topic = storage.topics.get("t")
+    assert topic is not None
+    return topic.partitions[0]
+
+
+async def read(log: Log, offset: int, max_bytes: int) -> tuple[Slice, int]:
+    """What a reader gets, and how often it had to be told that it may read again."""
+    readable = asyncio.Event()
+    reader = Reader(log, readable.set)
+    waits = 0
+    while (found := reader.read(offset, max_bytes)) is None:
+        waits += 1
+        assert reader.read(offset, max_bytes) is None, "it is under way"
+        await asyncio.wait_for(readable.wait(), 10)
+        readable.clear()
+    return found, waits
+
+
+def test_a_reader_gets_from_the_disk_what_a_blocking_read_gets(storage: Storage) -> None:
+    log = log_of(storage)
+    found, waits = asyncio.run(read(log, 0, 1 << 20))
+    assert waits == 1
+    assert found.batches[0][0] == 0
+    assert found.batches[-1][1] == ROUNDS - 1, "over many segments"
+    assert found == log.read(0, 1 << 20)
+
+
+def test_what_has_been_read_once_needs_no_thread(storage: Storage) -> None:
+    log = log_of(storage)
+    asyncio.run(read(log, 0, 1 << 20))
+    if log.read_cached(0, 1 << 20) is None:
+        pytest.fail("the file system of the test's directory does not tell what memory holds: use another")
+    assert asyncio.run(read(log, 5, 1 << 18))[1] == 0
+
+
+def test_an_error_of_the_disk_shows_where_the_records_are_read(storage: Storage, tmp_path: Path) -> None:
+    log = log_of(storage)
+    for file in tmp_path.glob("*.journal"):
+        with file.open("r+b") as opened:
+            opened.write(bytes(file.stat().st_size))
+    with pytest.raises(KafkaError) as error:
+        asyncio.run(read(log, 0, 1 << 20))
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_an_offset_that_is_none_is_refused_at_once(storage: Storage) -> None:
+    log = log_of(storage)
+    with pytest.raises(KafkaError) as error:
+        Reader(log, lambda: None).read(ROUNDS + 1, 100)
+    assert error.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_times_are_looked_up_in_a_thread(storage: Storage) -> None:
+    async def main() -> tuple[object, object]:
+        log = log_of(storage)
+        return await log.look_up(lambda log: log.offset_for(100)), await log.look_up(Log.max_timestamp)
+
+    assert asyncio.run(main()) == ((100, 100, 0), (ROUNDS - 1, ROUNDS - 1, 0))
