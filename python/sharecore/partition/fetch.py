@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from sharecore.errors import ErrorCode, KafkaError
@@ -128,9 +129,13 @@ class ShareFetch:
         return True
 
     def _readable(self, wanted: int) -> bool:
-        """Whether the partitions have so many bytes together."""
+        """Whether the partitions have so many bytes together.
+
+        One that cannot be read counts for nothing here; the answer tells of it.
+        """
         for partition in self._partitions:
-            wanted -= partition.readable_bytes(wanted)
+            with suppress(KafkaError):
+                wanted -= partition.readable_bytes(wanted)
             if wanted <= 0:
                 return True
         return False

@@ -249,6 +249,10 @@ class SharePartition:
 
         Returns:
             the record batches that hold the records, and what was acquired; both empty when there is nothing.
+
+        Raises:
+            KafkaError: the log could not be read, and nothing was leased. Where a later read fails, what the
+                earlier ones found is delivered.
         """
         engine = self.engine
         assert engine is not None
@@ -264,20 +268,26 @@ class SharePartition:
             offset = max(engine.next_fetch_offset, self.log.start_offset)
             if offset >= end or offset <= read_to:
                 break
-            part = self._reader.read(
-                offset,
-                max_bytes - size,
-                limit=end,
-                at_least_one=at_least_one and not parts,
-                max_records=max_records,
-            )
-            if part is None or not part.batches:
-                break
+            try:
+                part = self._reader.read(
+                    offset,
+                    max_bytes - size,
+                    limit=end,
+                    at_least_one=at_least_one and not parts,
+                    max_records=max_records,
+                )
+                if part is None or not part.batches:
+                    break
+                aborted = self._aborted(part) if self._read_committed else None
+            except KafkaError:
+                if acquired:
+                    break
+                raise
             # by position: each name would cost as much as a getter
             more = engine.acquire(now_ms, member, part.batches, offset, max_records, batch_size, record_limit)
             read_to = part.batches[-1][1]
-            if more and self._read_committed:
-                more = self._without_aborted(now_ms, part, more)
+            if aborted and more:
+                more = self._without(aborted, now_ms, more)
             if not more:
                 continue
             records = holding(part.records, part.batches, more)
@@ -292,17 +302,22 @@ class SharePartition:
                 self._persist_start()
         return (parts[0] if len(parts) == 1 else b"".join(parts)), acquired
 
-    def _without_aborted(self, now_ms: int, part: Slice, acquired: list[Acquired]) -> list[Acquired]:
+    def _aborted(self, part: Slice) -> list[tuple[int, int]]:
+        """The offsets of what was read that belong to aborted transactions, as ranges."""
+        aborted = self.log.aborted(part.batches[0][0], part.batches[-1][1] + 1)
+        return aborted_ranges(part.records, part.batches, aborted) if aborted else []
+
+    def _without(
+        self, aborted: Sequence[tuple[int, int]], now_ms: int, acquired: list[Acquired]
+    ) -> list[Acquired]:
         """What is left of an acquisition once the records of aborted transactions are archived."""
         assert self.engine is not None
-        aborted = self.log.aborted(part.batches[0][0], part.batches[-1][1] + 1)
-        ranges = aborted_ranges(part.records, part.batches, aborted) if aborted else []
-        for first, last in ranges:
+        for first, last in aborted:
             # an acquisition may end before the records that were read
             for acquired_first, acquired_last, _ in acquired:
                 if first <= acquired_last and acquired_first <= last:
                     self.engine.archive(now_ms, max(first, acquired_first), min(last, acquired_last))
-        return subtracted(acquired, ranges)
+        return subtracted(acquired, aborted)
 
     def wait(self, waiter: Waiter) -> None:
         """Has `waiter` try again when there may be something to acquire."""
@@ -333,7 +348,8 @@ class SharePartition:
         """Settles, gives back or renews records that a member holds; `done` is called once that is durable.
 
         Raises:
-            KafkaError: INVALID_RECORD_STATE or INVALID_REQUEST; nothing has changed then.
+            KafkaError: INVALID_RECORD_STATE or INVALID_REQUEST; nothing has changed then but the locks that
+                were renewed in front of what was refused.
         """
         if self.engine is None:
             raise self.error or KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -434,6 +450,9 @@ class SharePartition:
             return
         self._persist(engine.advance(self._clock.monotonic_ms()))
         self._rearm()
+        # free before that is written: who has waited longest comes before who asks meanwhile
+        if self._waiters:
+            self.wake()
 
 
 def client_error(error: KafkaError) -> KafkaError:

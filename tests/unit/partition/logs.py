@@ -68,6 +68,7 @@ class MemoryLog:
         self.bytes_read = 0
         self.cold = False
         self.warming: list[Callable[[], None]] = []
+        self.reads_until_failure: int | None = None
         self.transactions: list[tuple[int, int]] = []
         self._open: list[tuple[Ticket, int, list[tuple[int, int, bytes | None, bytes | None]]]] = []
         self._batches: list[tuple[int, int, bytes]] = []
@@ -100,6 +101,10 @@ class MemoryLog:
     ) -> Slice:
         if not self.start_offset <= offset <= self._end:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if self.reads_until_failure is not None:
+            self.reads_until_failure -= 1
+            if self.reads_until_failure < 0:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "a bad sector")
         end = self.high_watermark if limit is None else limit
         out: list[tuple[int, int, bytes]] = []
         size = 0

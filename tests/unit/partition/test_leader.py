@@ -200,6 +200,62 @@ def test_a_lock_that_runs_out_wakes_a_fetch_that_waits() -> None:
         bench.settle("m", (0, 9, ACCEPT))
 
 
+def test_who_waits_for_a_lock_to_run_out_comes_before_who_asks_when_it_has() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.world.run(29_800)
+    bench.fetch("n")
+    bench.persister.hold = True
+    bench.world.run(201)
+    assert bench.persister.held, "what has run out is still being written"
+    assert bench.take("late") == []
+    assert bench.answers["n"][0].acquired == [(0, 9, 2)]
+
+
+def test_what_was_leased_is_delivered_though_a_later_read_fails() -> None:
+    bench = Bench()
+    bench.logs[0].produce(*[10] * 3)
+    assert bench.take("m") == [(0, 29, 1)]
+    bench.settle("m", (0, 9, RELEASE), (20, 29, RELEASE))
+    bench.logs[0].reads_until_failure = 1
+    assert bench.take("n", LIMITS._replace(max_records=15)) == [(0, 9, 2)]
+    bench.logs[0].reads_until_failure = None
+    bench.settle("n", (0, 9, ACCEPT))
+    assert bench.ends == [None, None]
+
+
+def test_a_log_that_cannot_be_read_is_told_and_leases_nothing() -> None:
+    bench = Bench(GroupConfig(share_auto_offset_reset="earliest", share_isolation_level="read_committed"))
+    bench.logs[0].produce(10)
+    bench.logs[0].reads_until_failure = 0
+    bench.fetch("m", LIMITS._replace(max_wait_ms=0))
+    assert [each.error and each.error.code for each in bench.answers["m"]] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    bench.logs[0].reads_until_failure = None
+    bench.logs[0].aborted = _unreadable  # type: ignore[method-assign]
+    bench.fetch("m", LIMITS._replace(max_wait_ms=0))
+    assert [each.error and each.error.code for each in bench.answers["m"]] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    engine = bench.leader().engine
+    assert engine is not None
+    assert engine.next_deadline_ms is None, "a lease that nobody knows of would run until its lock ends"
+
+
+def _unreadable(first: int, end: int) -> list[tuple[int, int]]:
+    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "a bad sector")
+
+
+def test_a_log_that_cannot_be_read_does_not_keep_the_others_from_being_read() -> None:
+    bench = Bench(partitions=2)
+    bench.logs[0].produce(1)
+    bench.logs[1].produce(1, 1)
+    bench.logs[0].reads_until_failure = 0
+    bench.fetch("m", LIMITS._replace(min_bytes=200))
+    failed, read = bench.answers["m"]
+    assert failed.error is not None
+    assert failed.error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert read.acquired == [(0, 1, 1)]
+
+
 def test_locks_that_were_renewed_run_on() -> None:
     bench = Bench()
     bench.logs[0].produce(10)
