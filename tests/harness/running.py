@@ -107,8 +107,8 @@ class RunningBroker:
 
     async def _serve(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        broker = Broker(self.config, check_names=True)
         try:
+            self.broker = broker = Broker(self.config, check_names=True)
             await broker.start()
         except BaseException as failure:  # handed to the thread that starts, which raises it
             self._failure = failure

@@ -228,7 +228,7 @@ def test_listeners() -> None:
     [
         ({"listeners": "localhost:9092"}, "not an address"),
         ({"listeners": "PLAINTEXT://a:99999"}, "not an address"),
-        ({"listeners": "SSL://a:9092"}, "speaks no TLS"),
+        ({"listeners": "SASL_SSL://a:9092"}, "speaks no SASL"),
         ({"listeners": "INSIDE://a:9092"}, "INSIDE is not in it"),
         ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"}, "twice"),
         ({"advertised.listeners": "OTHER://a:1"}, "no such listener"),
@@ -256,8 +256,8 @@ def test_property_files_are_read_as_java_does(tmp_path: Path) -> None:
 
 
 def test_unknown_names_are_told_from_kafkas() -> None:
-    names = ["num.partitions", "log.dir", "num.io.threads", "ssl.keystore.location", "num.partitons"]
-    assert unknown_names(names) == (["num.io.threads", "ssl.keystore.location"], ["num.partitons"])
+    names = ["num.partitions", "log.dir", "num.io.threads", "ssl.provider", "num.partitons"]
+    assert unknown_names(names) == (["num.io.threads", "ssl.provider"], ["num.partitons"])
     assert not KAFKA_NAMES & broker_keys().keys()
 
 

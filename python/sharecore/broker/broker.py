@@ -17,10 +17,11 @@ from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.retention import Retention
 from sharecore.broker.share import Share
 from sharecore.broker.topic_configs import TopicConfigs
+from sharecore.broker.transport import Transport
 from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, Listener, listeners_of
 from sharecore.errors import ConfigError
-from sharecore.network import Limits, Server
+from sharecore.network import Connection, Limits, Server
 from sharecore.storage import Configs, ResourceType, Storage, StorageOptions, Topics
 
 log = logging.getLogger("sharecore.broker")
@@ -38,6 +39,9 @@ class Broker:
         config: the configuration at the start; `config` changes when a client alters it.
         clock: where time comes from.
         check_names: refuse answers with misspelt names (for tests).
+
+    Raises:
+        ConfigError: listeners, keys or certificates that cannot be used.
     """
 
     identity: Identity
@@ -57,7 +61,10 @@ class Broker:
         self.config = config
         self.clock = clock or SystemClock()
         self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
-        self.server = Server(Dispatcher(self, check_names=check_names).on_frame, _limits(config))
+        self.transport = Transport(config, self.listeners)
+        self.server = Server(
+            Dispatcher(self, check_names=check_names).on_frame, _limits(config), self._opened
+        )
         self._retention: Retention | None = None
 
     async def start(self) -> None:
@@ -112,15 +119,21 @@ class Broker:
                 listener.port,
                 listener.name,
                 backlog=self.config.socket_listen_backlog_size,
+                tls=self.transport.context_source(listener.name),
             )
             self.listeners[listener.name] = replace(
                 listener, port=port, advertised_port=listener.advertised_port or port
             )
+        self.transport.start()
+
+    def _opened(self, connection: Connection) -> None:
+        connection.principal = self.transport.principal_of(connection)
 
     async def stop(self) -> None:
         """Takes no more requests, ends those that wait, and closes what is kept after what was answered."""
         if self._retention is not None:
             self._retention.stop()
+        self.transport.stop()
         self.server.stop_listening()
         # What waits for the disk is answered. Share fetches that wait are not: after an empty answer a client
         # would send the next one into the closing connection, and take its acknowledgements for lost.
@@ -159,6 +172,7 @@ class Broker:
             log.warning("settings that were altered at run time are passed over: %s", error)
             self.config = self.static_config
         self.server.limits = _limits(self.config)
+        self.transport.reconfigure(self.config)
 
 
 def _storage_options(config: BrokerConfig) -> StorageOptions:
@@ -177,4 +191,6 @@ def _limits(config: BrokerConfig) -> Limits:
         connections_max=config.max_connections,
         connections_max_per_ip=config.max_connections_per_ip,
         idle_ms_max=config.connections_max_idle_ms,
+        handshake_ms_max=config.sharecore_handshake_timeout_ms,
+        handshakes_max=config.sharecore_handshakes_max,
     )

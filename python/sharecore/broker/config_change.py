@@ -17,6 +17,7 @@ from sharecore.config import (
     broker_keys,
     check_group_config,
     group_keys,
+    listener_key,
     topic_keys,
 )
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
@@ -144,11 +145,11 @@ def _check(broker: Broker, resource_type: int, settings: Mapping[str, str], touc
 
 def _check_broker(broker: Broker, settings: Mapping[str, str], touched: set[str]) -> None:
     for name in sorted(touched & settings.keys()):
-        known = broker_keys().get(name)
+        known = broker_keys().get(listener_key(name))
         if known is None or known[1].dynamic is Dynamic.READ_ONLY:
             text = f"Cannot update these configs dynamically: [{name}]"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
-    broker.config.with_properties(settings)
+    broker.transport.check(broker.config.with_properties(settings))
 
 
 async def alter(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.config_source import ConfigSource
-from sharecore.config import ConfigKey, Dynamic, broker_keys, group_keys, topic_keys
+from sharecore.config import ConfigKey, Dynamic, Kind, broker_keys, group_keys, listener_key, topic_keys
 from sharecore.config.topic import UNSUPPORTED_TOPIC_KEYS
 from sharecore.storage import ResourceType
 
@@ -56,15 +56,23 @@ def broker_entries(broker: Broker) -> list[Entry]:
         values = _broker_values(broker, name)
         value = values[0][1] if values else None
         entries.append(_entry(key, values, value, read_only=key.dynamic is Dynamic.READ_ONLY))
-    return entries
+    own = broker.configs.get(ResourceType.BROKER, str(broker.identity.node_id))
+    return entries + _altered(own.keys() - broker_keys().keys(), own, ConfigSource.DYNAMIC_BROKER)
 
 
 def cluster_entries(broker: Broker) -> list[Entry]:
     """What was set for every broker."""
+    settings = broker.configs.get(ResourceType.BROKER, CLUSTER_WIDE)
+    return _altered(settings, settings, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+
+
+def _altered(names: Iterable[str], settings: Mapping[str, str], source: ConfigSource) -> list[Entry]:
+    """Settings that were altered at run time, those of single listeners among them."""
     entries = []
-    for name, text in broker.configs.get(ResourceType.BROKER, CLUSTER_WIDE).items():
-        value: Value = (name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER)
-        entries.append(_entry(broker_keys()[name][1], [value], text))
+    for name in sorted(names):
+        key = broker_keys()[listener_key(name)][1]
+        value: Value = (name, settings[name], source)
+        entries.append(_written(name, [value], settings[name], int(key.kind), key.doc))
     return entries
 
 
@@ -115,9 +123,12 @@ def _entry(key: ConfigKey, values: list[Value], value: str | None, *, read_only:
 def _written(
     name: str, values: list[Value], value: str | None, kind: int, doc: str, *, read_only: bool = False
 ) -> Entry:
+    if sensitive := kind == Kind.PASSWORD:
+        value, values = None, [(synonym, None, source) for synonym, _, source in values]
     return {
         "name": name,
         "value": value,
+        "is_sensitive": sensitive,
         "read_only": read_only,
         "config_source": values[0][2] if values else ConfigSource.DEFAULT,
         "synonyms": [{"name": synonym, "value": text, "source": source} for synonym, text, source in values],

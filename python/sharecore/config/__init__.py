@@ -4,7 +4,7 @@ limits.
 
 from __future__ import annotations
 
-from sharecore.config.broker import BrokerConfig, broker_keys
+from sharecore.config.broker import BrokerConfig, broker_keys, listener_key
 from sharecore.config.group import GroupConfig, OffsetReset, check_group_config, group_keys
 from sharecore.config.keys import ConfigKey, Dynamic, Kind
 from sharecore.config.listeners import Listener, listeners_of
@@ -23,6 +23,7 @@ __all__ = [
     "broker_keys",
     "check_group_config",
     "group_keys",
+    "listener_key",
     "listeners_of",
     "parse_properties",
     "parse_topic_config",

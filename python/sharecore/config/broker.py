@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from sharecore.config.consumer import ConsumerSettings, TransactionSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.config.network import NetworkSettings
+from sharecore.config.security import LISTENER_PREFIX, HandshakeSettings, TlsSettings
 from sharecore.config.share import ShareCoordinatorSettings, ShareSettings
 from sharecore.config.topics import TopicSettings
 from sharecore.errors import ConfigError
@@ -25,6 +26,8 @@ class BrokerConfig(
     ShareCoordinatorSettings,
     ConsumerSettings,
     TransactionSettings,
+    TlsSettings,
+    HandshakeSettings,
 ):
     """All settings of one broker; a field's name with dots instead of underscores is Kafka's name of the
     key.
@@ -41,6 +44,8 @@ class BrokerConfig(
     )
     explicit: frozenset[str] = frozenset()
     """Kafka's names of the keys that were set, not left at their defaults."""
+    listener_properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, hash=False)
+    """What was set for one listener alone: its name in lower case to the keys without their prefix."""
 
     @property
     def data_dir(self) -> str:
@@ -63,7 +68,9 @@ class BrokerConfig(
             attribute, key = known
             values[attribute] = key.parse(text)
             explicit.add(key.name)
-        config = cls(**values, explicit=frozenset(explicit))
+        config = cls(
+            **values, explicit=frozenset(explicit), listener_properties=_listener_properties(properties)
+        )
         config.check()
         return config
 
@@ -73,9 +80,20 @@ class BrokerConfig(
         values = {
             keys[name][0]: keys[name][1].parse(text) for name, text in properties.items() if name in keys
         }
-        config = replace(self, **values)
+        own = {name: dict(some) for name, some in self.listener_properties.items()}
+        for listener, some in _listener_properties(properties).items():
+            own.setdefault(listener, {}).update(some)
+        config = replace(self, **values, listener_properties=own)
         config.check()
         return config
+
+    def for_listener(self, name: str) -> BrokerConfig:
+        """This configuration as a listener has it, whose own keys stand over the others."""
+        own = self.listener_properties.get(name.lower(), {})
+        keys = broker_keys()
+        return replace(
+            self, **{keys[each][0]: keys[each][1].parse(own[each]) for each in own if each in keys}
+        )
 
     def value(self, name: str) -> Any:
         """The value of a key by Kafka's name; raises KeyError for a name that is not known here."""
@@ -87,6 +105,8 @@ class BrokerConfig(
             raise ConfigError(
                 f"log.dirs={','.join(self.log_dirs)}: this broker keeps one directory; allowed: one path"
             )
+        for listener in self.listener_properties:
+            self.for_listener(listener)
         for kind, keys in _BOUNDED.items():
             for key in keys:
                 self._within(f"group.{kind}.min.{key}", f"group.{kind}.{key}", f"group.{kind}.max.{key}")
@@ -103,6 +123,24 @@ class BrokerConfig(
                 f"{name}={self.value(name)}: outside of its bounds; "
                 f"allowed: from {low}={self.value(low)} to {high}={self.value(high)}"
             )
+
+
+def listener_key(name: str) -> str:
+    """The key that a name sets: `listener.name.x.ssl.key.password` sets ssl.key.password, for one
+    listener.
+    """
+    if name.lower().startswith(LISTENER_PREFIX):
+        return name[len(LISTENER_PREFIX) :].partition(".")[2]
+    return name
+
+
+def _listener_properties(properties: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for name, text in properties.items():
+        if name.lower().startswith(LISTENER_PREFIX):
+            listener, _, key = name[len(LISTENER_PREFIX) :].partition(".")
+            found.setdefault(listener.lower(), {})[key] = text
+    return found
 
 
 ALIASES = {"log.dir": "log.dirs", "broker.id": "node.id"}

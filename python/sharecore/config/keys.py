@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum, IntEnum
 from typing import Any
 
+from sharecore.config.secret import Secret
 from sharecore.errors import ConfigError
 
 INT_MAX = 2**31 - 1
@@ -24,6 +25,7 @@ class Kind(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 class Dynamic(Enum):
@@ -96,6 +98,8 @@ class ConfigKey:
             return tuple(part.strip() for part in text.split(",") if part.strip())
         if self.kind is Kind.STRING:
             return text
+        if self.kind is Kind.PASSWORD:
+            return Secret(text)
         if self.kind is Kind.DOUBLE:
             try:
                 return float(text)
@@ -126,7 +130,7 @@ class ConfigKey:
         """Why Kafka would say that a text is refused."""
         if self.kind is Kind.BOOLEAN:
             return "Expected value to be either true or false"
-        if self.kind not in (Kind.STRING, Kind.LIST):
+        if self.kind not in (Kind.STRING, Kind.LIST, Kind.PASSWORD):
             try:
                 value = self._convert(text)
             except ValueError:
@@ -149,8 +153,8 @@ class ConfigKey:
             return f"a list of {joined}" if self.kind is Kind.LIST else f"one of {joined}"
         if self.kind is Kind.BOOLEAN:
             return "true or false"
-        if self.kind in (Kind.STRING, Kind.LIST):
-            return "a text" if self.kind is Kind.STRING else "a list, with commas between"
+        if self.kind in (Kind.STRING, Kind.LIST, Kind.PASSWORD):
+            return "a list, with commas between" if self.kind is Kind.LIST else "a text"
         what = "a number" if self.kind is Kind.DOUBLE else "an integer"
         if self.low is not None and self.high is not None:
             return f"{what} from {self.low} to {self.high}"
@@ -159,8 +163,8 @@ class ConfigKey:
         return f"{what}, at most {self.high}" if self.high is not None else what
 
     def format(self, value: Any) -> str | None:
-        """The text of a value, as Kafka's tools print it; None for a value that is not set."""
-        if value is None:
+        """The text of a value, as Kafka's tools print it; None for one that is secret or not set."""
+        if value is None or self.kind is Kind.PASSWORD:
             return None
         if isinstance(value, bool):
             return "true" if value else "false"

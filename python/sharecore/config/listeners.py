@@ -7,10 +7,10 @@ import socket
 from dataclasses import dataclass, replace
 
 from sharecore.config.broker import BrokerConfig
+from sharecore.config.security import SECURITY_PROTOCOLS
 from sharecore.errors import ConfigError
 
 _ADDRESS = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[^\]]+\]|[^:\[\]]*):(?P<port>-?\d+)")
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Listener:
         port: what to bind; 0 lets the system choose.
         advertised_host: what clients are told.
         advertised_port: what clients are told; 0 means the port that is bound.
+        protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
     """
 
     name: str
@@ -30,6 +31,17 @@ class Listener:
     port: int
     advertised_host: str
     advertised_port: int
+    protocol: str = "PLAINTEXT"
+
+    @property
+    def tls(self) -> bool:
+        """Whether it encrypts."""
+        return self.protocol.endswith("SSL")
+
+    @property
+    def sasl(self) -> bool:
+        """Whether clients say who they are before anything else."""
+        return self.protocol.startswith("SASL")
 
 
 def listeners_of(config: BrokerConfig) -> list[Listener]:
@@ -46,8 +58,8 @@ def listeners_of(config: BrokerConfig) -> list[Listener]:
             continue
         if name in found:
             raise ConfigError(f"listeners={text}: {name} is there twice; allowed: each name once")
-        _check_protocol(name, config)
-        found[name] = Listener(name, host, port, host or socket.getfqdn(), port)
+        protocol = _protocol(name, config)
+        found[name] = Listener(name, host, port, host or socket.getfqdn(), port, protocol)
     if not found:
         text = ",".join(config.listeners)
         raise ConfigError(f"listeners={text}: nothing to listen on; allowed: NAME://host:port")
@@ -72,7 +84,7 @@ def _parse(key: str, text: str) -> tuple[str, str, int]:
     return match["name"].upper(), match["host"].strip("[]"), int(match["port"])
 
 
-def _check_protocol(name: str, config: BrokerConfig) -> None:
+def _protocol(name: str, config: BrokerConfig) -> str:
     pairs = config.listener_security_protocol_map
     protocols = dict(pair.upper().split(":", 1) for pair in pairs if ":" in pair)
     protocol = protocols.get(name)
@@ -81,10 +93,14 @@ def _check_protocol(name: str, config: BrokerConfig) -> None:
             f"listener.security.protocol.map={','.join(config.listener_security_protocol_map)}: "
             f"listener {name} is not in it; allowed: {name}:PLAINTEXT beside the others"
         )
-    if protocol not in _PROTOCOLS:
-        raise ConfigError(f"listener.security.protocol.map={name}:{protocol}: unknown; allowed: PLAINTEXT")
-    if protocol != "PLAINTEXT":
+    if protocol not in SECURITY_PROTOCOLS:
         raise ConfigError(
-            f"listener.security.protocol.map={name}:{protocol}: this broker speaks no TLS or SASL yet; "
-            "allowed: PLAINTEXT"
+            f"listener.security.protocol.map={name}:{protocol}: unknown; "
+            f"allowed: {', '.join(SECURITY_PROTOCOLS)}"
         )
+    if protocol.startswith("SASL"):
+        raise ConfigError(
+            f"listener.security.protocol.map={name}:{protocol}: this broker speaks no SASL yet; "
+            "allowed: PLAINTEXT, SSL"
+        )
+    return protocol

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from sharecore.config.broker import ALIASES, broker_keys
+from sharecore.config.broker import ALIASES, broker_keys, listener_key
 from sharecore.config.kafka_names import KAFKA_NAMES, KAFKA_PREFIXES
 from sharecore.errors import ConfigError
 
@@ -47,7 +47,7 @@ def unknown_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     kafkas: list[str] = []
     nobodys: list[str] = []
     for name in sorted(names):
-        if name in broker_keys() or name in ALIASES:
+        if listener_key(name) in broker_keys() or name in ALIASES:
             continue
         (kafkas if name in KAFKA_NAMES or name.startswith(KAFKA_PREFIXES) else nobodys).append(name)
     return kafkas, nobodys

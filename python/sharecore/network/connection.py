@@ -70,6 +70,10 @@ class Connection(asyncio.Protocol):
         self.peer_port = 0
         self.closed = False
         self.client_software: tuple[str, str] = ("unknown", "unknown")
+        self.principal: Any = None
+        """Who the client is; the rooms above set it."""
+        self.on_frame = server.on_frame
+        """What its frames go to; another handler stands here until the client has said who it is."""
         self._server = server
         self._limits = server.limits
         self._budget = server.budget
@@ -127,6 +131,12 @@ class Connection(asyncio.Protocol):
         self._budget.withdraw(self._room)
         self._resume(_PAUSE_MEMORY)
 
+    def certificate(self) -> bytes | None:
+        """The client's certificate in DER, checked in the handshake; None when it showed none."""
+        tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
+        found: bytes | None = tls.getpeercert(True) if tls is not None else None
+        return found
+
     def abort(self) -> None:
         """Closes the connection at once; answers that are not written yet are dropped."""
         if self._transport is not None:
@@ -147,6 +157,12 @@ class Connection(asyncio.Protocol):
         refusal = self._server.admit(self)
         if refusal:
             log.warning("refusing %s: %s", self, refusal)
+            transport.abort()
+            return
+        try:
+            self._server.on_open(self)
+        except Disconnect as error:
+            log.warning("refusing %s: %s", self, error)
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -221,7 +237,7 @@ class Connection(asyncio.Protocol):
 
     def _hand_on(self, frame: bytes) -> None:
         try:
-            answer = self._server.on_frame(self, frame)
+            answer = self.on_frame(self, frame)
         except Disconnect as error:
             self._free(len(frame))
             self._close_after_answers(str(error))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +12,7 @@ from itertools import count
 
 from sharecore.network.budget import MemoryBudget
 from sharecore.network.connection import Answer, Connection
+from sharecore.network.handshakes import ContextSource, Handshakes, TlsAcceptor
 from sharecore.network.relief import Relief
 
 log = logging.getLogger("sharecore.network")
@@ -34,6 +34,8 @@ class Limits:
             request is closed after so long.
         idle_ms_max: a connection that neither sends nor waits for so long is closed
             (connections.max.idle.ms).
+        handshake_ms_max: a TLS handshake that takes longer is given up.
+        handshakes_max: TLS handshakes under way.
     """
 
     frame_bytes_max: int = 104857600
@@ -44,6 +46,8 @@ class Limits:
     connections_max_per_ip: int = 2147483647
     idle_ms_max: int = 600000
     stalled_ms_max: int = 5000
+    handshake_ms_max: int = 10000
+    handshakes_max: int = 1000
 
 
 class Server:
@@ -53,17 +57,25 @@ class Server:
         on_frame: called with the connection and a whole request frame; gives the answer (see `Answer`), or
             raises `Disconnect`.
         limits: the bounds.
+        on_open: called with each connection that was admitted, before its first frame; raises `Disconnect`.
     """
 
-    def __init__(self, on_frame: Callable[[Connection, bytes], Answer], limits: Limits) -> None:
+    def __init__(
+        self,
+        on_frame: Callable[[Connection, bytes], Answer],
+        limits: Limits,
+        on_open: Callable[[Connection], None] = lambda connection: None,
+    ) -> None:
         self.on_frame = on_frame
+        self.on_open = on_open
         self.limits = limits
         self.budget = MemoryBudget(limits.request_bytes_max)
         self.connections: dict[int, Connection] = {}
         self.relief = Relief(self.budget, self.connections.values, limits.stalled_ms_max)
+        self.handshakes = Handshakes(limits.handshake_ms_max, limits.handshakes_max)
         self._per_host: Counter[str] = Counter()
         self._ids = count(1)
-        self._listening: list[asyncio.Server] = []
+        self._listening: list[asyncio.Server | TlsAcceptor] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._all_gone: asyncio.Event | None = None
@@ -76,7 +88,7 @@ class Server:
         listener: str,
         *,
         backlog: int = 511,
-        tls: ssl.SSLContext | None = None,
+        tls: ContextSource | None = None,
     ) -> int:
         """Starts to listen; gives the port, which the system chose if `port` is 0.
 
@@ -85,21 +97,23 @@ class Server:
             port: the port.
             listener: name that its connections carry.
             backlog: connections that may wait to be accepted.
-            tls: keys and certificates, for a listener that encrypts.
+            tls: gives keys and certificates for each handshake, for a listener that encrypts.
 
         Raises:
             OSError: the address cannot be had.
         """
         self._loop = loop = asyncio.get_running_loop()
         self.now = loop.time
-        listening = await loop.create_server(
-            lambda: Connection(self, next(self._ids), listener),
-            host,
-            port,
-            backlog=backlog,
-            reuse_address=True,
-            ssl=tls,
-        )
+
+        def connection() -> Connection:
+            return Connection(self, next(self._ids), listener)
+
+        listening: asyncio.Server | TlsAcceptor
+        if tls is None:
+            listening = await loop.create_server(connection, host, port, backlog=backlog, reuse_address=True)
+        else:
+            listening = TlsAcceptor(self.handshakes, tls, connection)
+            await listening.listen(host, port, backlog)
         self._listening.append(listening)
         if self._sweeper is None:
             self._sweep()
@@ -138,6 +152,7 @@ class Server:
             self._sweeper.cancel()
             self._sweeper = None
         self.relief.stop()
+        self.handshakes.abort()
 
     async def close(self, *, grace_s: float = 1.0) -> None:
         """Ends every connection, and lets answers that are written leave for at most `grace_s` before."""

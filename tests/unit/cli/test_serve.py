@@ -48,7 +48,7 @@ def test_the_version() -> None:
         (["--config", "no-such-file"], "no-such-file: cannot be read"),
         (["--durability", "maybe"], "sharecore.durability=maybe"),
         (["--log-level", "loud"], "--log-level loud"),
-        (["--set", "listeners=SSL://localhost:9093"], "speaks no TLS"),
+        (["--set", "listeners=SSL://localhost:9093"], "sharecore certs"),
     ],
 )
 def test_what_cannot_stand_is_refused(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""Settings of who may connect: TLS, SASL, and what is allowed to whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharecore.config.keys import Dynamic, Kind, setting
+from sharecore.config.secret import Secret
+
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+LISTENER_PREFIX = "listener.name."
+_STORES = ("JKS", "PKCS12", "PEM")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TlsSettings:
+    """Keys, certificates and whom to trust; each may be set for one listener by `listener.name.NAME.`."""
+
+    ssl_keystore_type: str = setting(
+        Kind.STRING, "JKS", "Format of the keystore.", choices=_STORES, dynamic=Dynamic.PER_BROKER
+    )
+    ssl_keystore_location: str | None = setting(
+        Kind.STRING, None, "File with the broker's key and certificates.", dynamic=Dynamic.PER_BROKER
+    )
+    ssl_keystore_password: Secret | None = setting(
+        Kind.PASSWORD, None, "Password of the keystore.", dynamic=Dynamic.PER_BROKER
+    )
+    ssl_keystore_key: Secret | None = setting(
+        Kind.PASSWORD, None, "The broker's key itself, as PEM.", dynamic=Dynamic.PER_BROKER
+    )
+    ssl_keystore_certificate_chain: Secret | None = setting(
+        Kind.PASSWORD, None, "The broker's certificates themselves, as PEM.", dynamic=Dynamic.PER_BROKER
+    )
+    ssl_key_password: Secret | None = setting(
+        Kind.PASSWORD, None, "Password of the key in the keystore.", dynamic=Dynamic.PER_BROKER
+    )
+    ssl_truststore_type: str = setting(
+        Kind.STRING, "JKS", "Format of the truststore.", choices=_STORES, dynamic=Dynamic.PER_BROKER
+    )
+    ssl_truststore_location: str | None = setting(
+        Kind.STRING,
+        None,
+        "File with the authorities whose clients are trusted.",
+        dynamic=Dynamic.PER_BROKER,
+    )
+    ssl_truststore_password: Secret | None = setting(
+        Kind.PASSWORD, None, "Password of the truststore.", dynamic=Dynamic.PER_BROKER
+    )
+    ssl_truststore_certificates: Secret | None = setting(
+        Kind.PASSWORD, None, "The trusted authorities themselves, as PEM.", dynamic=Dynamic.PER_BROKER
+    )
+    ssl_client_auth: str = setting(
+        Kind.STRING,
+        "none",
+        "Whether clients must show a certificate.",
+        choices=("required", "requested", "none"),
+    )
+    ssl_enabled_protocols: tuple[str, ...] = setting(
+        Kind.LIST, ("TLSv1.2", "TLSv1.3"), "Versions of TLS.", choices=("TLSv1.2", "TLSv1.3")
+    )
+    ssl_principal_mapping_rules: str = setting(
+        Kind.STRING, "DEFAULT", "How the name in a client's certificate becomes the name of its principal."
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class HandshakeSettings:
+    """What connections may take before they are established."""
+
+    sharecore_handshake_timeout_ms: int = setting(
+        Kind.INT, 10000, "A TLS handshake that takes longer is given up.", low=1
+    )
+    sharecore_handshakes_max: int = setting(
+        Kind.INT, 1000, "TLS handshakes under way; beyond, the oldest is given up.", low=1
+    )
+    sharecore_ssl_reload_interval_ms: int = setting(
+        Kind.INT, 10000, "How often the files of keystores and truststores are looked at; 0: never.", low=0
+    )

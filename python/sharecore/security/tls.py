@@ -1,0 +1,143 @@
+"""The TLS context of a listener, which follows its settings and its files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from sharecore.config import BrokerConfig
+from sharecore.errors import ConfigError
+from sharecore.security.keystore import KeyPair, read_keystore, read_truststore, store_files
+
+log = logging.getLogger("sharecore.security")
+
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+def server_context(config: BrokerConfig) -> ssl.SSLContext:
+    """The context of a listener.
+
+    Args:
+        config: the settings as the listener has them (`BrokerConfig.for_listener`).
+
+    Raises:
+        ConfigError: keys or certificates that cannot be loaded.
+    """
+    pair = read_keystore(config)
+    if pair is None:
+        raise ConfigError(
+            "ssl.keystore.location: not set, and a listener with SSL needs a key and certificates; "
+            "`sharecore certs` makes some for development"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    versions = sorted(_VERSIONS[each] for each in config.ssl_enabled_protocols)
+    if not versions:
+        raise ConfigError("ssl.enabled.protocols: empty; allowed: TLSv1.2, TLSv1.3")
+    context.minimum_version, context.maximum_version = versions[0], versions[-1]
+    _load_pair(context, pair)
+    context.verify_mode = _CLIENT_AUTH[config.ssl_client_auth]
+    if context.verify_mode != ssl.CERT_NONE:
+        _load_trusted(context, config)
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
+    with _as_file(f"{pair.key_pem}\n{pair.chain_pem}\n") as path:
+        try:
+            # an empty password, not none: OpenSSL would ask on the terminal
+            context.load_cert_chain(path, password=pair.password or "")
+        except (ssl.SSLError, OSError, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise ConfigError(
+                f"ssl.keystore.*: the key and its certificates cannot be loaded: {reason}; "
+                "is ssl.key.password right, and does the key belong to the first certificate?"
+            ) from None
+
+
+def _load_trusted(context: ssl.SSLContext, config: BrokerConfig) -> None:
+    trusted = read_truststore(config)
+    if trusted is None:
+        raise ConfigError(
+            f"ssl.client.auth={config.ssl_client_auth}: nobody is trusted; "
+            "set ssl.truststore.location to the authorities of the clients"
+        )
+    try:
+        context.load_verify_locations(cadata=trusted)
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(f"ssl.truststore.*: the certificates cannot be loaded: {error}") from None
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """A path that holds `text` for as long as OpenSSL reads it, in memory where the system can."""
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
+        number = os.memfd_create("keys")
+        path = f"/proc/self/fd/{number}"
+    else:
+        number, path = tempfile.mkstemp()
+    try:
+        os.write(number, text.encode())
+        yield path
+    finally:
+        os.close(number)
+        if not path.startswith("/proc/"):
+            os.unlink(path)
+
+
+class TlsListener:
+    """Keys, certificates and trust of one listener; connections that stand keep what they began with.
+
+    Args:
+        name: the listener.
+        config: the settings as the listener has them.
+
+    Raises:
+        ConfigError: see `server_context`.
+    """
+
+    def __init__(self, name: str, config: BrokerConfig) -> None:
+        self.name = name
+        self._config = config
+        self._stamps = _stamps(config)
+        self._context = server_context(config)
+
+    def context(self) -> ssl.SSLContext:
+        """What the next handshake uses."""
+        return self._context
+
+    def reload(self, config: BrokerConfig | None = None, *, changed_only: bool = False) -> None:
+        """Reads the files again; what cannot be loaded is logged, and the listener goes on as it was.
+
+        Args:
+            config: new settings of the listener.
+            changed_only: only when a file has changed.
+        """
+        wanted = config or self._config
+        stamps = _stamps(wanted)
+        if changed_only and stamps == self._stamps:
+            return
+        try:
+            self._context = server_context(wanted)
+            self._config = wanted
+        except ConfigError as error:
+            log.error("listener %s keeps its certificates: %s", self.name, error)
+        else:
+            log.info("listener %s has read its certificates", self.name)
+        # also what cannot be loaded is not tried again before it changes
+        self._stamps = _stamps(self._config) if self._config is not wanted else stamps
+
+
+def _stamps(config: BrokerConfig) -> tuple[object, ...]:
+    found: list[object] = []
+    for path in store_files(config):
+        status = None
+        with suppress(OSError):
+            status = path.stat()
+        found.append((path, status and (status.st_mtime_ns, status.st_size, status.st_ino)))
+    return tuple(found)

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import ssl
+import subprocess
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from sharecore.config import BrokerConfig
+from sharecore.errors import ConfigError
+from sharecore.security.certificates import Authority
+from sharecore.security.tls import TlsListener, server_context
+
+
+@pytest.fixture
+def pem(tmp_path: Path) -> Path:
+    return Authority(tmp_path, days=2).issue("localhost", file="broker", hosts=["localhost", "127.0.0.1"])
+
+
+def config(**settings: object) -> BrokerConfig:
+    return BrokerConfig.from_properties({name.replace("_", "."): str(settings[name]) for name in settings})
+
+
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject:
+    """Both ends in memory; gives the client's, or raises what went wrong on either."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname="localhost"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    for _ in range(4):
+        for end in ends:
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    # the server's refusal of a certificate comes behind the handshake of TLS 1.3
+    for end in reversed(ends):
+        with suppress(ssl.SSLWantReadError):
+            end.read(1)
+    return ends[0]
+
+
+def trusting(ca: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(ca))
+
+
+def serial(peer: ssl.SSLObject) -> str:
+    certificate = peer.getpeercert()
+    assert certificate is not None
+    return str(certificate["serialNumber"])
+
+
+def test_a_pem_file_with_key_and_certificate(pem: Path, tmp_path: Path) -> None:
+    context = server_context(config(ssl_keystore_type="PEM", ssl_keystore_location=pem))
+    assert shake_hands(context, trusting(tmp_path / "ca.pem")).version() == "TLSv1.3"
+
+
+def test_pem_in_the_settings_on_one_line(pem: Path, tmp_path: Path) -> None:
+    text = pem.read_text().replace("\n", " ")
+    key, _, chain = text.partition("-----BEGIN CERTIFICATE")
+    settings = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": key,
+        "ssl.keystore.certificate.chain": "-----BEGIN CERTIFICATE" + chain,
+    }
+    context = server_context(BrokerConfig.from_properties(settings))
+    shake_hands(context, trusting(tmp_path / "ca.pem"))
+
+
+def test_pkcs12_also_where_the_type_is_left_at_jks(pem: Path, tmp_path: Path) -> None:
+    store = tmp_path / "broker.p12"
+    subprocess.run(
+        ["openssl", "pkcs12", "-export", "-in", pem, "-out", store, "-passout", "pass:changeit"], check=True
+    )
+    for kind in ("JKS", "PKCS12"):
+        wanted = config(ssl_keystore_type=kind, ssl_keystore_location=store, ssl_keystore_password="changeit")
+        shake_hands(server_context(wanted), trusting(tmp_path / "ca.pem"))
+    with pytest.raises(ConfigError, match="cannot be opened") as caught:
+        server_context(config(ssl_keystore_location=store, ssl_keystore_password="not-it"))
+    assert "not-it" not in str(caught.value)
+
+
+def test_jks_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    store = tmp_path / "broker.jks"
+    store.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
+    with pytest.raises(ConfigError, match=r"keytool -importkeystore -srckeystore .*broker\.jks -dest.*p12"):
+        server_context(config(ssl_keystore_location=store))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "sharecore certs"),
+        ({"ssl_keystore_location": "/nowhere"}, "No such file"),
+        ({"ssl_keystore_location": "{ca}", "ssl_keystore_type": "PEM"}, "0 private keys"),
+        ({"ssl_keystore_location": "{pem}"}, "set ssl.keystore.type=PEM"),
+        ({"ssl_keystore_key": "x"}, "set both or none"),
+        (
+            {"ssl_keystore_location": "{pem}", "ssl_keystore_type": "PEM", "ssl_client_auth": "required"},
+            "nobody is trusted",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_said(settings: dict[str, str], said: str, pem: Path, tmp_path: Path) -> None:
+    settings = {name: text.format(pem=pem, ca=tmp_path / "ca.pem") for name, text in settings.items()}
+    with pytest.raises(ConfigError, match=said):
+        server_context(config(**settings))
+
+
+def test_versions_of_tls(pem: Path, tmp_path: Path) -> None:
+    context = server_context(
+        config(ssl_keystore_type="PEM", ssl_keystore_location=pem, ssl_enabled_protocols="TLSv1.2")
+    )
+    client = trusting(tmp_path / "ca.pem")
+    assert shake_hands(context, client).version() == "TLSv1.2"
+    client.minimum_version = ssl.TLSVersion.TLSv1_3
+    with pytest.raises(ssl.SSLError):
+        shake_hands(context, client)
+
+
+def test_a_client_must_show_a_certificate_of_a_trusted_authority(pem: Path, tmp_path: Path) -> None:
+    context = server_context(
+        config(
+            ssl_keystore_type="PEM",
+            ssl_keystore_location=pem,
+            ssl_client_auth="required",
+            ssl_truststore_type="PEM",
+            ssl_truststore_location=tmp_path / "ca.pem",
+        )
+    )
+    client = trusting(tmp_path / "ca.pem")
+    with pytest.raises(ssl.SSLError):
+        shake_hands(context, client)
+    client.load_cert_chain(Authority(tmp_path / "other", days=2).issue("eve", file="eve"))
+    with pytest.raises(ssl.SSLError):
+        shake_hands(context, client)
+    client.load_cert_chain(Authority(tmp_path, days=2).issue("alice", file="alice"))
+    shake_hands(context, client)
+    long_ago = datetime.now(timezone.utc) - timedelta(days=30)
+    client.load_cert_chain(Authority(tmp_path, days=2, now=long_ago).issue("alice", file="alice"))
+    with pytest.raises(ssl.SSLError):
+        shake_hands(context, client)
+
+
+def test_a_changed_file_counts_for_the_next_handshake(pem: Path, tmp_path: Path) -> None:
+    listener = TlsListener("SSL", config(ssl_keystore_type="PEM", ssl_keystore_location=pem))
+    client = trusting(tmp_path / "ca.pem")
+    before = serial(shake_hands(listener.context(), client))
+    listener.reload(changed_only=True)
+    assert serial(shake_hands(listener.context(), client)) == before
+    Authority(tmp_path, days=2).issue("localhost", file="broker", hosts=["localhost"])
+    listener.reload(changed_only=True)
+    after = serial(shake_hands(listener.context(), client))
+    assert after != before
+    pem.write_text("half a file")
+    listener.reload()
+    assert serial(shake_hands(listener.context(), client)) == after
+
+
+def test_keys_are_for_their_owner_alone(pem: Path, tmp_path: Path) -> None:
+    assert {path.stat().st_mode & 0o777 for path in (pem, tmp_path / "ca.key")} == {0o600}
