@@ -250,6 +250,9 @@ bench-client: .venv/.installed .venv-test/.installed jars ## our share consumer 
 bench-groups: .venv/.installed .venv-test/.installed jars ## 2,000 members in 20 groups over 1,000 partitions, beside Apache (ARGS="--groups 5")
 	$(BIN)/python -m benches.groups $(ARGS)
 
+bench-cold: .venv/.installed .venv-test/.installed jars ## how long others wait while old records are read from the disk (ARGS="--disk-mb 20")
+	$(BIN)/python -m benches.cold $(ARGS)
+
 bench-store: ## the store beside fjall 3: the table of docs/decisions/embedded-store.md
 	@.ci/need cargo
 	cargo run -q --release --locked --manifest-path benches/store/Cargo.toml

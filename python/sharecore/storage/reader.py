@@ -19,14 +19,14 @@ class Reader:
         ready: called when what was not in memory is there, so that reading again gets it.
     """
 
-    __slots__ = ("_log", "_offset", "_ready", "_room", "_warming")
+    __slots__ = ("_log", "_max_bytes", "_max_records", "_offset", "_ready", "_warming")
 
     def __init__(self, log: Log, ready: Callable[[], object]) -> None:
         self._log = log
         self._ready = ready
         self._warming = False
         self._offset = -1
-        self._room = 0
+        self._max_bytes = self._max_records = 0
 
     def read(
         self,
@@ -37,7 +37,10 @@ class Reader:
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> Slice | None:
-        """As `Log.read`; None while a thread has it read from the disk, and `ready` will be called."""
+        """As `Log.read`; None while a thread has it read from the disk, and `ready` will be called.
+
+        Asked for more than that was, it may give no more than that.
+        """
         log = self._log
         found = log.read_cached(
             offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
@@ -50,9 +53,15 @@ class Reader:
         if offset == self._offset:
             # it was in memory a moment ago, or the file system does not tell: no third attempt
             self._offset = -1
-            size = min(max_bytes, self._room)
-            return log.read(offset, size, limit=limit, at_least_one=at_least_one, max_records=max_records)
-        self._warming, self._offset, self._room = True, offset, max_bytes
+            return log.read(
+                offset,
+                min(max_bytes, self._max_bytes),
+                limit=limit,
+                at_least_one=at_least_one,
+                max_records=min(max_records, self._max_records),
+            )
+        self._warming, self._offset = True, offset
+        self._max_bytes, self._max_records = max_bytes, max_records
         log.warm(offset, max_bytes, self._warm, limit=limit, max_records=max_records)
         return None
 
