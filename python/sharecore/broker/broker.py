@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.dispatch import Dispatcher
+from sharecore.broker.features import Features
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.groups import Groups
 from sharecore.broker.identity import Identity, identify
@@ -51,6 +52,7 @@ class Broker:
     topic_configs: TopicConfigs
     group_configs: GroupConfigs
     producer_ids: ProducerIds
+    features: Features
     groups: Groups
     share: Share
 
@@ -93,6 +95,10 @@ class Broker:
         self.topic_configs = TopicConfigs(self.topics, self.configs, lambda: self.config)
         self.group_configs = GroupConfigs(self.configs, lambda: self.config)
         self.producer_ids = ProducerIds(self.storage.catalogue)
+        self.features = Features(
+            self.storage.catalogue, self.identity.node_id, self.static_config.sharecore_features
+        )
+        await self.features.keep()
         await ensure_internal_topics(self.topics, self.config)
         loop = asyncio.get_running_loop()
         self.groups = Groups(

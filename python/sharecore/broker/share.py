@@ -135,7 +135,9 @@ class Share:
         """Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) unless the topic has such a partition."""
         topic = self._all_topics.by_id(key.topic_id)
         if topic is None or not 0 <= key.partition < len(topic.partitions):
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+            )
 
     def state_restarted(self, key: SharePartitionKey) -> None:
         """State was begun anew or deleted behind its leader's back: it loads again."""

@@ -42,6 +42,11 @@ class BrokerConfig(
         "fsync: what is answered survives the loss of power; os: it survives the end of the process.",
         choices=DURABILITIES,
     )
+    sharecore_features: tuple[str, ...] = setting(
+        Kind.LIST,
+        (),
+        "Levels of features that a new data directory begins with, such as share.version=0.",
+    )
     explicit: frozenset[str] = frozenset()
     """Kafka's names of the keys that were set, not left at their defaults."""
     listener_properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, hash=False)

@@ -11,6 +11,7 @@ import pytest
 
 from sharecore.broker.broker import Broker
 from sharecore.broker.dispatch import Dispatcher
+from sharecore.broker.features import Features
 from sharecore.broker.handlers import SERVED, Served
 from sharecore.config import BrokerConfig
 from sharecore.errors import ErrorCode, KafkaError
@@ -19,6 +20,16 @@ from sharecore.protocol import ApiKey, codec
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Call = Callable[[bytes], Awaitable[bytes]]
+
+
+class Nothing:
+    """A catalogue without entries."""
+
+    def get(self, key: bytes) -> bytes | None:
+        return None
+
+    async def put(self, key: bytes, value: bytes) -> None:
+        raise AssertionError("nothing is written")
 
 
 def serve(test: Callable[[Call], Awaitable[None]], handler: Any = None) -> None:
@@ -35,7 +46,9 @@ def serve(test: Callable[[Call], Awaitable[None]], handler: Any = None) -> None:
     }
 
     async def run() -> None:
-        dispatcher = Dispatcher(Broker(BrokerConfig()), served, check_names=True)
+        broker = Broker(BrokerConfig())
+        broker.features = Features(Nothing(), 1)
+        dispatcher = Dispatcher(broker, served, check_names=True)
         server = Server(dispatcher.on_frame, Limits())
         port = await server.listen("127.0.0.1", 0, "PLAINTEXT")
 

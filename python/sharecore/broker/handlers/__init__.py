@@ -78,6 +78,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Served(0, 1, "incremental_alter_configs"),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: Served(0, 0, "list_partition_reassignments"),
     ApiKey.OFFSET_DELETE: Served(0, 0, "offset_delete"),
+    ApiKey.UPDATE_FEATURES: Served(0, 2, "update_features"),
     ApiKey.DESCRIBE_CLUSTER: Served(0, 2, "describe_cluster"),
     ApiKey.DESCRIBE_TRANSACTIONS: Served(0, 0, "describe_transactions"),
     ApiKey.LIST_TRANSACTIONS: Served(0, 1, "list_transactions"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.broker.gather import Gather
 from sharecore.coordinator.record_log import Done
 from sharecore.coordinator.share_topics import TopicInfo
@@ -16,6 +17,7 @@ _Name = tuple[str, int]
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     share = context.broker.share
     gather: Gather[_Name] = Gather(
         (topic.topic_name, partition.partition_index)

@@ -6,12 +6,10 @@ import re
 from typing import Any
 
 from sharecore.broker.context import RequestContext
+from sharecore.broker.features import SUPPORTED
 from sharecore.broker.handlers import SERVED
 from sharecore.errors import ErrorCode
 
-# Java's Admin and consumers switch share groups on by share.version, Kafka's new group coordinator by
-# group.version, and its producers the newer transactions by transaction.version
-FEATURES = {"group.version": (0, 1), "share.version": (0, 1), "transaction.version": (0, 2)}
 _FEATURES_FROM_ZERO_SINCE = 4
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -22,6 +20,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         if not all(_SOFTWARE_NAME.fullmatch(part) for part in software):
             return {"error_code": ErrorCode.INVALID_REQUEST}
         context.connection.client_software = software
+    features = context.broker.features
     return {
         "api_keys": [
             {
@@ -35,13 +34,13 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         ],
         "supported_features": [
             {"name": name, "min_version": low, "max_version": high}
-            for name, (low, high) in FEATURES.items()
+            for name, (low, high) in SUPPORTED.items()
             # clients before version 4 take a lowest version of 0 for an error (KIP-1022)
             if low > 0 or context.api_version >= _FEATURES_FROM_ZERO_SINCE
         ],
-        "finalized_features_epoch": 0,
+        "finalized_features_epoch": features.epoch,
         "finalized_features": [
-            {"name": name, "min_version_level": high, "max_version_level": high}
-            for name, (_, high) in FEATURES.items()
+            {"name": name, "min_version_level": level, "max_version_level": level}
+            for name, level in features.levels.items()
         ],
     }

@@ -20,6 +20,8 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str, Any]:
     groups = context.broker.groups
     try:
+        if not context.broker.features.has_consumer_groups:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = groups.registry.find(group_id, ConsumerGroup)

@@ -13,6 +13,8 @@ _OWN_ID_SINCE = 1
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    if not context.broker.features.has_consumer_groups:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if context.api_version >= _OWN_ID_SINCE and not request.member_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberId can't be empty.")
     owned = request.topic_partitions

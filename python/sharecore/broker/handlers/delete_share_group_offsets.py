@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.broker.gather import Gather
 from sharecore.coordinator.share_topics import TopicInfo
 from sharecore.errors import ErrorCode, KafkaError
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     share = context.broker.share
     group = share.offsets.deletable(request.group_id)
     gather: Gather[str] = Gather(topic.topic_name for topic in request.topics)

@@ -41,6 +41,7 @@ def _partitions(
 ) -> list[_Wanted]:
     share = context.broker.share
     try:
+        context.broker.features.check_share_groups()
         share.groups.find(group.group_id)
     except KafkaError as error:
         refused[number] = error
@@ -65,7 +66,10 @@ def _answer(
     for number, group in enumerate(request.groups):
         entry: dict[str, Any] = {"group_id": group.group_id, "topics": []}
         if number in refused:
-            entry["error_code"], entry["error_message"] = refused[number].code, refused[number].message
+            entry["error_code"], entry["error_message"] = (
+                refused[number].code,
+                refused[number].message or None,
+            )
         groups.append(entry)
     topics: dict[tuple[int, str], dict[str, Any]] = {}
     for wanted, offset in found.items():

@@ -12,6 +12,7 @@ from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    context.broker.features.check_share_groups()
     share = context.broker.share
     share.watch(context.connection)
     if request.share_session_epoch == INITIAL_EPOCH:

@@ -20,6 +20,7 @@ _RECORD_LIMIT = 1
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    context.broker.features.check_share_groups()
     _check(request)
     try:
         session = _session(context, request)

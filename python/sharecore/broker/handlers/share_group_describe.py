@@ -20,6 +20,8 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 def _describe(context: RequestContext, group_id: str, authorized: int) -> dict[str, Any]:
     share = context.broker.share
+    if not context.broker.features.has_share_groups:
+        return {"group_id": group_id, "error_code": ErrorCode.UNSUPPORTED_VERSION}
     if not group_id:
         return {"group_id": group_id, "error_code": ErrorCode.INVALID_GROUP_ID}
     try:

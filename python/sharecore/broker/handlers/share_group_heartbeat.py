@@ -13,6 +13,7 @@ from sharecore.errors import KafkaError
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    context.broker.features.check_share_groups()
     heartbeat = Heartbeat(
         request.group_id,
         request.member_id,

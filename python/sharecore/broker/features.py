@@ -1,0 +1,156 @@
+"""Levels of features: what this version can do, and what it has been told to do (KIP-584, KIP-1022)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
+
+GROUP, SHARE, TRANSACTION = "group.version", "share.version", "transaction.version"
+
+SUPPORTED: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {GROUP: (0, 1), SHARE: (0, 2), TRANSACTION: (0, 2)}
+)
+"""Lowest and highest level of each feature, as Apache Kafka 4.4.0 has them."""
+
+NO_SHARE_GROUPS = "The version of API is not supported."
+
+_BEGIN = {GROUP: 1, SHARE: 1, TRANSACTION: 2}
+_KEY = b"features"
+
+
+class UpgradeType(IntEnum):
+    """What an update may do."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+_UPGRADE_TYPES = frozenset(int(each) for each in UpgradeType)
+
+
+class FeatureUpdate(NamedTuple):
+    """One feature's new level."""
+
+    name: str
+    level: int
+    upgrade_type: int
+
+
+class LevelStore(Protocol):
+    """What of the broker's catalogue is used."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    async def put(self, key: bytes, value: bytes) -> None: ...
+
+
+class Features:
+    """The levels that are in force; they are kept in the catalogue.
+
+    Args:
+        begin: levels that a data directory without any begins with, each as `share.version=0`.
+
+    Raises:
+        ConfigError: a level of `begin` makes no sense.
+    """
+
+    def __init__(self, catalogue: LevelStore, node_id: int, begin: Iterable[str] = ()) -> None:
+        self._catalogue = catalogue
+        self._node_id = node_id
+        self._updating = asyncio.Lock()
+        kept = catalogue.get(_KEY)
+        if kept is None:
+            self.epoch, self._levels = 1, {**_BEGIN, **_parse(begin)}
+        else:
+            read = json.loads(kept)
+            self.epoch, self._levels = read["epoch"], {**dict.fromkeys(SUPPORTED, 0), **read["levels"]}
+
+    async def keep(self) -> None:
+        """Writes the levels down where they are not yet; raises KafkaError when that cannot be done."""
+        if self._catalogue.get(_KEY) is None:
+            await self._write(self.epoch, self._levels)
+
+    @property
+    def levels(self) -> Mapping[str, int]:
+        """Levels above 0: a feature at level 0 is off."""
+        return {name: level for name, level in self._levels.items() if level}
+
+    @property
+    def has_share_groups(self) -> bool:
+        """Whether share groups are served."""
+        return self._levels[SHARE] > 0
+
+    @property
+    def has_consumer_groups(self) -> bool:
+        """Whether consumer groups of the protocol of KIP-848 are served."""
+        return self._levels[GROUP] > 0
+
+    def check_share_groups(self, message: str = "") -> None:
+        """Raises KafkaError(UNSUPPORTED_VERSION) unless share groups are served."""
+        if not self.has_share_groups:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+
+    async def update(self, updates: Iterable[FeatureUpdate], *, validate_only: bool) -> None:
+        """Sets levels, all or none of them.
+
+        Raises:
+            KafkaError: INVALID_UPDATE_VERSION, KAFKA_STORAGE_ERROR.
+        """
+        async with self._updating:
+            levels = dict(self._levels)
+            for each in updates:
+                reason = self._refusal(each)
+                if reason:
+                    raise KafkaError(
+                        ErrorCode.INVALID_UPDATE_VERSION,
+                        "The update failed for all features since the following feature had an error: "
+                        f"Invalid update version {each.level} for feature {each.name}. {reason}",
+                    )
+                levels[each.name] = each.level
+            if validate_only or levels == self._levels:
+                return
+            await self._write(self.epoch + 1, levels)
+            self.epoch, self._levels = self.epoch + 1, levels
+
+    def _refusal(self, update: FeatureUpdate) -> str:
+        """Why the update is refused; empty where it is not."""
+        if update.upgrade_type not in _UPGRADE_TYPES:
+            return "The controller does not support the given upgrade type."
+        if update.level < 0:
+            return "A feature version cannot be less than 0."
+        if update.name not in SUPPORTED:
+            return f"Local controller {self._node_id} does not support this feature."
+        low, high = SUPPORTED[update.name]
+        if not low <= update.level <= high:
+            return f"Local controller {self._node_id} only supports versions {low}-{high}"
+        now, upgrades = self._levels[update.name], update.upgrade_type == UpgradeType.UPGRADE
+        if update.level < now and upgrades:
+            return (
+                "Can't downgrade the version of this feature without setting the upgrade type to either "
+                "safe or unsafe downgrade."
+            )
+        if update.level > now and not upgrades:
+            return "Can't downgrade to a newer version."
+        return ""
+
+    async def _write(self, epoch: int, levels: Mapping[str, int]) -> None:
+        await self._catalogue.put(_KEY, json.dumps({"epoch": epoch, "levels": levels}).encode())
+
+
+def _parse(settings: Iterable[str]) -> dict[str, int]:
+    levels = {}
+    for setting in settings:
+        name, _, level = setting.partition("=")
+        low, high = SUPPORTED.get(name, (0, -1))
+        if not level.isdecimal() or not low <= int(level) <= high:
+            allowed = ", ".join(f"{each} from {low} to {high}" for each, (low, high) in SUPPORTED.items())
+            raise ConfigError(f"sharecore.features={setting}: no level of a feature; allowed: {allowed}")
+        levels[name] = int(level)
+    return levels

@@ -1,0 +1,22 @@
+"""UpdateFeatures: sets levels of features, all or none of them (KIP-584)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.broker.features import FeatureUpdate
+
+_NO_ERROR = "NONE"
+
+
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    updates = [
+        FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type)
+        for each in request.feature_updates
+    ]
+    await context.broker.features.update(updates, validate_only=request.validate_only)
+    return {
+        "error_message": None,
+        "results": [{"feature": each.name, "error_message": _NO_ERROR} for each in updates],
+    }
