@@ -8,13 +8,14 @@ that they share an append.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, runtime_checkable
 
 from sharecore.clock import Clock
 from sharecore.coordinator.keys import partition_for
 from sharecore.coordinator.partition_log import PartitionLog
-from sharecore.coordinator.record_schema import number_of
+from sharecore.coordinator.record_schema import UnknownRecord, number_of
 from sharecore.coordinator.timers import Timers
 from sharecore.coordinator.topic_log import Done, Producer, Record, TopicLog, settle
 from sharecore.errors import ErrorCode, KafkaError
@@ -63,6 +64,7 @@ class RecordLog:
         self._opened: Sequence[PartitionLog] = ()
         self._replayers: dict[int, Replayer] = {}
         self._transactional: TransactionalReplayer | None = None
+        self._passed_over: Counter[tuple[int, str]] = Counter()
         self._staged: dict[int, tuple[list[Record], list[Done]]] = {}
 
     def register(self, replayer: Replayer | TransactionalReplayer) -> None:
@@ -83,13 +85,22 @@ class RecordLog:
         return partition_for(key, len(self._partitions))
 
     def load(self) -> int:
-        """Reads everything back; gives the number of records.
+        """Reads everything back; gives the number of records. Those of types and versions that are not known
+        are passed over, and stay where they are.
 
         Raises:
             KafkaError: UNKNOWN_SERVER_ERROR when a record is damaged: what it stood for would be lost
                 silently.
         """
-        return sum(self._load(partition.log) for partition in self._partitions)
+        count = 0
+        for partition in self._partitions:
+            count += self._load(partition.log)
+            for (index, reason), records in self._passed_over.items():
+                logger.warning(
+                    "%s-%d: passed over %d records: %s", partition.log.topic, index, records, reason
+                )
+            self._passed_over.clear()
+        return count
 
     def append(self, key: str, records: Sequence[Record], done: Done) -> None:
         """Writes records of a group or a transactional id; `done` is called when all of them are durable."""
@@ -132,13 +143,15 @@ class RecordLog:
             kind = number_of(key)
             replayer = self._replayers.get(kind)
             if replayer is None:
-                raise ValueError(f"record type {kind} is not known")
+                raise UnknownRecord(f"record type {kind} is not known")
             if producer_id < 0:
                 replayer.replay(log.index, kind, key, value)
             elif self._transactional is replayer:
                 self._transactional.replay_in_transaction(producer_id, key, value)
             else:
                 raise ValueError(f"record type {kind} is part of a transaction")
+        except UnknownRecord as error:
+            self._passed_over[log.index, str(error)] += 1
         except ValueError as error:
             text = f"{log.topic}-{log.index} at offset {offset}: {error}"
             logger.error("a coordinator's state cannot be read: %s", text)

@@ -52,6 +52,10 @@ def _with_version(name: str, version: int, *, flexible: bool, fields: tuple[Fiel
     return Struct(name, version, flexible, tuple(map(inner, fields)))
 
 
+class UnknownRecord(ValueError):
+    """A record of a type or a version that this broker does not have: another one wrote it."""
+
+
 class RecordSchema:
     """Reads and writes one kind of key or value, with the two bytes before it: a key's type, or a value's
     version.
@@ -90,10 +94,11 @@ class RecordSchema:
         """A named tuple of the fields.
 
         Raises:
-            ValueError: the bytes are damaged or of another type or version.
+            UnknownRecord: the bytes are of another type or version.
+            ValueError: the bytes are damaged.
         """
         if number_of(data) != self.number:
-            raise ValueError(f"{self.name} has number {number_of(data)}, not {self.number}")
+            raise UnknownRecord(f"{self.name} has number {number_of(data)}, not {self.number}")
         try:
             return read_message(self._reader, data, _VERSION.size)
         except MalformedMessage as error:
@@ -111,11 +116,12 @@ class VersionedSchema:
         """A named tuple of the fields.
 
         Raises:
-            ValueError: the bytes are damaged or of a version that is not known.
+            UnknownRecord: the version is not known.
+            ValueError: the bytes are damaged.
         """
         schema = self._versions.get(number_of(data))
         if schema is None:
-            raise ValueError(f"{self.newest.name} has unknown version {number_of(data)}")
+            raise UnknownRecord(f"{self.newest.name} has unknown version {number_of(data)}")
         return schema.read(data)
 
 

@@ -76,6 +76,16 @@ def test_produce_in_every_version(broker: RunningBroker, topic: str, version: in
     assert values_of(fetch(broker, topic, 0).records) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+def test_nobody_else_writes_topics_of_the_broker(broker: RunningBroker, name: str) -> None:
+    record = batch([b"x"])
+    for client_id in ("tester", "__admin_client"):
+        fields = produce_fields(broker, name, record)
+        answer = broker.connect(client_id).ask(ApiKey.PRODUCE, 13, **fields)
+        refused = answer.responses[0].partition_responses[0]
+        assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
 @pytest.mark.parametrize("version", versions(ApiKey.FETCH))
 def test_fetch_in_every_version(broker: RunningBroker, topic: str, version: int) -> None:
     produce(broker, topic, batch([b"a", b"b"]))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.coordinator.world import MemoryLog, World, record_log
 
-from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
+from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition, encode_offset_key
 from sharecore.coordinator.offsets import Offsets
 from sharecore.coordinator.record_log import Producer
 from sharecore.errors import KafkaError
@@ -51,6 +52,40 @@ def test_offsets_are_rebuilt_from_the_topic() -> None:
     assert records.load() == sum(log.end_offset for log in logs)
     assert again.groups() == set("abcdefg")
     assert again.get("a") == {P0: CommittedOffset(3), P1: CommittedOffset(2)}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (b"\0\x63whatever", b"\0\0", "record type 99 is not known"),
+        (b"\0\x09\0\x01g", b"\0\0", "record type 9 is not known"),
+        (b"\0\x63", None, "record type 99 is not known"),
+        (encode_offset_key("a", P0), b"\0\x63", "OffsetCommitValue has unknown version 99"),
+    ],
+)
+def test_what_a_newer_broker_wrote_is_passed_over(
+    key: bytes, value: bytes | None, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, log = World(), MemoryLog()
+    log.append_local([(key, value)], now_ms=1)
+    offsets(world, log).commit("a", {P0: CommittedOffset(3)}, lambda error: None)
+    world.run()
+    log.append_local([(key, value)], now_ms=1)
+    records = record_log(world, [log])
+    again = Offsets(records)
+    assert records.load() == 3
+    assert again.get("a") == {P0: CommittedOffset(3)}
+    (warning,) = caplog.messages
+    assert warning == f"__consumer_offsets-0: passed over 2 records: {reason}"
+
+
+def test_a_damaged_record_is_no_newer_one() -> None:
+    world, log = World(), MemoryLog()
+    log.append_local([(encode_offset_key("a", P0), b"\0\x03\0")], now_ms=1)
+    records = record_log(world, [log])
+    Offsets(records)
+    with pytest.raises(KafkaError, match="__consumer_offsets-0 at offset 0: damaged OffsetCommitValue"):
+        records.load()
 
 
 def test_one_turns_commits_are_one_batch_a_partition() -> None:

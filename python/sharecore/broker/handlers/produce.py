@@ -15,7 +15,6 @@ from sharecore.storage import Log, Ticket
 
 _IDS_SINCE = 13
 _NO_ACKNOWLEDGEMENT = 0
-_ADMIN_CLIENT = "__admin_client"
 
 
 def handle(context: RequestContext, request: Any) -> Result:
@@ -67,7 +66,7 @@ def _log(context: RequestContext, topic: Any, index: int) -> Log:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not 0 <= index < len(found.partitions):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if found.name in INTERNAL_TOPICS and context.client_id != _ADMIN_CLIENT:
+    if found.name in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {found.name}")
     return found.partitions[index]
 
