@@ -73,7 +73,7 @@ class Broker:
         """Opens what is kept and listens.
 
         Raises:
-            ConfigError: the data directory is not this broker's.
+            ConfigError: the data directory is not this broker's, or the persister cannot be had.
             OSError: an address or the data directory cannot be had.
             KafkaError: the data directory cannot be written.
         """
@@ -143,7 +143,7 @@ class Broker:
         self.server.stop_listening()
         # What waits for the disk is answered. Share fetches that wait are not: after an empty answer a client
         # would send the next one into the closing connection, and take its acknowledgements for lost.
-        self.share.finish()
+        await self.share.finish()
         self.storage.sync()
         await asyncio.sleep(0)
         await self.server.close()

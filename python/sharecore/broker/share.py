@@ -11,7 +11,7 @@ from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.broker.topic_view import TopicDirectory
 from sharecore.clock import Clock
-from sharecore.config import BrokerConfig
+from sharecore.config import DEFAULT_PERSISTER, NO_PERSISTER, BrokerConfig
 from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.coordinator.record_log import RecordLog
 from sharecore.coordinator.registry import GroupRegistry
@@ -23,7 +23,7 @@ from sharecore.coordinator.share_topics import TopicInfo
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Connection
 from sharecore.partition import SharePartitions
-from sharecore.persister import CoordinatorPersister
+from sharecore.persister import CoordinatorPersister, NoOpPersister, Persister, load_plugin
 from sharecore.session import ShareSession, ShareSessionCache
 from sharecore.storage import Log, Topic, Topics
 
@@ -64,7 +64,7 @@ class Share:
             cold_ms=config().share_coordinator_cold_partition_snapshot_interval_ms,
             write_timeout_ms=config().share_coordinator_write_timeout_ms,
         )
-        self.persister = CoordinatorPersister(self.coordinator)
+        self.persister = _persister(config(), self.coordinator, loop)
         self.partitions = SharePartitions(
             self._find_log,
             group_configs.get,
@@ -104,9 +104,11 @@ class Share:
         self._drop_idle()
         self._prune_later()
 
-    def finish(self) -> None:
+    async def finish(self) -> None:
         """Hands on what is staged: the broker is about to stop."""
         self.coordinator.flush()
+        self.persister.close()
+        await asyncio.sleep(0)  # what a persister called back from its threads
 
     def stop(self) -> None:
         """Frees what is led here."""
@@ -186,3 +188,14 @@ class Share:
             self.coordinator.prune()
         except KafkaError as error:
             logger.warning("%s was not pruned: %s", STATE_TOPIC, error)
+
+
+def _persister(
+    config: BrokerConfig, coordinator: ShareCoordinator, loop: asyncio.AbstractEventLoop
+) -> Persister:
+    name = config.group_share_persister_class_name
+    if name == DEFAULT_PERSISTER:
+        return CoordinatorPersister(coordinator)
+    if name in ("", NO_PERSISTER):
+        return NoOpPersister()
+    return load_plugin(name, config.persister_settings, loop)

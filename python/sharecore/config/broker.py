@@ -11,7 +11,7 @@ from sharecore.config.consumer import ConsumerSettings, TransactionSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.config.network import NetworkSettings
 from sharecore.config.security import LISTENER_PREFIX, HandshakeSettings, TlsSettings
-from sharecore.config.share import ShareCoordinatorSettings, ShareSettings
+from sharecore.config.share import PERSISTER_PREFIX, ShareCoordinatorSettings, ShareSettings
 from sharecore.config.topics import TopicSettings
 from sharecore.errors import ConfigError
 
@@ -49,6 +49,8 @@ class BrokerConfig(
     )
     explicit: frozenset[str] = frozenset()
     """Kafka's names of the keys that were set, not left at their defaults."""
+    persister_settings: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    """What was set under `group.share.persister.` for a persister of the user's, without that prefix."""
     listener_properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, hash=False)
     """What was set for one listener alone: its name in lower case to the keys without their prefix."""
 
@@ -65,16 +67,22 @@ class BrokerConfig(
             ConfigError: a value is not allowed, by itself or beside another.
         """
         values: dict[str, Any] = {}
+        persister_settings = {}
         explicit = set()
         for name, text in properties.items():
             known = broker_keys().get(ALIASES.get(name, name))
+            if known is None and name.startswith(PERSISTER_PREFIX):
+                persister_settings[name.removeprefix(PERSISTER_PREFIX)] = text.strip()
             if known is None or (name in ALIASES and ALIASES[name] in properties):
                 continue
             attribute, key = known
             values[attribute] = key.parse(text)
             explicit.add(key.name)
         config = cls(
-            **values, explicit=frozenset(explicit), listener_properties=_listener_properties(properties)
+            **values,
+            explicit=frozenset(explicit),
+            persister_settings=persister_settings,
+            listener_properties=_listener_properties(properties),
         )
         config.check()
         return config

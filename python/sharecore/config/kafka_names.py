@@ -60,7 +60,6 @@ KAFKA_NAMES = frozenset(
         "group.coordinator.threads",
         "group.share.assignor.offload.enable",
         "group.share.dlq.manager.class.name",
-        "group.share.persister.class.name",
         "initial.broker.registration.timeout.ms",
         "inter.broker.listener.name",
         "kafka.metrics.polling.interval.secs",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sharecore.config.keys import Kind, setting
@@ -12,6 +13,18 @@ RECORD_LOCKS_MAX = 10_000_000
 """Kafka stops at 10,000 records a share partition; the engine holds runs of records, so that millions cost
 little.
 """
+
+_PERSISTERS = "org.apache.kafka.server.share.persister."
+DEFAULT_PERSISTER = _PERSISTERS + "DefaultStatePersister"
+NO_PERSISTER = _PERSISTERS + "NoOpStatePersister"
+PERSISTER_PREFIX = "group.share.persister."
+"""Of the settings that are handed to a persister of the user's, without the prefix."""
+
+
+def check_persister(name: str) -> None:
+    """empty, Kafka's DefaultStatePersister or NoOpStatePersister, or package.module:Class"""
+    if name and name not in (DEFAULT_PERSISTER, NO_PERSISTER) and not re.fullmatch(r"[\w.]+:\w+", name):
+        raise ValueError("no persister")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -51,6 +64,12 @@ class ShareSettings:
     group_share_max_size: int = setting(Kind.INT, 200, "Members of one share group.", low=1, high=1000)
     group_share_initialize_retry_interval_ms: int = setting(
         Kind.INT, 30000, "Time before share state that could not be initialized is tried again.", low=1
+    )
+    group_share_persister_class_name: str = setting(
+        Kind.STRING,
+        DEFAULT_PERSISTER,
+        "Where the state of share partitions is kept; empty: nowhere.",
+        check=check_persister,
     )
     group_share_max_share_sessions: int = setting(
         Kind.INT, 2000, "Share sessions that are open at a time.", low=1

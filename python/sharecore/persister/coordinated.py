@@ -44,3 +44,6 @@ class CoordinatorPersister:
 
     def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
         done(self._coordinator.summary(key))
+
+    def close(self) -> None:
+        """Nothing to do: the coordinator ends by itself."""

@@ -117,3 +117,6 @@ class MemoryPersister:
                     state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
                 )
             )
+
+    def close(self) -> None:
+        """Nothing to do: nothing is under way."""

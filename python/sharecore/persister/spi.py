@@ -30,7 +30,7 @@ class Persister(Protocol):
 
     An operation that cannot even begin raises `KafkaError`; one that begins ends with its `done`, which may
     be called before the method returns. Operations on one share partition take effect in the order of the
-    calls.
+    calls. All of them are called on the broker's event loop and must not keep it waiting.
     """
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
@@ -58,3 +58,6 @@ class Persister(Protocol):
 
     def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
         """Reads state without its batches, for administration; fences nobody."""
+
+    def close(self) -> None:
+        """The broker stops: what is under way ends; nothing is asked for any more."""

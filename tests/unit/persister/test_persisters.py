@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import importlib
+import queue
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +19,7 @@ from sharecore.persister import (
     CoordinatorPersister,
     LoadedState,
     MemoryPersister,
+    NoOpPersister,
     Persister,
     SharePartitionKey,
 )
@@ -24,27 +30,41 @@ KEY = SharePartitionKey("g", UUID(int=1), 0)
 class Bench:
     """A persister, and what its callbacks are called with."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, directory: Path) -> None:
         self.world = World()
-        self.calls: list[Any] = []
+        self.calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.persister: Persister = MemoryPersister()
+        if kind == "sqlite":
+            self.persister = example()({"path": str(directory / "state.db")})
         if kind == "coordinator":
             logs: Any = [MemoryLog("__share_group_state")]
             coordinator = ShareCoordinator(lambda: logs, self.world, self.world)
             self.persister = CoordinatorPersister(coordinator)
 
     def call(self, operation: str, *args: Any) -> Any:
-        """What the callback of an operation gets."""
-        self.calls.clear()
-        getattr(self.persister, operation)(*args, self.calls.append)
+        """What the callback of an operation gets; raises what it refuses."""
+        getattr(self.persister, operation)(*args, self.calls.put)
         self.world.run()
-        (result,) = self.calls
+        result = self.calls.get(timeout=10)
+        assert self.calls.empty()
+        if isinstance(result, KafkaError):
+            raise result
         return result
 
 
-@pytest.fixture(params=["memory", "coordinator"])
-def bench(request: pytest.FixtureRequest) -> Bench:
-    return Bench(request.param)
+def example() -> Any:
+    """The persister among the examples."""
+    directory = str(Path(__file__).resolve().parents[3] / "examples/persister")
+    if directory not in sys.path:
+        sys.path.append(directory)
+    return importlib.import_module("sqlite_persister").SqlitePersister
+
+
+@pytest.fixture(params=["memory", "coordinator", "sqlite"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(request.param, tmp_path)
+    yield made
+    made.persister.close()
 
 
 def test_state_is_made_written_read_and_deleted(bench: Bench) -> None:
@@ -89,3 +109,23 @@ def test_old_leaders_and_old_states_are_fenced(bench: Bench) -> None:
 def test_without_state_nothing_is_written(bench: Bench) -> None:
     with pytest.raises(KafkaError, match="INVALID_REQUEST"):
         bench.call("write_start", KEY, 0, 0, 7)
+
+
+def test_the_example_keeps_what_was_written_over_a_restart(tmp_path: Path) -> None:
+    bench = Bench("sqlite", tmp_path)
+    bench.call("initialize", KEY, 3, 0)
+    bench.call("write_start", KEY, 3, 0, 7)
+    bench.persister.close()
+    again = Bench("sqlite", tmp_path)
+    assert again.call("read", KEY, 0) == LoadedState(3, 7, [])
+    again.persister.close()
+
+
+def test_without_a_persister_everything_is_well_and_nothing_is_kept() -> None:
+    bench = Bench("memory", Path())
+    bench.persister = NoOpPersister()
+    assert bench.call("initialize", KEY, 3, 7) is None
+    assert bench.call("write_start", KEY, 3, 0, 9) is None
+    assert bench.call("read", KEY, 0) == LoadedState(0, -1, [])
+    assert bench.call("summary", KEY).start_offset == -1
+    assert bench.call("delete", KEY) is None

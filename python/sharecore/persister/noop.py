@@ -1,0 +1,46 @@
+"""No persister: share groups for tests, or for work that may be repeated or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sharecore._core import Write
+from sharecore.coordinator.keys import SharePartitionKey
+from sharecore.coordinator.share_coordinator import StateSummary
+from sharecore.coordinator.state_records import UNINITIALIZED
+from sharecore.errors import KafkaError
+from sharecore.persister.spi import Done, LoadedState
+
+
+class NoOpPersister:
+    """Keeps nothing: whatever is written is well, and what is read has never been written.
+
+    A share partition begins by the group's reset policy whenever its leader is made anew.
+    """
+
+    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
+        done(None)
+
+    def read(
+        self, key: SharePartitionKey, leader_epoch: int, done: Callable[[LoadedState | KafkaError], None]
+    ) -> None:
+        done(LoadedState(0, UNINITIALIZED, []))
+
+    def write(
+        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
+    ) -> None:
+        done(None)
+
+    def write_start(
+        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, start_offset: int, done: Done
+    ) -> None:
+        done(None)
+
+    def delete(self, key: SharePartitionKey, done: Done) -> None:
+        done(None)
+
+    def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
+        done(StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED))
+
+    def close(self) -> None:
+        """Nothing to do."""
