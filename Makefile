@@ -203,6 +203,9 @@ build/fuzz/.done: $(SOURCES) build/sources
 	for target in $(FUZZ_TARGETS); do cp "$$out/$$host/fuzz/$$target" $(@D); done
 	@touch $@
 
+differential-wire: .venv/.installed .venv-test/.installed jars ## 50,000 raw requests, ours against Apache Kafka's answers (ARGS="--help")
+	$(BIN)/python -m tests.differential.wire $(ARGS)
+
 assignors: .venv-test/.installed jars ## the assignors against Apache's own classes, fresh seeds (ARGS="--lives 500 simple")
 	$(BIN)/python -m tests.differential.assignors $(ARGS)
 

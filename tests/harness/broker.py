@@ -74,6 +74,7 @@ class Broker:
         kind: `sharecore` or `apache`.
         settings: server properties beyond those that make Apache Kafka a cluster of one.
         arguments: more of `sharecore serve`'s command line.
+        libs: where Apache Kafka's jars are; the ones of the tests when not given.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class Broker:
         kind: str = "sharecore",
         settings: Mapping[str, str] | None = None,
         arguments: tuple[str, ...] = (),
+        libs: Path | None = None,
     ) -> None:
+        self._libs = libs or KAFKA_LIBS
         self.kind = kind
         self.home = home
         self.port = free_port()
@@ -138,7 +141,7 @@ class Broker:
 
     def _apache_environment(self, properties: Path) -> dict[str, str]:
         return {
-            "KAFKA_LIBS": str(KAFKA_LIBS),
+            "KAFKA_LIBS": str(self._libs),
             "APACHE_UNSTABLE": "false",
             "SUITE_ROLE": "broker",
             "SUITE_NODE_ID": "0",

@@ -1,0 +1,14 @@
+"""Families of scenarios: each a generator of random steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from tests.differential.wire.families import configs, groups
+from tests.differential.wire.script import Scenario
+
+FAMILIES: dict[str, Callable[[Random, bool], Scenario]] = {
+    "groups": groups.scenario,
+    "configs": configs.scenario,
+}

@@ -1,0 +1,119 @@
+"""Requests that several families send."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from tests.differential.wire.script import Ask
+
+TOPICS = ["~orders", "~bills", "~mail"]
+GROUPS = ["~shop", "~till", "~desk"]
+MEMBERS = ["~ann", "~bob", "~cid"]
+UNKNOWN_ID = "00000000-0000-4000-8000-00000000abcd"
+NAMES = ["", "~nobody", "~", "~" + "x" * 250, "~é", "~a b", "..", "~with:colon"]
+"""Names of groups and topics that are strange, or that nothing has."""
+
+
+def weighted(random: Random, choices: dict[Any, int]) -> Any:
+    """One of the keys, by weight."""
+    return random.choices(list(choices), list(choices.values()))[0]
+
+
+def some(random: Random, items: list[Any], most: int = 3) -> list[Any]:
+    """A few different items, rarely none."""
+    return random.sample(items, min(len(items), random.choice([0, 1, 1, 1, 2, 2, most])))
+
+
+def create_topics(**partitions: int) -> Ask:
+    return Ask(
+        "CREATE_TOPICS",
+        7,
+        {
+            "topics": [
+                {"name": f"~{name}", "num_partitions": count, "replication_factor": 1}
+                for name, count in partitions.items()
+            ],
+            "timeout_ms": 10_000,
+        },
+    )
+
+
+def delete_topics(*names: str) -> Ask:
+    return Ask("DELETE_TOPICS", 6, {"topics": [{"name": name} for name in names], "timeout_ms": 10_000})
+
+
+def grow_topic(name: str, count: int) -> Ask:
+    return Ask(
+        "CREATE_PARTITIONS",
+        3,
+        {"topics": [{"name": name, "count": count, "assignments": None}], "timeout_ms": 10_000},
+    )
+
+
+def produce(topic: str, partition: int, values: list[str]) -> Ask:
+    """`topic` without its `~`."""
+    return Ask(
+        "PRODUCE",
+        13,
+        {
+            "transactional_id": None,
+            "acks": -1,
+            "timeout_ms": 10_000,
+            "topic_data": [
+                {
+                    "topic_id": f"#{topic}",
+                    "partition_data": [{"index": partition, "records": {"values": values}}],
+                }
+            ],
+        },
+    )
+
+
+def heartbeat(
+    group: str,
+    member: str,
+    epoch: Any,
+    topics: list[str] | None = None,
+    *,
+    rack: str | None = None,
+    on: str = "a",
+) -> Ask:
+    return Ask(
+        "SHARE_GROUP_HEARTBEAT",
+        1,
+        {
+            "group_id": group,
+            "member_id": member,
+            "member_epoch": epoch,
+            "rack_id": rack,
+            "subscribed_topic_names": topics,
+        },
+        on,
+    )
+
+
+def epoch(group: str, member: str, plus: int = 0) -> dict[str, Any]:
+    """The member's epoch as it was last answered."""
+    return {"epoch": f"{group} {member}", "plus": plus}
+
+
+def set_group(group: str, **settings: str) -> Ask:
+    """Settings of a group; `_` in their names stands for a dot."""
+    return Ask(
+        "INCREMENTAL_ALTER_CONFIGS",
+        1,
+        {
+            "resources": [
+                {
+                    "resource_type": 32,
+                    "resource_name": group,
+                    "configs": [
+                        {"name": name.replace("_", "."), "config_operation": 0, "value": value}
+                        for name, value in settings.items()
+                    ],
+                }
+            ],
+            "validate_only": False,
+        },
+    )

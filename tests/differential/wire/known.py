@@ -1,0 +1,114 @@
+"""What is kept different on purpose (docs/decisions/differences-from-apache.md, "On the wire")."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tests.differential.wire.compare import MISSING, Difference
+from tests.differential.wire.script import Ask
+
+ORDER = "order of a list"
+_SERVER_ERROR = -1
+
+
+class Exchange(NamedTuple):
+    """A request, its references filled in, and both masked answers."""
+
+    ask: Ask
+    request: dict[str, Any]
+    apache: Any
+    ours: Any
+
+
+def _wording(exchange: Exchange, difference: Difference) -> bool:
+    """Both say why they refuse, each in words of its own."""
+    both = difference.apache, difference.ours
+    return difference.path.endswith("error_message") and all(isinstance(text, str) and text for text in both)
+
+
+def _topic_settings(exchange: Exchange, difference: Difference) -> bool:
+    """The answer to a topic's creation lists all its settings; ours those that it has."""
+    return exchange.ask.api == "CREATE_TOPICS" and difference.path.startswith("topics[].configs[]")
+
+
+def _documentation(exchange: Exchange, difference: Difference) -> bool:
+    """What a setting is for, said by each in words of its own."""
+    return difference.path.endswith(".documentation") and bool(difference.apache and difference.ours)
+
+
+def _streams(exchange: Exchange, difference: Difference) -> bool:
+    """Settings of streams groups among those of every group."""
+    entry = difference.apache
+    return (
+        difference.path == "results[].configs[]"
+        and difference.ours == MISSING
+        and entry["name"].startswith("streams.")
+    )
+
+
+def _comes_back(exchange: Exchange, difference: Difference) -> bool:
+    """A member that waits for its assignment is told to come back when it is due."""
+    return difference.path == "heartbeat_interval_ms" and 0 < difference.ours < difference.apache
+
+
+def _leader_epoch(exchange: Exchange, difference: Difference) -> bool:
+    """A restart raises the leader epochs of Apache Kafka's partitions; ours have had one leader ever."""
+    return (
+        exchange.ask.api == "METADATA" and difference.path.endswith(".leader_epoch") and difference.ours == 0
+    )
+
+
+def _which_member(exchange: Exchange, difference: Difference) -> bool:
+    """Which of equal members gets which partition follows from hash tables there; each gets as many of a topic,
+    give or take one.
+    """
+    if ".topic_partitions[" not in difference.path:
+        return False
+    apache, ours = _assigned(exchange.apache), _assigned(exchange.ours)
+    return all(abs(apache[topic] - ours[topic]) <= 1 for topic in apache | ours)
+
+
+def _assigned(answer: Any) -> Counter[str]:
+    """How many partitions of each topic an answer assigns."""
+    count: Counter[str] = Counter()
+    if isinstance(answer, dict):
+        for topic in answer.get("topic_partitions") or ():
+            count[topic["topic_id"]] += len(topic["partitions"])
+    inner = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, list) else ()
+    for value in inner:
+        count += _assigned(value)
+    return count
+
+
+def _server_error(exchange: Exchange, difference: Difference) -> bool:
+    """Apache Kafka stumbles over a request that makes no sense; ours says what is wrong with it."""
+    ours = codes(exchange.ours)
+    return _SERVER_ERROR in codes(exchange.apache) and any(ours) and _SERVER_ERROR not in ours
+
+
+def codes(answer: Any) -> list[int]:
+    """Every error code of a masked answer."""
+    if isinstance(answer, dict):
+        own = [answer["error_code"]] if "error_code" in answer else []
+        return own + [code for value in answer.values() for code in codes(value)]
+    return [code for value in answer for code in codes(value)] if isinstance(answer, list) else []
+
+
+_KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
+    "wording of an error message": _wording,
+    "documentation of a setting": _documentation,
+    "settings of a new topic": _topic_settings,
+    "no streams groups": _streams,
+    "member comes back sooner": _comes_back,
+    "leader epoch": _leader_epoch,
+    "which of equal members": _which_member,
+    "server error": _server_error,
+}
+NAMES = [ORDER, *_KNOWN]
+
+
+def explain(exchange: Exchange, difference: Difference) -> str | None:
+    """The name of the difference, None where it has none."""
+    return next((name for name, shows in _KNOWN.items() if shows(exchange, difference)), None)

@@ -1,0 +1,96 @@
+"""How a script's names become a broker's, and a broker's names a script's again."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+from typing import Any
+from uuid import UUID
+
+from tests.harness.batches import batch
+
+NO_ID = "00000000-0000-0000-0000-000000000000"
+_IN_TEXT = re.compile(r"\{#([^}]+)\}")
+
+
+def base64_of(topic_id: UUID) -> str:
+    """Kafka's text for an id."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+class Names:
+    """Names on one broker.
+
+    Args:
+        prefix: stands where a script writes `~`.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self._ids: dict[str, list[UUID]] = {}
+        self._aliases: dict[UUID, str] = {}
+        self._chosen: dict[str, str] = {}
+
+    def topics(self) -> list[str]:
+        """The script's topics, those that are gone among them."""
+        return [name for name in self._ids if not name.startswith("__")]
+
+    def learn(self, topic: str, topic_id: UUID | None) -> None:
+        """A topic of this name has this id."""
+        if topic_id is None or topic_id in self._aliases:
+            return
+        name = topic.replace(self.prefix, "")
+        ids = self._ids.setdefault(name, [])
+        ids.append(topic_id)
+        self._aliases[topic_id] = f"#{name}/{len(ids)}"
+
+    @property
+    def count(self) -> int:
+        """How many ids that the broker chose have an alias."""
+        return len(self._chosen)
+
+    def knows(self, text: str) -> bool:
+        """Whether an id has an alias, `text` being the usual text of it."""
+        return text in self._chosen or UUID(text) in self._aliases
+
+    def bind(self, text: str, number: int) -> None:
+        """An id that the broker chose is `{id-number}` from now on, in both directions."""
+        self._chosen[text] = f"{{id-{number}}}"
+
+    def alias(self, identifier: UUID) -> str | None:
+        """What a script calls an id, None where the broker never told it."""
+        return self._aliases.get(identifier) or self._chosen.get(str(identifier))
+
+    def id_of(self, reference: str) -> UUID:
+        """The id behind `name` or `name/1`; one that no topic has where there is no such topic."""
+        name, _, number = reference.partition("/")
+        ids = self._ids.get(name, [])
+        at = int(number) - 1 if number else len(ids) - 1
+        return ids[at] if 0 <= at < len(ids) else UUID(bytes=struct.pack(">QQ", 0xABCD, len(name)))
+
+    def to_broker(self, value: Any, *, is_id: bool = False) -> Any:
+        """A value of a script as the codec wants it; `is_id` where the field holds a topic id."""
+        if isinstance(value, str):
+            if is_id:
+                return self.id_of(value[1:]) if value.startswith("#") else UUID(value)
+            text = value.replace("~", self.prefix)
+            for chosen, alias in self._chosen.items():
+                text = text.replace(alias, chosen)
+            return _IN_TEXT.sub(lambda found: base64_of(self.id_of(found[1])), text)
+        if isinstance(value, dict) and set(value) == {"hex"}:
+            return bytes.fromhex(value["hex"])
+        if isinstance(value, dict) and set(value) == {"values"}:
+            return batch([text.encode() for text in value["values"]])
+        return value
+
+    def from_broker(self, text: str) -> str:
+        """A text of an answer as a script writes it."""
+        text = text.replace(self.prefix, "~")
+        for chosen, alias in self._chosen.items():
+            text = text.replace(chosen, alias)
+        for identifier, alias in self._aliases.items():
+            encoded = base64_of(identifier)
+            if encoded in text:
+                text = text.replace(encoded, "{" + alias + "}")
+        return text

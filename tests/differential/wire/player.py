@@ -1,0 +1,181 @@
+"""Plays scripts on both brokers in lock step."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.differential.wire.aliases import bind
+from tests.differential.wire.compare import Difference, differences, same_order
+from tests.differential.wire.known import ORDER, Exchange, explain
+from tests.differential.wire.masks import learn_topics, own_only, plain
+from tests.differential.wire.names import Names
+from tests.differential.wire.script import Ask, Close, Restart, Scenario, Sleep, Step, to_line
+from tests.differential.wire.settle import settle_configs, settle_states, settle_topics
+from tests.differential.wire.side import CLOSED, Side
+from tests.differential.wire.world import World, to_broker
+
+_TOPICS_CHANGE = {"CREATE_TOPICS", "DELETE_TOPICS", "CREATE_PARTITIONS"}
+_CONFIGS_CHANGE = {"INCREMENTAL_ALTER_CONFIGS", "ALTER_CONFIGS"}
+_CLOSED_SECONDS = 0.04
+"""Brokers hear of the end of a connection some time after it."""
+
+
+@dataclass
+class Played:
+    """What was seen while a script was played.
+
+    Attributes:
+        steps: what was played; where there is a difference the last one showed it.
+        differences: the fields that differ and have no name.
+        known: names of the differences that are kept, with counts.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    requests: int = 0
+    apis: Counter[str] = field(default_factory=Counter)
+    differences: list[Difference] = field(default_factory=list)
+    known: Counter[str] = field(default_factory=Counter)
+
+    def signature(self) -> tuple[str, ...]:
+        """What kind of difference this is: the API and the first field."""
+        last = self.steps[-1]
+        return (last.api if isinstance(last, Ask) else "", *(found.path for found in self.differences[:1]))
+
+
+class Player:
+    """Two brokers that have been started; scripts get names of their own on them."""
+
+    def __init__(self, apache: Side, ours: Side, salt: str = "w") -> None:
+        self._sides = (apache, ours)
+        self._prefixes = (f"{salt}{number:06}-" for number in itertools.count(1))
+
+    def play(self, scenario: Scenario, watch: Callable[[str], None] | None = None) -> Played:
+        """Plays what a generator yields, up to the first difference without a name.
+
+        Args:
+            scenario: yields steps.
+            watch: told each step and what Apache Kafka answered.
+        """
+        played = Played()
+        script = _Script(self._sides, next(self._prefixes))
+        try:
+            step = next(scenario)
+            while True:
+                played.steps.append(step)
+                answer = script.do(step, played)
+                if watch is not None:
+                    watch(f"{to_line(step)}\n  {json.dumps(answer)}")
+                if played.differences:
+                    break
+                step = scenario.send(answer)
+        except StopIteration:
+            pass
+        finally:
+            script.end()
+        return played
+
+    def replay(self, steps: Iterable[Step], watch: Callable[[str], None] | None = None) -> Played:
+        """Plays steps that were written down."""
+
+        def scenario() -> Scenario:
+            for step in steps:  # noqa: UP028 (a list cannot be sent answers)
+                yield step
+
+        return self.play(scenario(), watch)
+
+
+class _Script:
+    """One playing of a script."""
+
+    def __init__(self, sides: tuple[Side, Side], prefix: str) -> None:
+        self._sides = sides
+        self._names = (Names(prefix), Names(prefix))
+        self._world = World()
+        self._connections: set[str] = set()
+
+    def do(self, step: Step, played: Played) -> Any:
+        """Does one step on both brokers; gives Apache Kafka's masked answer."""
+        match step:
+            case Sleep(milliseconds):
+                time.sleep(milliseconds / 1000)
+            case Close(connection):
+                self._close(connection)
+                time.sleep(_CLOSED_SECONDS)
+            case Restart():
+                with ThreadPoolExecutor(2) as both:
+                    list(both.map(Side.restart, self._sides))
+                self._world.reopen()
+            case Ask():
+                return self._ask(step, played)
+        return None
+
+    def end(self) -> None:
+        """Deletes the script's topics, and closes its connections."""
+        names = [f"~{name}" for name in self._names[0].topics()]
+        if names:
+            fields = {"topics": [{"name": name} for name in names], "timeout_ms": 10_000}
+            self._exchange(Ask("DELETE_TOPICS", 6, fields, "end"), fields)
+        for connection in sorted(self._connections):
+            self._close(connection)
+
+    def _close(self, connection: str) -> None:
+        for side in self._sides:
+            side.close(connection)
+        self._world.close(connection)
+
+    def _ask(self, ask: Ask, played: Played) -> Any:
+        literal = self._world.literal(ask.fields)
+        raw = self._exchange(ask, literal)
+        for answer, names in zip(raw, self._names, strict=True):
+            learn_topics(answer, names)
+        apache, ours = self._masked(ask, raw)
+        if bind(apache, ours, self._names):
+            apache, ours = self._masked(ask, raw)
+        found = differences(apache, ours)
+        played.requests += 1
+        played.apis[ask.api] += 1
+        if not found and not same_order(apache, ours):
+            played.known[ORDER] += 1
+        exchange = Exchange(ask, literal, apache, ours)
+        for difference in found:
+            name = explain(exchange, difference)
+            if name is None:
+                played.differences.append(difference)
+            else:
+                played.known[name] += 1
+        self._world.observe(ask, literal, apache)
+        self._settle(ask)
+        return apache
+
+    def _exchange(self, ask: Ask, literal: dict[str, Any]) -> Sequence[Any]:
+        self._connections.add(ask.on)
+        for side, names in zip(self._sides, self._names, strict=True):
+            side.send(ask, to_broker(ask, literal, names))
+        return [side.receive(ask) for side in self._sides]
+
+    def _masked(self, ask: Ask, raw: Sequence[Any]) -> tuple[Any, Any]:
+        apache, ours = (
+            plain(own_only(ask, answer, names.prefix), names, side.port) if answer is not CLOSED else CLOSED
+            for side, names, answer in zip(self._sides, self._names, raw, strict=True)
+        )
+        return apache, ours
+
+    def _settle(self, ask: Ask) -> None:
+        """Waits until Apache Kafka knows of a change that it answered before all its parts did."""
+        if ask.api in _TOPICS_CHANGE:
+            names = [self._names[0].prefix + name for name in self._names[0].topics()]
+            settle_topics(*self._sides, names)
+            for side, known in zip(self._sides, self._names, strict=True):
+                wanted = [{"topic_id": None, "name": name} for name in names]
+                learn_topics(side.ask(Ask("METADATA", 13, {"topics": wanted}, "settle")), known)
+        if ask.api == "SHARE_GROUP_HEARTBEAT":
+            settle_states(self._sides, self._names[0].to_broker(ask.fields["group_id"]))
+        if ask.api in _CONFIGS_CHANGE and not ask.fields["validate_only"]:
+            settle_configs(self._sides[0])

@@ -1,0 +1,76 @@
+"""What a script is made of: steps that both brokers are put through, one a line of JSON.
+
+Names of topics, groups and members are written `~name`: each time a script is played, `~` becomes a
+prefix of its own. In a field that holds a topic id, `#name` is the id of topic `~name` (`#name/1` that of
+the first topic of the name, where it was made anew); in a text, `{#name}` is the same id in Kafka's
+base64. A number may be `{"epoch": "~group ~member", "plus": 1}`, the member's epoch as it was last
+answered, or `{"session": "a ~group ~member", "plus": 0}`, the next epoch of its share session on
+connection `a`. Bytes are `{"hex": "00ff"}`, or `{"values": ["x"]}` for a batch of records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sharecore.protocol import ApiKey
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request; `on` names the connection, made when it is first used."""
+
+    api: str
+    version: int
+    fields: Fields = field(default_factory=dict)
+    on: str = "a"
+
+    @property
+    def key(self) -> ApiKey:
+        return ApiKey[self.api]
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """Nothing happens for so long."""
+
+    sleep_ms: int
+
+
+@dataclass(frozen=True)
+class Close:
+    """A connection ends."""
+
+    close: str
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Both brokers end at once and start again."""
+
+    restart: bool = True
+
+
+Step = Ask | Sleep | Close | Restart
+Scenario = Generator[Step, Any, None]
+"""Yields steps, and is sent what Apache Kafka answered to each: masked, None where the step is no request."""
+
+
+def to_line(step: Step) -> str:
+    return json.dumps(asdict(step))
+
+
+def from_lines(lines: Iterable[str]) -> list[Step]:
+    """The steps of a script; empty lines and those that begin with `//` are passed over."""
+    return [_step(json.loads(line)) for line in lines if line.strip() and not line.startswith("//")]
+
+
+def _step(fields: Fields) -> Step:
+    for kind in (Sleep, Close, Restart):
+        if set(fields) == set(kind.__dataclass_fields__):
+            return kind(**fields)
+    return Ask(**fields)

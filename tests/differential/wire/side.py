@@ -1,0 +1,145 @@
+"""One of the two brokers, with its connections."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from tests.differential.wire.script import Ask
+from tests.harness.broker import Broker
+from tests.harness.wire import Peer
+
+from sharecore.protocol import ApiKey, codec
+
+SETTINGS = {
+    "node.id": "0",
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "2",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignor.offload.enable": "false",
+    "group.consumer.assignor.offload.enable": "false",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.min.session.timeout.ms": "500",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.max.size": "4",
+    "group.share.max.share.sessions": "4",
+}
+"""What both brokers are told: members hear of changes at once, and what runs out may run out soon."""
+
+CLOSED = "the connection was closed"
+_LOADING = {14, 15, 16}
+_SECONDS_MAX = 30.0
+_PATIENCE_SECONDS = 15.0
+
+
+class Side:
+    """A broker process.
+
+    Args:
+        home: an empty directory.
+        kind: `apache` or `sharecore`.
+        libs: the folder with Apache Kafka's jars.
+        settings: what it is told otherwise than the other broker.
+    """
+
+    def __init__(
+        self, home: Path, kind: str, libs: Path | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
+        home.mkdir(parents=True)
+        self.kind = kind
+        self._broker = Broker(home, kind, SETTINGS | dict(settings or {}), libs=libs)
+        self._peers: dict[str, Peer] = {}
+
+    @property
+    def port(self) -> int:
+        return self._broker.port
+
+    def start(self) -> None:
+        """Starts it, and waits until all its coordinators have loaded."""
+        self._broker.start()
+        for wanted in (_GROUP_COORDINATOR, _TRANSACTION_COORDINATOR, _STATE_COORDINATOR, _GROUPS, *_STATES):
+            self._until_loaded(wanted)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        for name in list(self._peers):
+            self.close(name)
+        self._broker.kill()
+
+    def close(self, name: str) -> None:
+        """Ends a connection, where there is one of this name."""
+        peer = self._peers.pop(name, None)
+        if peer is not None:
+            with peer:
+                pass
+
+    def send(self, ask: Ask, fields: dict[str, Any]) -> None:
+        """Sends a request with these fields."""
+        if ask.on not in self._peers:
+            self._peers[ask.on] = Peer(self._broker.port, _PATIENCE_SECONDS)
+        frame = codec(ask.key, ask.version).write_request(7, "wire", fields)
+        self._peers[ask.on].socket.sendall(frame)
+
+    def receive(self, ask: Ask) -> Any:
+        """The answer to what was sent last on this connection; CLOSED where there is none."""
+        try:
+            correlation, rest = self._peers[ask.on].receive()
+        except (EOFError, TimeoutError):
+            self.close(ask.on)
+            return CLOSED
+        return codec(ask.key, ask.version).read_response(struct.pack(">i", correlation) + rest)[1]
+
+    def ask(self, ask: Ask) -> Any:
+        """Sends a request whose fields need no translation, and gives its answer."""
+        self.send(ask, ask.fields)
+        return self.receive(ask)
+
+    def _until_loaded(self, ask: Ask) -> None:
+        until = time.monotonic() + _SECONDS_MAX
+        while _LOADING & set(_codes(self.ask(ask))):
+            if time.monotonic() > until:
+                raise RuntimeError(
+                    f"{self.kind} still loads its coordinators:\n{self._broker.read_log()[-2000:]}"
+                )
+            time.sleep(0.05)
+
+
+def _codes(answer: Any) -> list[int]:
+    """Every error code of an answer."""
+    if isinstance(answer, tuple) and hasattr(answer, "_fields"):
+        own = [answer.error_code] if hasattr(answer, "error_code") else []
+        return own + [code for value in answer for code in _codes(value)]
+    return [code for value in answer for code in _codes(value)] if isinstance(answer, list) else []
+
+
+def _ask(key: ApiKey, version: int, **fields: Any) -> Ask:
+    return Ask(key.name, version, fields, "warm-up")
+
+
+_GROUP_COORDINATOR = _ask(ApiKey.FIND_COORDINATOR, 6, key_type=0, coordinator_keys=["warm-up"])
+_TRANSACTION_COORDINATOR = _ask(ApiKey.FIND_COORDINATOR, 6, key_type=1, coordinator_keys=["warm-up"])
+_STATE_COORDINATOR = _ask(
+    ApiKey.FIND_COORDINATOR, 6, key_type=2, coordinator_keys=["warm-up:AAAAAAAAAAAAAAAAAAAAAQ:0"]
+)
+_GROUPS = _ask(ApiKey.LIST_GROUPS, 5, states_filter=[], types_filter=[])
+# enough keys to meet every partition of the state topic
+_STATES = [
+    _ask(
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        0,
+        group_id=f"warm-up-{number}",
+        topics=[{"topic_id": UUID(int=1 << 64 | 1), "partitions": [{"partition": 0, "leader_epoch": -1}]}],
+    )
+    for number in range(8)
+]

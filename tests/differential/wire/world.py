@@ -1,0 +1,93 @@
+"""What a script's references to earlier answers stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.differential.wire.names import Names
+from tests.differential.wire.script import Ask
+
+from sharecore.protocol.schema import Struct, load
+from sharecore.protocol.schema import versions as versions_of
+
+_MAX = 2**31 - 1
+
+
+class World:
+    """Epochs of members and of share sessions, by Apache Kafka's answers."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, int] = {}
+        self._sessions: dict[str, int] = {}
+
+    def literal(self, fields: Any) -> Any:
+        """Fields with numbers in the place of references."""
+        if isinstance(fields, list):
+            return [self.literal(value) for value in fields]
+        if not isinstance(fields, dict):
+            return fields
+        if "epoch" in fields and "plus" in fields:
+            return self._members.get(fields["epoch"], 0) + fields["plus"]
+        if "session" in fields and "plus" in fields:
+            return self._sessions.get(fields["session"], 0) + fields["plus"]
+        return {name: self.literal(value) for name, value in fields.items()}
+
+    def observe(self, ask: Ask, literal: dict[str, Any], answer: Any) -> None:
+        """Takes note of what Apache Kafka answered."""
+        if not isinstance(answer, dict) or answer.get("error_code") != 0:
+            return
+        group, member = literal.get("group_id"), literal.get("member_id")
+        if "member_epoch" in answer:
+            self._members[f"{group} {member}"] = max(answer["member_epoch"], 0)
+        elif "share_session_epoch" in literal:
+            session = f"{ask.on} {group} {member}"
+            epoch = literal["share_session_epoch"]
+            self._sessions[session] = 0 if epoch == -1 else 1 if epoch == _MAX else epoch + 1
+
+    def reopen(self) -> None:
+        """The brokers began anew: no session is left."""
+        self._sessions.clear()
+
+    def close(self, connection: str) -> None:
+        """A connection ended, and its sessions with it."""
+        for session in [name for name in self._sessions if name.startswith(connection + " ")]:
+            del self._sessions[session]
+
+
+def to_broker(ask: Ask, literal: dict[str, Any], names: Names) -> dict[str, Any]:
+    """The fields of a request as the codec of one broker wants them; fields of other versions are left out.
+
+    Raises:
+        ValueError: no version of the request has a field of this name.
+    """
+    versions = [
+        load(ask.key, version, response=False).struct for version in versions_of(ask.key, response=False)
+    ]
+    return _struct(load(ask.key, ask.version, response=False).struct, versions, literal, names)
+
+
+def _struct(struct: Struct, versions: list[Struct], fields: dict[str, Any], names: Names) -> dict[str, Any]:
+    message: dict[str, Any] = {}
+    for name, value in fields.items():
+        field = struct.field(name)
+        if field is None:
+            if not any(version.field(name) for version in versions):
+                raise ValueError(f"{struct.name} has no {name}")
+            continue
+        inner = field.struct
+        if inner is not None:
+            others = [
+                found.struct
+                for version in versions
+                if (found := version.field(name)) and found.struct is not None
+            ]
+            if isinstance(value, list):
+                message[name] = [_struct(inner, others, item, names) for item in value]
+            else:
+                message[name] = value if value is None else _struct(inner, others, value, names)
+        elif isinstance(value, list):
+            items = [names.to_broker(item, is_id=field.kind == "uuid") for item in value]
+            message[name] = bytes(items) if field.kind == "int8" else items
+        else:
+            message[name] = names.to_broker(value, is_id=field.kind == "uuid")
+    return message
