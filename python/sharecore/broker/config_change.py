@@ -59,12 +59,17 @@ def changed(
     Raises:
         KafkaError: the resource does not exist, or a change is not allowed.
     """
-    check_resource(broker, resource_type, name)
+    if resource_type != ResourceType.GROUP:
+        check_resource(broker, resource_type, name)
     if len({change.name for change in changes}) < len(changes):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    missing = [each.name for each in changes if each.value is None and each.operation != Operation.DELETE]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(missing)}")
     settings = dict(broker.configs.get(resource_type, name)) if incremental else {}
     for change in changes:
         _apply(broker, resource_type, settings, change)
+    check_resource(broker, resource_type, name)
     _check(broker, resource_type, settings, {change.name for change in changes})
     return settings
 
@@ -92,11 +97,10 @@ def _apply(broker: Broker, resource_type: int, settings: dict[str, str], change:
     if change.operation == Operation.DELETE:
         settings.pop(change.name, None)
         return
-    if change.value is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {change.name}")
+    assert change.value is not None
     if change.operation == Operation.SET:
         settings[change.name] = change.value
-    elif change.operation in (Operation.APPEND, Operation.SUBTRACT):
+    else:
         operation = Operation(change.operation)
         key = _keys(resource_type).get(change.name)
         if key is None or key.kind is not Kind.LIST:
@@ -109,8 +113,6 @@ def _apply(broker: Broker, resource_type: int, settings: dict[str, str], change:
             elif operation is Operation.SUBTRACT and word in words:
                 words.remove(word)
         settings[change.name] = ",".join(words)
-    else:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation {change.operation} on {change.name}")
 
 
 def _keys(resource_type: int) -> dict[str, ConfigKey]:
@@ -171,6 +173,7 @@ async def alter(
         The answers of (Incremental)AlterConfigs, one a resource.
     """
     times = Counter((resource_type, name) for resource_type, name, _ in wanted)
+    strange = {change.operation for _, _, changes in wanted for change in changes} - set(Operation)
     answers = []
     for resource_type, name, changes in wanted:
         answer: dict[str, Any] = {
@@ -179,6 +182,8 @@ async def alter(
             "resource_name": name,
         }
         try:
+            if strange:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no operation {min(strange)}.")
             if times[resource_type, name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             settings = changed(broker, resource_type, name, changes, incremental=incremental)

@@ -82,7 +82,7 @@ def group_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
     for name, (_, key) in group_keys().items():
         values: list[Value] = []
         if name in overrides:
-            values.append((name, overrides[name], ConfigSource.GROUP))
+            values.append((name, key.format(key.parse(overrides[name])), ConfigSource.GROUP))
         values += _broker_values(broker, key.synonym) if key.synonym else []
         if not key.synonym:
             values.append((name, key.format(key.default), ConfigSource.DEFAULT))

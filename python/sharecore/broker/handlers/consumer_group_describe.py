@@ -28,7 +28,7 @@ def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str,
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     except KafkaError as error:
-        return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
+        return {"group_id": group_id, "error_code": error.code, "error_message": error.message or None}
     return {
         "group_id": group_id,
         "group_state": group.state_name,

@@ -19,20 +19,37 @@ from sharecore.storage import ResourceType
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    return {"results": [_describe(context, request, resource) for resource in request.resources]}
+    unknown = next((each for each in request.resources if each.resource_type not in _TYPES), None)
+    if unknown is None:
+        return {"results": [_describe(context, request, resource) for resource in request.resources]}
+    text = f"There are no resources of type {unknown.resource_type}."
+    return {
+        "results": [
+            _nothing(resource) | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": text}
+            for resource in request.resources
+        ]
+    }
 
 
-def _describe(context: RequestContext, request: Any, resource: Any) -> dict[str, Any]:
-    answer = {
-        "error_message": None,
+_TYPES = {2, 4, 8, 16, 32}
+"""Topics, brokers, loggers of brokers, metrics of clients, groups."""
+
+
+def _nothing(resource: Any) -> dict[str, Any]:
+    return {
+        "error_message": "",
         "resource_type": resource.resource_type,
         "resource_name": resource.resource_name,
         "configs": [],
     }
+
+
+def _describe(context: RequestContext, request: Any, resource: Any) -> dict[str, Any]:
+    answer = _nothing(resource)
     try:
         entries = _entries(context, resource.resource_type, resource.resource_name)
     except KafkaError as error:
-        return answer | {"error_code": error.code, "error_message": error.message or None}
+        return answer | {"error_code": error.code, "error_message": error.message}
     wanted = resource.configuration_keys
     answer["configs"] = [
         _trim(entry, request)

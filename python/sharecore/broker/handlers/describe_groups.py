@@ -17,11 +17,9 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 
 def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str, Any]:
+    answer: dict[str, Any] = {"group_id": group_id}
     asked = getattr(request, "include_authorized_operations", False)
-    answer: dict[str, Any] = {
-        "group_id": group_id,
-        "authorized_operations": operations.GROUP if asked else operations.NOT_REQUESTED,
-    }
+    allowed = operations.GROUP if asked else operations.NOT_REQUESTED
     try:
         group = context.broker.groups.registry.find(group_id, ClassicGroup)
         if group is None:
@@ -29,10 +27,11 @@ def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str,
     except KafkaError as error:
         answer["group_state"] = ClassicState.DEAD.value
         if context.api_version >= _NOT_FOUND_SINCE:
-            answer |= {"error_code": error.code, "error_message": error.message}
-        return answer
+            return answer | {"error_code": error.code, "error_message": error.message}
+        return answer | {"authorized_operations": allowed}
     stable = group.state is ClassicState.STABLE
     return answer | {
+        "authorized_operations": allowed,
         "group_state": group.state_name,
         "protocol_type": group.protocol_type,
         "protocol_data": (group.protocol or "") if stable else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import Any
 
 from sharecore.broker.context import RequestContext
@@ -12,6 +13,7 @@ from sharecore.errors import ErrorCode
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _SHARE_SINCE_VERSION = 6
 _KEYS_SINCE_VERSION = 4
+_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
@@ -21,21 +23,18 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                 {"key": key} | _find(context, request.key_type, key) for key in request.coordinator_keys
             ]
         }
-    return _find(context, request.key_type, request.key)
+    answer = _find(context, request.key_type, request.key)
+    # the versions with a single coordinator always say something
+    refused = "error_code" in answer
+    return {"error_message": "No coordinator has such a key." if refused else "NONE"} | answer
 
 
 def _find(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
-    known = key_type in (_GROUP, _TRANSACTION) or (
-        key_type == _SHARE and context.api_version >= _SHARE_SINCE_VERSION and _is_share_key(key)
-    )
-    if not known:
-        return {
-            "node_id": -1,
-            "host": "",
-            "port": -1,
-            "error_code": ErrorCode.INVALID_REQUEST,
-            "error_message": f"no coordinator of type {key_type} for such a key",
-        }
+    refusal = {"node_id": -1, "host": "", "port": -1, "error_code": ErrorCode.INVALID_REQUEST}
+    if key_type not in (_GROUP, _TRANSACTION, _SHARE):
+        return refusal | {"error_message": f"There are no coordinators of type {key_type}."}
+    if key_type == _SHARE and not (context.api_version >= _SHARE_SINCE_VERSION and _is_share_key(key)):
+        return refusal
     listener = context.broker.listeners[context.connection.listener]
     return {
         "node_id": context.broker.identity.node_id,
@@ -47,10 +46,10 @@ def _find(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
 def _is_share_key(key: str) -> bool:
     """Whether the key is `group:topicId:partition` (KIP-932); a group's name may hold colons itself."""
     parts = key.rsplit(":", 2)
-    if len(parts) != 3 or not parts[0] or not parts[2].isdigit():
+    if len(parts) != 3 or not parts[0].strip() or not _NUMBER.fullmatch(parts[2]):
         return False
     try:
         topic_id = base64.urlsafe_b64decode(parts[1] + "==")
     except (binascii.Error, ValueError):
         return False
-    return len(topic_id) == 16 and any(topic_id)
+    return len(topic_id) == 16 and int(parts[2]) < 2**31

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from typing import Any
+from uuid import UUID
 
 from sharecore.broker import operations
 from sharecore.broker.context import RequestContext
@@ -24,15 +25,18 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[
         return _answer(context, request, [_describe(context, request, topic) for topic in broker.topics])
     if context.api_version < _IDS_SINCE and any(topic.name is None for topic in asked):
         raise Disconnect(f"version {context.api_version} of METADATA asks for topics by name alone")
-    missing = [
-        topic.name for topic in asked if topic.name is not None and broker.topics.get(topic.name) is None
-    ]
+    if context.api_version >= _IDS_SINCE:
+        ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id is not None)
+        if ids:  # they count alone then
+            return _answer(context, request, [_by_id(context, request, topic_id) for topic_id in ids])
+    asked = dict.fromkeys(topic.name for topic in asked)
+    missing = [name for name in asked if name is not None and broker.topics.get(name) is None]
     may_create = broker.config.auto_create_topics_enable and (
         context.api_version < _AUTO_CREATION_ASKED_SINCE or request.allow_auto_topic_creation
     )
     if missing and may_create:
         return _create_and_answer(context, request, missing)
-    return _answer(context, request, [_look_up(context, request, topic) for topic in asked])
+    return _answer(context, request, [_look_up(context, request, name) for name in asked])
 
 
 async def _create_and_answer(context: RequestContext, request: Any, names: list[str]) -> dict[str, Any]:
@@ -51,7 +55,10 @@ async def _create_and_answer(context: RequestContext, request: Any, names: list[
     return _answer(
         context,
         request,
-        [_look_up(context, request, topic, refused.get(topic.name)) for topic in request.topics],
+        [
+            _look_up(context, request, name, refused.get(name))
+            for name in dict.fromkeys(topic.name for topic in request.topics)
+        ],
     )
 
 
@@ -78,24 +85,38 @@ def _answer(context: RequestContext, request: Any, topics: list[dict[str, Any]])
     }
 
 
+def _by_id(context: RequestContext, request: Any, topic_id: UUID) -> dict[str, Any]:
+    topic = context.broker.topics.by_id(topic_id)
+    if topic is None:
+        return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topic_id": topic_id}
+    return _describe(context, request, topic)
+
+
 def _look_up(
-    context: RequestContext, request: Any, asked: Any, refusal: ErrorCode | None = None
+    context: RequestContext, request: Any, name: str | None, refusal: ErrorCode | None = None
 ) -> dict[str, Any]:
-    if asked.name is None:
-        topic = context.broker.topics.by_id(asked.topic_id)
-        if topic is None:
-            return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topic_id": asked.topic_id}
-        return _describe(context, request, topic)
-    topic = context.broker.topics.get(asked.name)
+    if name is None:
+        return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None}
+    topic = context.broker.topics.get(name)
     if topic is not None:
         return _describe(context, request, topic)
     if refusal is None:
         refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:
-            check_name(asked.name)
+            check_name(name)
         except KafkaError as error:
             refusal = error.code
-    return {"error_code": refusal, "name": asked.name, "is_internal": asked.name in INTERNAL_TOPICS}
+    return {
+        "error_code": refusal,
+        "name": name,
+        "is_internal": name in INTERNAL_TOPICS,
+        "topic_authorized_operations": _operations(request),
+    }
+
+
+def _operations(request: Any) -> int:
+    asked = request.include_topic_authorized_operations
+    return operations.TOPIC if asked else operations.NOT_REQUESTED
 
 
 def _describe(context: RequestContext, request: Any, topic: Topic) -> dict[str, Any]:
@@ -114,7 +135,5 @@ def _describe(context: RequestContext, request: Any, topic: Topic) -> dict[str, 
             }
             for index in range(len(topic.partitions))
         ],
-        "topic_authorized_operations": (
-            operations.TOPIC if request.include_topic_authorized_operations else operations.NOT_REQUESTED
-        ),
+        "topic_authorized_operations": _operations(request),
     }

@@ -24,6 +24,8 @@ def handle(context: RequestContext, request: Any) -> Result:
     def answer(error: KafkaError | None) -> dict[str, Any]:
         return answer_commit(request.topics, refused, error.code if error else None, by_id=by_id)
 
+    if not commits:
+        return answer(None)  # nothing for the group's coordinator, which is not asked
     wanted = CommitRequest(
         request.group_id,
         request.member_id,
