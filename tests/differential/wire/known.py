@@ -61,8 +61,8 @@ def _leader_epoch(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _which_member(exchange: Exchange, difference: Difference) -> bool:
-    """Which of equal members gets which partition follows from hash tables there; each gets as many of a topic,
-    give or take one.
+    """Which of equal members gets which partition follows from hash tables there; each gets as many of
+    a topic, give or take one.
     """
     if ".topic_partitions[" not in difference.path:
         return False
