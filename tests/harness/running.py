@@ -7,9 +7,9 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sharecore.broker.broker import Broker
 from sharecore.config import BrokerConfig
@@ -17,6 +17,8 @@ from sharecore.network import loop_factory
 from sharecore.protocol import ApiKey, codec
 
 TIMEOUT_SECONDS = 20
+
+Value = TypeVar("Value")
 
 
 class Client:
@@ -42,6 +44,11 @@ class Client:
         """Sends a request and reads its answer."""
         self.send(api_key, version, **fields)
         return self.receive(api_key, version)
+
+    @property
+    def local_port(self) -> int:
+        port: int = self._socket.getsockname()[1]
+        return port
 
     def close(self) -> None:
         self._stream.close()
@@ -100,6 +107,36 @@ class RunningBroker:
             return client.ask(api_key, version, **fields)
         finally:
             client.close()
+
+    def until(self, condition: Callable[[Broker], bool]) -> None:
+        """Waits until a condition holds, which is asked on the broker's own thread."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while not self.look(condition):
+            assert time.monotonic() < deadline, "the broker never came to it"
+            time.sleep(0.002)
+
+    def until_received(self, client: Client, count: int = 1) -> None:
+        """Waits until so many requests of a client wait for their answers in the broker."""
+        self.until(
+            lambda broker: any(
+                connection.peer_port == client.local_port and connection.in_flight == count
+                for connection in broker.server.connections.values()
+            )
+        )
+
+    def until_gone(self, client: Client) -> None:
+        """Closes a client, and waits until the broker knows."""
+        port = client.local_port
+        client.close()
+        self.until(lambda broker: port not in [each.peer_port for each in broker.server.connections.values()])
+
+    def look(self, look: Callable[[Broker], Value]) -> Value:
+        """What a look at the broker finds, on its own thread."""
+
+        async def on_loop() -> Value:
+            return look(self.broker)
+
+        return asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result(TIMEOUT_SECONDS)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:

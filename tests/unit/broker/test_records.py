@@ -173,10 +173,9 @@ def test_what_cannot_be_fetched(
     broker: RunningBroker, topic: str, offset: int, fields: dict[str, int], code: ErrorCode
 ) -> None:
     produce(broker, topic, batch([b"a", b"b"]))
-    began = time.monotonic()
-    found = fetch(broker, topic, offset, **fields, max_wait_ms=5000)
+    # it would not wait so long for the answer
+    found = fetch(broker, topic, offset, **fields, max_wait_ms=60_000)
     assert (found.error_code, found.high_watermark, found.records) == (code, -1, b"")
-    assert time.monotonic() - began < 2
 
 
 def test_unknown_topics_are_told_by_name_or_id(broker: RunningBroker) -> None:
@@ -200,24 +199,24 @@ def test_limits_of_bytes_let_one_batch_through(broker: RunningBroker, topic: str
 
 
 def test_a_fetch_waits_for_data_and_no_longer(broker: RunningBroker, topic: str) -> None:
-    consumer, began = broker.connect(), time.monotonic()
-    consumer.send(ApiKey.FETCH, 18, **fetch_fields(broker, topic, 0, max_wait_ms=10_000))
-    time.sleep(0.2)
+    consumer = broker.connect()
+    consumer.send(ApiKey.FETCH, 18, **fetch_fields(broker, topic, 0, max_wait_ms=60_000))
+    broker.until_received(consumer)
     produce(broker, topic, batch([b"a"]))
     answer = consumer.receive(ApiKey.FETCH, 18)
     assert values_of(answer.responses[0].partitions[0].records) == [(0, b"a")]
-    assert 0.2 <= time.monotonic() - began < 5
     began = time.monotonic()
-    assert fetch(broker, topic, 1, max_wait_ms=200).records == b""
-    assert 0.19 <= time.monotonic() - began < 2
+    assert fetch(broker, topic, 1, max_wait_ms=50).records == b""
+    assert time.monotonic() - began >= 0.049
 
 
 def test_a_fetch_waits_for_enough(broker: RunningBroker, topic: str) -> None:
     consumer = broker.connect()
     enough = len(batch([b"a"])) + 1
-    consumer.send(ApiKey.FETCH, 18, **fetch_fields(broker, topic, 0, max_wait_ms=10_000, min_bytes=enough))
+    consumer.send(ApiKey.FETCH, 18, **fetch_fields(broker, topic, 0, max_wait_ms=60_000, min_bytes=enough))
+    broker.until_received(consumer)
     produce(broker, topic, batch([b"a"]))
-    time.sleep(0.2)
+    broker.until_received(consumer)
     produce(broker, topic, batch([b"b"]))
     answer = consumer.receive(ApiKey.FETCH, 18)
     assert len(values_of(answer.responses[0].partitions[0].records)) == 2

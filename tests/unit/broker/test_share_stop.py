@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ def test_a_fetch_that_waits_does_not_hold_the_broker_up_and_the_member_is_known_
         topics=[{"topic_id": topic_id, "partitions": [{"partition_index": 0}]}],
         forgotten_topics_data=[],
     )
-    time.sleep(0.2)
+    broker.until_received(client)
     broker._loop.call_soon_threadsafe(broker._stopping.set)
     broker._thread.join(30)
     assert not broker._thread.is_alive()
