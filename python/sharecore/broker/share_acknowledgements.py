@@ -21,8 +21,11 @@ class Acknowledgements:
     """The acknowledgements of one request, on their way.
 
     Args:
-        asked: topic id, partition and batches.
+        topics: the request's. Where one partition is acknowledged, the answer tells of each that is named.
         may_renew: whether the request says that it renews locks.
+
+    Attributes:
+        errors: what became of each partition; None when it is well, or not known yet.
     """
 
     def __init__(
@@ -30,22 +33,29 @@ class Acknowledgements:
         share: Share,
         group_id: str,
         member_id: str,
-        asked: Iterable[tuple[UUID | None, int, Batches]],
+        topics: Iterable[Any],
         *,
         may_renew: bool,
     ) -> None:
         self.errors: dict[SharePartitionId, KafkaError | None] = {}
         self._open = 1
         self._then: Callable[[], None] | None = None
-        for topic_id, index, batches in asked:
-            partition = (topic_id or UUID(int=0)), index
+        asked = [
+            ((topic.topic_id or UUID(int=0), partition.partition_index), partition.acknowledgement_batches)
+            for topic in topics
+            for partition in topic.partitions
+        ]
+        for partition, batches in asked if any(batches for _, batches in asked) else ():
             self.errors[partition] = None
             self._open += 1
             try:
                 _check(batches, may_renew=may_renew)
                 leader = share.partitions.get(group_id, *partition)
-                leader.load()
-                leader.acknowledge(member_id, batches, partial(self._ended, partition))
+                if batches:
+                    leader.load()
+                    leader.acknowledge(member_id, batches, partial(self._ended, partition))
+                else:
+                    self._ended(partition, None)
             except KafkaError as error:
                 self._ended(partition, error)
         self._open -= 1

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 from tests.harness.running import RunningBroker
+from tests.unit.broker.share_member import Member
 
 from sharecore.protocol import ApiKey
 
 _numbers = itertools.count()
+_groups = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -27,3 +29,20 @@ def topic(broker: RunningBroker) -> str:
     created = broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
     assert created.topics[0].error_code == 0
     return name
+
+
+@pytest.fixture
+def group(broker: RunningBroker) -> str:
+    name = f"g-{next(_groups)}"
+    configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
+    resources = [{"resource_type": 32, "resource_name": name, "configs": configs}]
+    answer = broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+    assert answer.responses[0].error_code == 0
+    return name
+
+
+@pytest.fixture
+def member(broker: RunningBroker, topic: str, group: str) -> Iterator[Member]:
+    joined = Member(broker, group, topic)
+    yield joined
+    joined.client.close()

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import gc
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.harness.batches import batch
-from tests.harness.running import Client, RunningBroker, join_share_group
+from tests.harness.running import RunningBroker
+from tests.unit.broker.share_member import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    RENEW,
+    Acks,
+    Member,
+    acquired,
+    errors,
+    produce,
+)
 
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
-
-ACCEPT, RELEASE, REJECT, RENEW = b"\1", b"\2", b"\3", b"\4"
-Acks = Mapping[int, Sequence[tuple[int, int, bytes]]]
-_groups = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -27,138 +32,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     running = RunningBroker(tmp_path_factory.mktemp("data"), settings).start()
     yield running
     running.stop()
-
-
-class Member:
-    """A member of a share group with a share session."""
-
-    def __init__(self, broker: RunningBroker, group: str, topic: str, name: str = "m") -> None:
-        self.broker = broker
-        self.group = group
-        self.name = name
-        self.client: Client = broker.connect()
-        self.epoch = 0
-        joined = join_share_group(self.client, group, name, [topic])
-        self.topic_id: UUID = joined.assignment.topic_partitions[0].topic_id
-
-    def _topics(self, partitions: Sequence[int], acks: Acks, topic_id: UUID | None = None) -> list[Any]:
-        names = ("first_offset", "last_offset", "acknowledge_types")
-        return [
-            {
-                "topic_id": topic_id or self.topic_id,
-                "partitions": [
-                    {
-                        "partition_index": index,
-                        "acknowledgement_batches": [
-                            dict(zip(names, each, strict=True)) for each in acks.get(index, ())
-                        ],
-                    }
-                    for index in dict.fromkeys((*partitions, *acks))
-                ],
-            }
-        ]
-
-    def fetch(
-        self,
-        *partitions: int,
-        epoch: int | None = None,
-        acks: Acks | None = None,
-        topic_id: UUID | None = None,
-        forget: Sequence[int] = (),
-        version: int = 2,
-        **fields: Any,
-    ) -> Any:
-        """One ShareFetch; the session's epoch counts up by itself."""
-        self.send(
-            *partitions, epoch=epoch, acks=acks, topic_id=topic_id, forget=forget, version=version, **fields
-        )
-        return self.client.receive(ApiKey.SHARE_FETCH, version)
-
-    def send(
-        self,
-        *partitions: int,
-        epoch: int | None = None,
-        acks: Acks | None = None,
-        topic_id: UUID | None = None,
-        forget: Sequence[int] = (),
-        version: int = 2,
-        **fields: Any,
-    ) -> None:
-        if epoch is None:
-            epoch, self.epoch = self.epoch, self.epoch + 1
-        limits = {
-            "max_wait_ms": 0,
-            "min_bytes": 1,
-            "max_bytes": 1 << 20,
-            "max_records": 500,
-            "batch_size": 500,
-        }
-        self.client.send(
-            ApiKey.SHARE_FETCH,
-            version,
-            group_id=self.group,
-            member_id=self.name,
-            share_session_epoch=epoch,
-            topics=self._topics(partitions, acks or {}, topic_id) if partitions or acks else [],
-            forgotten_topics_data=[{"topic_id": self.topic_id, "partitions": forget}] if forget else [],
-            **limits | fields,
-        )
-
-    def acknowledge(self, acks: Acks, *, epoch: int | None = None, version: int = 2, **fields: Any) -> Any:
-        """One ShareAcknowledge."""
-        if epoch is None:
-            epoch, self.epoch = self.epoch, self.epoch + 1
-        return self.client.ask(
-            ApiKey.SHARE_ACKNOWLEDGE,
-            version,
-            group_id=self.group,
-            member_id=self.name,
-            share_session_epoch=epoch,
-            topics=self._topics((), acks) if acks else [],
-            **fields,
-        )
-
-
-@pytest.fixture
-def group(broker: RunningBroker) -> str:
-    name = f"g-{next(_groups)}"
-    configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
-    resources = [{"resource_type": 32, "resource_name": name, "configs": configs}]
-    answer = broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
-    assert answer.responses[0].error_code == 0
-    return name
-
-
-@pytest.fixture
-def member(broker: RunningBroker, topic: str, group: str) -> Iterator[Member]:
-    joined = Member(broker, group, topic)
-    yield joined
-    joined.client.close()
-
-
-def produce(broker: RunningBroker, topic: str, count: int, partition: int = 0) -> None:
-    data = [{"name": topic, "partition_data": [{"index": partition, "records": batch([b"x"] * count)}]}]
-    answer = broker.ask(ApiKey.PRODUCE, 12, acks=-1, timeout_ms=5000, topic_data=data)
-    assert answer.responses[0].partition_responses[0].error_code == 0
-
-
-def acquired(answer: Any) -> dict[int, list[tuple[int, int, int]]]:
-    assert answer.error_code == 0, answer
-    return {
-        part.partition_index: [tuple(each) for each in part.acquired_records]
-        for topic in answer.responses
-        for part in topic.partitions
-        if part.acquired_records
-    }
-
-
-def errors(answer: Any) -> list[tuple[int, int, int]]:
-    """Partition, fetch error and acknowledge error."""
-    return [
-        (part.partition_index, part.error_code, getattr(part, "acknowledge_error_code", 0))
-        for topic in answer.responses
-        for part in topic.partitions
-    ]
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -179,63 +52,22 @@ def test_records_are_fetched_acknowledged_and_gone(
     assert acquired(member.fetch(version=version, max_wait_ms=100)) == {}
 
 
-def test_the_first_answer_names_every_partition_that_can_be_fetched(
+def test_partitions_that_are_named_beside_acknowledgements_are_told_of(
     broker: RunningBroker, topic: str, member: Member
 ) -> None:
-    produce(broker, topic, 1)
-    first = member.fetch(0, 1)
-    assert errors(first) == [(0, 0, 0), (1, 0, 0)]
-    assert acquired(first) == {0: [(0, 0, 1)]}
-    assert errors(member.fetch()) == []
-    assert errors(member.fetch(0, 1)) == [], "they are in the session already"
-    assert errors(member.fetch(epoch=0)) == []
-
-
-def test_a_partition_is_named_when_it_comes_into_the_session(
-    broker: RunningBroker, topic: str, member: Member
-) -> None:
-    assert errors(member.fetch(0)) == [(0, 0, 0)]
-    assert errors(member.fetch(1)) == [(1, 0, 0)]
-    assert errors(member.fetch(forget=[1])) == []
-    assert errors(member.fetch(1, max_wait_ms=1)) == [(1, 0, 0)]
-    assert errors(member.fetch(2)) == [(2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
-    grown = {"name": topic, "count": 3, "assignments": None}
-    assert broker.ask(ApiKey.CREATE_PARTITIONS, 3, topics=[grown], timeout_ms=5000).results[0].error_code == 0
-    Member(broker, member.group, topic, "other")
-    assert errors(member.fetch()) == [(2, 0, 0)], "its error is over"
-    assert errors(member.fetch()) == []
-
-
-def test_a_partition_whose_window_is_full_is_not_named(
-    broker: RunningBroker, topic: str, member: Member
-) -> None:
-    produce(broker, topic, 200)
-    limit = [{"name": "share.partition.max.record.locks", "config_operation": 0, "value": "100"}]
-    resources = [{"resource_type": 32, "resource_name": member.group, "configs": limit}]
-    assert broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0].error_code == 0
-    assert acquired(member.fetch(0, 1)) == {0: [(0, 199, 1)]}
-    assert errors(member.fetch(0, 1, epoch=0)) == [(1, 0, 0)]
-
-
-def test_a_session_is_closed_by_its_last_request(broker: RunningBroker, topic: str, member: Member) -> None:
     produce(broker, topic, 10)
-    member.fetch(0)
-    last = member.fetch(epoch=-1, acks={0: [(0, 4, ACCEPT)]})
-    assert errors(last) == [(0, 0, 0)]
-    assert member.fetch(epoch=-1).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
-    assert member.acknowledge({}, epoch=2).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
-    other = Member(broker, member.group, topic, "other")
-    assert acquired(other.fetch(0)) == {0: [(5, 9, 2)]}, "what was not settled is free at once"
+    member.fetch(0, 1)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    told = [(0, 0, 0), (1, 0, 0), (7, unknown, unknown)]
+    assert sorted(errors(member.fetch(1, 7, acks={0: [(0, 0, ACCEPT)]}))) == told
+    acks: Acks = {0: [(1, 1, ACCEPT)], 1: [], 7: []}
+    assert sorted(errors(member.acknowledge(acks))) == [(0, 0, 0), (1, 0, 0), (7, unknown, 0)]
+    assert errors(member.acknowledge({1: [], 7: []})) == []
 
 
-def test_epochs_out_of_order_are_refused_and_do_no_harm(member: Member) -> None:
-    wrong = ErrorCode.INVALID_SHARE_SESSION_EPOCH
-    member.fetch(0)
-    for epoch in (2, 99):
-        assert member.fetch(epoch=epoch).error_code == wrong
-        assert member.acknowledge({}, epoch=epoch).error_code == wrong
-    assert member.acknowledge({}, epoch=0).error_code == wrong
-    assert member.fetch().error_code == 0
+def test_a_fetch_of_partitions_that_are_not_there_does_not_wait(member: Member) -> None:
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert errors(member.fetch(7, max_wait_ms=60_000)) == [(7, unknown, 0)]
 
 
 @pytest.mark.parametrize(
@@ -281,15 +113,6 @@ def test_topics_and_partitions_that_are_not_there(member: Member) -> None:
     assert errors(member.fetch(0, topic_id=nowhere)) == [(0, ErrorCode.UNKNOWN_TOPIC_ID, 0)]
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (7, unknown, unknown) in errors(member.fetch(7, acks={7: [(0, 0, ACCEPT)]}))
-
-
-def test_forgotten_partitions_are_fetched_no_more(broker: RunningBroker, topic: str, member: Member) -> None:
-    produce(broker, topic, 1, partition=0)
-    produce(broker, topic, 1, partition=1)
-    member.fetch(0, max_bytes=0)
-    assert acquired(member.fetch(1, forget=[0])) == {1: [(0, 0, 1)]}
-    assert acquired(member.fetch()) == {}
-    assert acquired(member.fetch(0)) == {0: [(0, 0, 1)]}
 
 
 def test_locks_are_renewed_without_fetching(broker: RunningBroker, topic: str, member: Member) -> None:
@@ -357,84 +180,6 @@ def test_requests_leave_nothing_to_the_cycle_collector(
         gc.garbage.clear()
         gc.enable()
     assert left == set()
-
-
-def test_records_of_a_client_that_has_gone_are_free_at_once(
-    broker: RunningBroker, topic: str, member: Member
-) -> None:
-    produce(broker, topic, 2)
-    other = Member(broker, member.group, topic, "other")
-    assert acquired(other.fetch(0)) == {0: [(0, 1, 1)]}
-    # its next fetch waits when it goes, and must not take what its going sets free
-    other.send(max_wait_ms=60_000)
-    broker.until_received(other.client)
-    other.client.close()
-    assert acquired(member.fetch(0, max_wait_ms=60_000)) == {0: [(0, 1, 2)]}
-
-
-def test_a_new_session_answers_the_fetch_of_the_old(
-    broker: RunningBroker, topic: str, member: Member
-) -> None:
-    member.send(0, max_wait_ms=60_000)
-    broker.until_received(member.client)
-    again = broker.connect()
-    member.client, waiting = again, member.client
-    assert member.fetch(0, epoch=0).error_code == 0
-    assert acquired(waiting.receive(ApiKey.SHARE_FETCH, 2)) == {}
-
-
-def test_a_new_session_goes_on_with_what_the_member_holds(
-    broker: RunningBroker, topic: str, member: Member
-) -> None:
-    produce(broker, topic, 2)
-    assert acquired(member.fetch(0)) == {0: [(0, 1, 1)]}
-    member.epoch = 0
-    assert acquired(member.fetch(0)) == {}
-    assert errors(member.fetch(acks={0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
-    member.fetch(epoch=-1)
-    other = Member(broker, member.group, topic, "other")
-    assert acquired(other.fetch(0)) == {0: [(1, 1, 2)]}
-
-
-def test_a_session_outlives_a_connection_that_it_was_not_opened_over(
-    broker: RunningBroker, topic: str, member: Member
-) -> None:
-    produce(broker, topic, 2)
-    opener = member.client
-    assert acquired(member.fetch(0, max_records=1, share_acquire_mode=1)) == {0: [(0, 0, 1)]}
-    member.client = broker.connect()
-    assert acquired(member.fetch()) == {0: [(1, 1, 1)]}
-    broker.until_gone(member.client)
-    member.client = broker.connect()
-    assert errors(member.fetch(acks={0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
-    broker.until_gone(opener)
-    other = Member(broker, member.group, topic, "other")
-    assert acquired(other.fetch(0)) == {0: [(1, 1, 2)]}
-    assert member.fetch().error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
-
-
-def test_sessions_are_bounded(broker: RunningBroker, topic: str, group: str) -> None:
-    client = broker.connect()
-    codes = set()
-    for number in range(25):
-        answer = client.ask(
-            ApiKey.SHARE_FETCH,
-            2,
-            group_id=group,
-            member_id=f"m{number}",
-            share_session_epoch=0,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_records=1,
-            batch_size=1,
-            topics=[],
-            forgotten_topics_data=[],
-        )
-        codes.add(answer.error_code)
-    assert codes == {0, ErrorCode.SHARE_SESSION_LIMIT_REACHED}
-    client.close()
-    broker.until(lambda running: not any(session.group_id == group for session in running.share.sessions))
-    assert Member(broker, group, topic, "late").fetch(0).error_code == 0
 
 
 def test_a_restarted_state_is_loaded_again(broker: RunningBroker, topic: str, member: Member) -> None:

@@ -22,12 +22,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         share,
         session.group_id,
         session.member_id,
-        (
-            (topic.topic_id, partition.partition_index, partition.acknowledgement_batches)
-            for topic in request.topics
-            for partition in topic.partitions
-            if partition.acknowledgement_batches
-        ),
+        request.topics,
         may_renew=request.is_renew_ack,
     )
     if request.share_session_epoch == FINAL_EPOCH:

@@ -87,12 +87,7 @@ class _Call:
             self._share,
             session.group_id,
             session.member_id,
-            [
-                (topic.topic_id, partition.partition_index, partition.acknowledgement_batches)
-                for topic in request.topics
-                for partition in topic.partitions
-                if partition.acknowledgement_batches
-            ],
+            request.topics,
             may_renew=request.is_renew_ack,
         )
         if request.share_session_epoch == FINAL_EPOCH:
@@ -113,7 +108,7 @@ class _Call:
         request, session = self._request, self._session
         leaders, self._refused = self._share.partitions.get_all(session.group_id, session.rotation())
         limits = FetchLimits(
-            request.max_wait_ms if session.partitions else 0,
+            request.max_wait_ms if leaders else 0,
             request.min_bytes,
             request.max_bytes,
             request.max_records,
@@ -184,9 +179,10 @@ class _Call:
             entries[key.topic_id, key.partition] = entry
         for partition, error in self._refused.items():
             entries[partition] = {"error_code": error.code, "error_message": error.message or None}
-        for partition in self._session.unreported:
-            if self._share.partitions.can_acquire(self._session.group_id, *partition):
-                entries.setdefault(partition, {})
+        if self._request.max_records > 0 and self._request.max_bytes > 0:
+            for partition in self._session.unreported:
+                if self._share.partitions.can_acquire(self._session.group_id, *partition):
+                    entries.setdefault(partition, {})
         self._session.report(entries, [key for key, entry in entries.items() if "error_code" in entry])
         for partition, failure in self._acknowledgements.errors.items():
             entry = entries.setdefault(partition, {})

@@ -1,0 +1,174 @@
+"""Share sessions over the wire: what their answers name, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.harness.running import RunningBroker
+from tests.unit.broker.share_member import ACCEPT, Member, acquired, errors, produce
+
+from sharecore.errors import ErrorCode
+from sharecore.protocol import ApiKey
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    settings = {"group.share.max.share.sessions": "20", "group.share.assignment.interval.ms": "0"}
+    running = RunningBroker(tmp_path_factory.mktemp("data"), settings).start()
+    yield running
+    running.stop()
+
+
+def test_the_first_answer_names_every_partition_that_can_be_fetched(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 1)
+    first = member.fetch(0, 1)
+    assert errors(first) == [(0, 0, 0), (1, 0, 0)]
+    assert acquired(first) == {0: [(0, 0, 1)]}
+    assert errors(member.fetch()) == []
+    assert errors(member.fetch(0, 1)) == [], "they are in the session already"
+    assert errors(member.fetch(epoch=0)) == []
+
+
+def test_a_partition_is_named_when_it_comes_into_the_session(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    assert errors(member.fetch(0)) == [(0, 0, 0)]
+    assert errors(member.fetch(1)) == [(1, 0, 0)]
+    assert errors(member.fetch(forget=[1])) == []
+    assert errors(member.fetch(1, max_wait_ms=1)) == [(1, 0, 0)]
+    assert errors(member.fetch(2)) == [(2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
+    grown = {"name": topic, "count": 3, "assignments": None}
+    assert broker.ask(ApiKey.CREATE_PARTITIONS, 3, topics=[grown], timeout_ms=5000).results[0].error_code == 0
+    Member(broker, member.group, topic, "other")
+    assert errors(member.fetch()) == [(2, 0, 0)], "its error is over"
+    assert errors(member.fetch()) == []
+
+
+def test_a_partition_whose_window_is_full_is_not_named(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 200)
+    limit = [{"name": "share.partition.max.record.locks", "config_operation": 0, "value": "100"}]
+    resources = [{"resource_type": 32, "resource_name": member.group, "configs": limit}]
+    assert broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0].error_code == 0
+    assert acquired(member.fetch(0, 1)) == {0: [(0, 199, 1)]}
+    assert errors(member.fetch(0, 1, epoch=0)) == [(1, 0, 0)]
+
+
+def test_a_fetch_for_no_records_names_no_partitions(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    assert errors(member.fetch(0, max_records=0)) == []
+    assert errors(member.fetch(1, max_bytes=0)) == []
+    assert errors(member.fetch()) == [(1, 0, 0)]
+
+
+def test_a_session_is_closed_by_its_last_request(broker: RunningBroker, topic: str, member: Member) -> None:
+    produce(broker, topic, 10)
+    member.fetch(0)
+    last = member.fetch(epoch=-1, acks={0: [(0, 4, ACCEPT)]})
+    assert errors(last) == [(0, 0, 0)]
+    assert member.fetch(epoch=-1).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert member.acknowledge({}, epoch=2).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    other = Member(broker, member.group, topic, "other")
+    assert acquired(other.fetch(0)) == {0: [(5, 9, 2)]}, "what was not settled is free at once"
+
+
+def test_epochs_out_of_order_are_refused_and_do_no_harm(member: Member) -> None:
+    wrong = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    member.fetch(0)
+    for epoch in (2, 99):
+        assert member.fetch(epoch=epoch).error_code == wrong
+        assert member.acknowledge({}, epoch=epoch).error_code == wrong
+    assert member.acknowledge({}, epoch=0).error_code == wrong
+    assert member.fetch().error_code == 0
+
+
+def test_forgotten_partitions_are_fetched_no_more(broker: RunningBroker, topic: str, member: Member) -> None:
+    produce(broker, topic, 1, partition=0)
+    produce(broker, topic, 1, partition=1)
+    member.fetch(0, max_bytes=0)
+    assert acquired(member.fetch(1, forget=[0])) == {1: [(0, 0, 1)]}
+    assert acquired(member.fetch()) == {}
+    assert acquired(member.fetch(0)) == {0: [(0, 0, 1)]}
+
+
+def test_records_of_a_client_that_has_gone_are_free_at_once(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 2)
+    other = Member(broker, member.group, topic, "other")
+    assert acquired(other.fetch(0)) == {0: [(0, 1, 1)]}
+    # its next fetch waits when it goes, and must not take what its going sets free
+    other.send(max_wait_ms=60_000)
+    broker.until_received(other.client)
+    other.client.close()
+    assert acquired(member.fetch(0, max_wait_ms=60_000)) == {0: [(0, 1, 2)]}
+
+
+def test_a_new_session_answers_the_fetch_of_the_old(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    member.send(0, max_wait_ms=60_000)
+    broker.until_received(member.client)
+    again = broker.connect()
+    member.client, waiting = again, member.client
+    assert member.fetch(0, epoch=0).error_code == 0
+    assert acquired(waiting.receive(ApiKey.SHARE_FETCH, 2)) == {}
+
+
+def test_a_new_session_goes_on_with_what_the_member_holds(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 2)
+    assert acquired(member.fetch(0)) == {0: [(0, 1, 1)]}
+    member.epoch = 0
+    assert acquired(member.fetch(0)) == {}
+    assert errors(member.fetch(acks={0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
+    member.fetch(epoch=-1)
+    other = Member(broker, member.group, topic, "other")
+    assert acquired(other.fetch(0)) == {0: [(1, 1, 2)]}
+
+
+def test_a_session_outlives_a_connection_that_it_was_not_opened_over(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 2)
+    opener = member.client
+    assert acquired(member.fetch(0, max_records=1, share_acquire_mode=1)) == {0: [(0, 0, 1)]}
+    member.client = broker.connect()
+    assert acquired(member.fetch()) == {0: [(1, 1, 1)]}
+    broker.until_gone(member.client)
+    member.client = broker.connect()
+    assert errors(member.fetch(acks={0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
+    broker.until_gone(opener)
+    other = Member(broker, member.group, topic, "other")
+    assert acquired(other.fetch(0)) == {0: [(1, 1, 2)]}
+    assert member.fetch().error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_sessions_are_bounded(broker: RunningBroker, topic: str, group: str) -> None:
+    client = broker.connect()
+    codes = set()
+    for number in range(25):
+        answer = client.ask(
+            ApiKey.SHARE_FETCH,
+            2,
+            group_id=group,
+            member_id=f"m{number}",
+            share_session_epoch=0,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_records=1,
+            batch_size=1,
+            topics=[],
+            forgotten_topics_data=[],
+        )
+        codes.add(answer.error_code)
+    assert codes == {0, ErrorCode.SHARE_SESSION_LIMIT_REACHED}
+    client.close()
+    broker.until(lambda running: not any(session.group_id == group for session in running.share.sessions))
+    assert Member(broker, group, topic, "late").fetch(0).error_code == 0
