@@ -90,7 +90,7 @@ class Broker:
         self.home = home
         self.port = free_port()
         self.log = home / "output.log"
-        self._arguments = arguments
+        self.arguments = arguments
         self._settings = ONE_NODE | dict(settings or {})
         self._extra_port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -114,7 +114,7 @@ class Broker:
                 "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
                 "log.dirs": str(self.home / "data"),
             }
-            command = [SHARECORE, "serve", "--config", str(properties), *self._arguments]
+            command = [SHARECORE, "serve", "--config", str(properties), *self.arguments]
         else:
             command = ["bash", str(ROOT / "tests/conformance/brokers/apache.sh")]
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

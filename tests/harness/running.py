@@ -50,6 +50,14 @@ class Client:
         port: int = self._socket.getsockname()[1]
         return port
 
+    def send_frame(self, frame: bytes) -> None:
+        """Sends bytes as one frame."""
+        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def receive_frame(self) -> bytes:
+        """The next frame's bytes; raises EOFError when the broker closed the connection instead."""
+        return self._frame()
+
     def close(self) -> None:
         self._stream.close()
         self._socket.close()

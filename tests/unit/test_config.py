@@ -228,7 +228,6 @@ def test_listeners() -> None:
     [
         ({"listeners": "localhost:9092"}, "not an address"),
         ({"listeners": "PLAINTEXT://a:99999"}, "not an address"),
-        ({"listeners": "SASL_SSL://a:9092"}, "speaks no SASL"),
         ({"listeners": "INSIDE://a:9092"}, "INSIDE is not in it"),
         ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"}, "twice"),
         ({"advertised.listeners": "OTHER://a:1"}, "no such listener"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sharecore.broker.authentication import Authentication
 from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
@@ -14,6 +16,7 @@ from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.groups import Groups
 from sharecore.broker.identity import Identity, identify
 from sharecore.broker.internal_topics import ensure_internal_topics
+from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.retention import Retention
 from sharecore.broker.share import Share
@@ -23,6 +26,8 @@ from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, Listener, listeners_of
 from sharecore.errors import ConfigError
 from sharecore.network import Connection, Limits, Server
+from sharecore.security.first_users import FirstUser
+from sharecore.security.scram import Credentials
 from sharecore.storage import Configs, ResourceType, Storage, StorageOptions, Topics
 
 log = logging.getLogger("sharecore.broker")
@@ -39,6 +44,7 @@ class Broker:
     Args:
         config: the configuration at the start; `config` changes when a client alters it.
         clock: where time comes from.
+        users: users of SCRAM that are there from the start.
         check_names: refuse answers with misspelt names (for tests).
 
     Raises:
@@ -51,21 +57,31 @@ class Broker:
     configs: Configs
     topic_configs: TopicConfigs
     group_configs: GroupConfigs
+    credentials: Credentials
+    mechanisms: Mechanisms
     producer_ids: ProducerIds
     features: Features
     groups: Groups
     share: Share
 
     def __init__(
-        self, config: BrokerConfig, *, clock: Clock | None = None, check_names: bool = False
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        users: Sequence[FirstUser] = (),
+        check_names: bool = False,
     ) -> None:
         self.static_config = config
         self.config = config
         self.clock = clock or SystemClock()
+        self._first_users = users
         self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
         self.transport = Transport(config, self.listeners)
-        self.server = Server(
-            Dispatcher(self, check_names=check_names).on_frame, _limits(config), self._opened
+        dispatch = Dispatcher(self, check_names=check_names).on_frame
+        self.server = Server(dispatch, _limits(config), self._opened)
+        self._authentication = Authentication(
+            lambda: self.config, lambda listener: self.mechanisms.of(listener), dispatch, self.clock
         )
         self._retention: Retention | None = None
 
@@ -90,7 +106,11 @@ class Broker:
     async def _start_services(self) -> None:
         self.storage.attach(asyncio.get_running_loop())
         self.topics, self.configs = self.storage.topics, self.storage.configs
+        self.credentials = Credentials(self.storage.catalogue)
+        if self._first_users:
+            await self.credentials.change([user.credential() for user in self._first_users])
         self._read_dynamic_config()
+        self.mechanisms = Mechanisms(self.config, self.listeners.values(), self.credentials)
         self.configs.on_change(self._settings_changed)
         self.topic_configs = TopicConfigs(self.topics, self.configs, lambda: self.config)
         self.group_configs = GroupConfigs(self.configs, lambda: self.config)
@@ -131,15 +151,19 @@ class Broker:
                 listener, port=port, advertised_port=listener.advertised_port or port
             )
         self.transport.start()
+        self.mechanisms.start()
 
     def _opened(self, connection: Connection) -> None:
         connection.principal = self.transport.principal_of(connection)
+        if self.listeners[connection.listener].sasl:
+            self._authentication.begin(connection)
 
     async def stop(self) -> None:
         """Takes no more requests, ends those that wait, and closes what is kept after what was answered."""
         if self._retention is not None:
             self._retention.stop()
         self.transport.stop()
+        self.mechanisms.stop()
         self.server.stop_listening()
         # What waits for the disk is answered. Share fetches that wait are not: after an empty answer a client
         # would send the next one into the closing connection, and take its acknowledgements for lost.
@@ -164,6 +188,7 @@ class Broker:
     def _settings_changed(self, kind: ResourceType, name: str) -> None:
         if kind == ResourceType.BROKER:
             self._read_dynamic_config()
+            self.mechanisms.reconfigure(self.config)
             self.topic_configs.apply_all()
             self.group_configs.broker_changed()
             self.share.broker_reconfigured()

@@ -151,7 +151,9 @@ def _check_broker(broker: Broker, settings: Mapping[str, str], touched: set[str]
         if known is None or known[1].dynamic is Dynamic.READ_ONLY:
             text = f"Cannot update these configs dynamically: [{name}]"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
-    broker.transport.check(broker.config.with_properties(settings))
+    config = broker.config.with_properties(settings)
+    broker.transport.check(config)
+    broker.mechanisms.check(config)
 
 
 async def alter(

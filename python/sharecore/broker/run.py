@@ -8,18 +8,24 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 from sharecore.broker.broker import Broker
 from sharecore.config import BrokerConfig
 from sharecore.network import loop_factory
+from sharecore.security.first_users import FirstUser
 
 log = logging.getLogger("sharecore.broker")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(config: BrokerConfig) -> int:
+def run(config: BrokerConfig, users: Sequence[FirstUser] = ()) -> int:
     """Serves until SIGINT or SIGTERM; gives the exit status.
+
+    Args:
+        config: the configuration.
+        users: users of SCRAM that are there from the start.
 
     Raises:
         ConfigError: the configuration cannot be served.
@@ -27,10 +33,10 @@ def run(config: BrokerConfig) -> int:
     """
     _raise_file_limit()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_serve(config))
+        return runner.run(_serve(config, users))
 
 
-async def _serve(config: BrokerConfig) -> int:
+async def _serve(config: BrokerConfig, users: Sequence[FirstUser]) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
@@ -43,7 +49,7 @@ async def _serve(config: BrokerConfig) -> int:
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop, number)
-    broker = Broker(config)
+    broker = Broker(config, users=users)
     await broker.start()
     print(broker.describe(), flush=True)
     # what is alive now stays: no collection needs to look at it again

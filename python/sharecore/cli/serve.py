@@ -48,6 +48,13 @@ def serve(
             "os: only the end of the process, but faster.  [default: fsync]",
         ),
     ] = None,
+    add_scram: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            metavar="MECHANISM=[name=USER,password=SECRET]",
+            help="A user that is there when the broker starts, as kafka-storage has it; repeat for more.",
+        ),
+    ] = None,
     log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
 ) -> None:
     """Run a broker: stock Kafka clients run share groups on it unchanged.
@@ -69,8 +76,9 @@ def serve(
         properties = gather(config, settings or [], host, port, data_dir, node_id, durability)
         broker_config = read_config(properties)
         from sharecore.broker.run import run
+        from sharecore.security.first_users import parse_add_scram
 
-        status = run(broker_config)
+        status = run(broker_config, [parse_add_scram(each) for each in add_scram or ()])
     except (ConfigError, OSError) as error:
         typer.echo(f"sharecore: {error}", err=True)
         raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else 1) from None

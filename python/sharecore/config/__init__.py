@@ -9,12 +9,14 @@ from sharecore.config.group import GroupConfig, OffsetReset, check_group_config,
 from sharecore.config.keys import ConfigKey, Dynamic, Kind
 from sharecore.config.listeners import Listener, listeners_of
 from sharecore.config.properties import parse_properties, read_properties, unknown_names
+from sharecore.config.security import SASL_MECHANISMS
 from sharecore.config.share import DEFAULT_PERSISTER, NO_PERSISTER
 from sharecore.config.topic import TopicConfig, parse_topic_config, topic_keys
 
 __all__ = [
     "DEFAULT_PERSISTER",
     "NO_PERSISTER",
+    "SASL_MECHANISMS",
     "BrokerConfig",
     "ConfigKey",
     "Dynamic",

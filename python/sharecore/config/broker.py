@@ -10,7 +10,13 @@ from typing import Any
 from sharecore.config.consumer import ConsumerSettings, TransactionSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.config.network import NetworkSettings
-from sharecore.config.security import LISTENER_PREFIX, HandshakeSettings, TlsSettings
+from sharecore.config.security import (
+    LISTENER_PREFIX,
+    SASL_MECHANISMS,
+    HandshakeSettings,
+    SaslSettings,
+    TlsSettings,
+)
 from sharecore.config.share import PERSISTER_PREFIX, ShareCoordinatorSettings, ShareSettings
 from sharecore.config.topics import TopicSettings
 from sharecore.errors import ConfigError
@@ -28,6 +34,7 @@ class BrokerConfig(
     TransactionSettings,
     TlsSettings,
     HandshakeSettings,
+    SaslSettings,
 ):
     """All settings of one broker; a field's name with dots instead of underscores is Kafka's name of the
     key.
@@ -100,9 +107,16 @@ class BrokerConfig(
         config.check()
         return config
 
-    def for_listener(self, name: str) -> BrokerConfig:
-        """This configuration as a listener has it, whose own keys stand over the others."""
-        own = self.listener_properties.get(name.lower(), {})
+    def for_listener(self, name: str, mechanism: str = "") -> BrokerConfig:
+        """This configuration as a listener has it, whose own keys stand over the others.
+
+        Args:
+            name: the listener.
+            mechanism: of SASL; its keys (`listener.name.x.plain.sasl.jaas.config`) stand over the listener's.
+        """
+        own = dict(self.listener_properties.get(name.lower(), {}))
+        prefix = f"{mechanism.lower()}."
+        own |= {key.removeprefix(prefix): own[key] for key in own if key.lower().startswith(prefix)}
         keys = broker_keys()
         return replace(
             self, **{keys[each][0]: keys[each][1].parse(own[each]) for each in own if each in keys}
@@ -139,12 +153,14 @@ class BrokerConfig(
 
 
 def listener_key(name: str) -> str:
-    """The key that a name sets: `listener.name.x.ssl.key.password` sets ssl.key.password, for one
-    listener.
+    """The key that a name sets: `listener.name.x.ssl.key.password` sets ssl.key.password for one listener,
+    `listener.name.x.plain.sasl.jaas.config` sets sasl.jaas.config for one of its mechanisms.
     """
-    if name.lower().startswith(LISTENER_PREFIX):
-        return name[len(LISTENER_PREFIX) :].partition(".")[2]
-    return name
+    if not name.lower().startswith(LISTENER_PREFIX):
+        return name
+    key = name[len(LISTENER_PREFIX) :].partition(".")[2]
+    mechanism, _, rest = key.partition(".")
+    return rest if mechanism.upper() in SASL_MECHANISMS else key
 
 
 def _listener_properties(properties: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -44,8 +44,6 @@ KAFKA_NAMES = frozenset(
         "compression.gzip.level",
         "compression.lz4.level",
         "compression.zstd.level",
-        "connection.failed.authentication.delay.ms",
-        "connections.max.reauth.ms",
         "controlled.shutdown.enable",
         "cordoned.log.dirs",
         "create.topic.policy.class.name",

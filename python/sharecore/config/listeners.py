@@ -98,9 +98,4 @@ def _protocol(name: str, config: BrokerConfig) -> str:
             f"listener.security.protocol.map={name}:{protocol}: unknown; "
             f"allowed: {', '.join(SECURITY_PROTOCOLS)}"
         )
-    if protocol.startswith("SASL"):
-        raise ConfigError(
-            f"listener.security.protocol.map={name}:{protocol}: this broker speaks no SASL yet; "
-            "allowed: PLAINTEXT, SSL"
-        )
     return protocol

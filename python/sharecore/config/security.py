@@ -9,6 +9,7 @@ from sharecore.config.secret import Secret
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 LISTENER_PREFIX = "listener.name."
+SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _STORES = ("JKS", "PKCS12", "PEM")
 
 
@@ -76,3 +77,47 @@ class HandshakeSettings:
     sharecore_ssl_reload_interval_ms: int = setting(
         Kind.INT, 10000, "How often the files of keystores and truststores are looked at; 0: never.", low=0
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SaslSettings:
+    """How clients say who they are; each may be set for one listener, and those of JAAS for a mechanism."""
+
+    sasl_enabled_mechanisms: tuple[str, ...] = setting(
+        Kind.LIST, ("GSSAPI",), "Mechanisms that a listener offers.", dynamic=Dynamic.PER_BROKER
+    )
+    sasl_jaas_config: Secret | None = setting(
+        Kind.PASSWORD,
+        None,
+        "Login of a mechanism: with PLAIN, user_NAME=password for each user.",
+        dynamic=Dynamic.PER_BROKER,
+    )
+    sasl_server_max_receive_size: int = setting(
+        Kind.INT, 524288, "Largest frame of a client that has not said who it is.", low=1
+    )
+    connections_max_reauth_ms: int = setting(
+        Kind.LONG, 0, "A client must say who it is again after so long; 0: never."
+    )
+    connection_failed_authentication_delay_ms: int = setting(
+        Kind.INT, 100, "How long a client that was refused waits for the answer.", low=0
+    )
+    sharecore_authentication_timeout_ms: int = setting(
+        Kind.INT, 15000, "A client that has not said who it is after so long is closed.", low=1
+    )
+    sharecore_authentications_max: int = setting(
+        Kind.INT, 1000, "Clients that are saying who they are; beyond, the oldest is closed.", low=1
+    )
+    sasl_oauthbearer_jwks_endpoint_url: str | None = setting(
+        Kind.STRING, None, "Where the keys are that sign tokens; file:, https: or http:."
+    )
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int = setting(
+        Kind.LONG, 3600000, "How often those keys are fetched.", low=1
+    )
+    sasl_oauthbearer_expected_audience: tuple[str, ...] | None = setting(
+        Kind.LIST, None, "A token must be for one of these."
+    )
+    sasl_oauthbearer_expected_issuer: str | None = setting(
+        Kind.STRING, None, "A token must be issued by this one."
+    )
+    sasl_oauthbearer_clock_skew_seconds: int = setting(Kind.INT, 30, "By how much clocks may differ.", low=0)
+    sasl_oauthbearer_sub_claim_name: str = setting(Kind.STRING, "sub", "The claim that names the principal.")

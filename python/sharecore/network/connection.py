@@ -131,6 +131,10 @@ class Connection(asyncio.Protocol):
         self._budget.withdraw(self._room)
         self._resume(_PAUSE_MEMORY)
 
+    def limit_frames(self, bytes_max: int) -> None:
+        """Closes the connection when a frame from now on claims to be larger."""
+        self._framer.frame_bytes_max = bytes_max
+
     def certificate(self) -> bytes | None:
         """The client's certificate in DER, checked in the handshake; None when it showed none."""
         tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None

@@ -19,10 +19,10 @@ class Framer:
         frame_bytes_max: a frame that claims more is refused before its body is kept.
     """
 
-    __slots__ = ("_awaited", "_buffered", "_chunks", "_frame_bytes_max")
+    __slots__ = ("_awaited", "_buffered", "_chunks", "frame_bytes_max")
 
     def __init__(self, frame_bytes_max: int) -> None:
-        self._frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = frame_bytes_max
         self._chunks: list[bytes] = []
         self._buffered = 0
         self._awaited = 0
@@ -45,8 +45,8 @@ class Framer:
         offset, end = 0, len(chunk)
         while end - offset >= SIZE_BYTES:
             size = int.from_bytes(chunk[offset : offset + SIZE_BYTES], "big", signed=True)
-            if not 0 <= size <= self._frame_bytes_max:
-                raise FrameTooLarge(size, self._frame_bytes_max)
+            if not 0 <= size <= self.frame_bytes_max:
+                raise FrameTooLarge(size, self.frame_bytes_max)
             start = offset + SIZE_BYTES
             if end - start < size:
                 self._awaited = size

@@ -81,7 +81,9 @@ class Handshakes:
             )
         except OSError as error:  # ssl.SSLError is one
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
-            log.warning("the TLS handshake of %s failed: %s", address, reason)
+            # who goes away at once has only looked whether somebody listens
+            level = logging.DEBUG if isinstance(error, ConnectionResetError) else logging.WARNING
+            log.log(level, "the TLS handshake of %s failed: %s", address, reason)
             peer.close()
         except asyncio.CancelledError:
             peer.close()

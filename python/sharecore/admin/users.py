@@ -1,0 +1,85 @@
+"""Users of SCRAM, on Apache Kafka as on sharecore (KIP-554)."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+from sharecore.admin.transport import Transport, accept
+from sharecore.client.settings import read_connection_settings
+from sharecore.protocol import ApiKey
+
+ITERATIONS = 4096
+MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+"""Names and Kafka's numbers."""
+_NAMES = {number: name for name, number in MECHANISMS.items()}
+
+
+class User(NamedTuple):
+    """A user's mechanisms, and the iterations of each."""
+
+    name: str
+    mechanisms: dict[str, int]
+
+
+class Users:
+    """Lists, sets and deletes the credentials of users.
+
+    Settings are an administrator's (`sharecore.admin.Admin`); `async with` closes it.
+
+    Raises:
+        ConfigError: a setting that is not known, cannot stand or is missing.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        self._transport = Transport(read_connection_settings(config, **keywords))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._transport.close()
+
+    async def list(self) -> list[User]:
+        """All users; raises KafkaError when the broker refuses."""
+        answer = await self._transport.any(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": None})
+        return [
+            User(
+                accept(each).user,
+                {_NAMES.get(info.mechanism, "?"): info.iterations for info in each.credential_infos},
+            )
+            for each in sorted(answer.results, key=lambda result: str(result.user))
+        ]
+
+    async def put(self, name: str, mechanism: str, password: str, *, iterations: int = ITERATIONS) -> None:
+        """Sets a user's password for a mechanism; only its salted form leaves this process.
+
+        Raises:
+            KafkaError: the broker refuses.
+        """
+        digest = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
+        salt = secrets.token_bytes(24)
+        salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
+        await self._alter(
+            upsertions=[
+                {
+                    "name": name,
+                    "mechanism": MECHANISMS[mechanism],
+                    "iterations": iterations,
+                    "salt": salt,
+                    "salted_password": salted,
+                }
+            ]
+        )
+
+    async def delete(self, name: str, mechanism: str) -> None:
+        """Deletes a user's password for a mechanism; raises KafkaError (RESOURCE_NOT_FOUND)."""
+        await self._alter(deletions=[{"name": name, "mechanism": MECHANISMS[mechanism]}])
+
+    async def _alter(self, **changes: Any) -> None:
+        message = {"deletions": [], "upsertions": []} | changes
+        answer = await self._transport.any(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, message)
+        for each in answer.results:
+            accept(each)

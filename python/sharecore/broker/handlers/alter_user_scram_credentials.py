@@ -1,0 +1,61 @@
+"""AlterUserScramCredentials: passwords of users, which the client has salted (KIP-554)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.first_users import ITERATIONS_MAX, ITERATIONS_MIN
+from sharecore.security.scram import SCRAM_MECHANISMS, Credential
+
+
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    times = Counter((each.name, each.mechanism) for each in (*request.deletions, *request.upsertions))
+    per_user: dict[str, list[Any]] = {}
+    for each in (*request.deletions, *request.upsertions):
+        per_user.setdefault(each.name, []).append(each)
+    results = []
+    for user, changes in per_user.items():
+        result: dict[str, Any] = {"user": user, "error_message": None}
+        try:
+            if any(times[user, each.mechanism] > 1 for each in changes):
+                raise KafkaError(
+                    ErrorCode.DUPLICATE_RESOURCE,
+                    "A user credential cannot be altered twice in the same request",
+                )
+            puts = [_made(each) for each in changes if hasattr(each, "salted_password")]
+            deletes = [_named(context, each) for each in changes if not hasattr(each, "salted_password")]
+            await context.broker.credentials.change(puts, deletes)
+        except KafkaError as error:
+            result.update(error_code=error.code, error_message=error.message or None)
+        results.append(result)
+    return {"results": results}
+
+
+def _mechanism(change: Any) -> str:
+    if not change.name:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    name = SCRAM_MECHANISMS.get(change.mechanism)
+    if name is None:
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    return name
+
+
+def _made(change: Any) -> tuple[str, str, Credential]:
+    mechanism = _mechanism(change)
+    if change.iterations < ITERATIONS_MIN:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if change.iterations > ITERATIONS_MAX:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    credential = Credential.of_salted(mechanism, change.salt, change.salted_password, change.iterations)
+    return change.name, mechanism, credential
+
+
+def _named(context: RequestContext, change: Any) -> tuple[str, str]:
+    mechanism = _mechanism(change)
+    if context.broker.credentials.get(change.name, mechanism) is None:
+        text = "Attempt to delete a user credential that does not exist"
+        raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, text)
+    return change.name, mechanism

@@ -1,0 +1,36 @@
+"""DescribeUserScramCredentials: which users have a password, never the password (KIP-554)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode
+from sharecore.security.scram import SCRAM_MECHANISMS
+
+_NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    users = context.broker.credentials.users()
+    asked = Counter(user.name for user in request.users or ())
+    return {
+        "error_message": None,
+        "results": [_describe(name, users.get(name), asked[name]) for name in asked or users],
+    }
+
+
+def _describe(name: str, mechanisms: dict[str, int] | None, times: int) -> dict[str, Any]:
+    answer: dict[str, Any] = {"user": name, "error_message": None, "credential_infos": []}
+    if times > 1:
+        text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+        return answer | {"error_code": ErrorCode.DUPLICATE_RESOURCE, "error_message": text}
+    if mechanisms is None:
+        text = f"Attempt to describe a user credential that does not exist: {name}"
+        return answer | {"error_code": ErrorCode.RESOURCE_NOT_FOUND, "error_message": text}
+    answer["credential_infos"] = [
+        {"mechanism": _NUMBERS[mechanism], "iterations": iterations}
+        for mechanism, iterations in mechanisms.items()
+    ]
+    return answer

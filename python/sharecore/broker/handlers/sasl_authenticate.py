@@ -1,0 +1,15 @@
+"""SaslAuthenticate of a client that has said who it is, or that need not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.ILLEGAL_SASL_STATE,
+        "error_message": "SaslAuthenticate request received after successful authentication",
+    }

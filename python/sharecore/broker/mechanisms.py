@@ -1,0 +1,80 @@
+"""The SASL mechanisms of each listener, as the configuration that counts has them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+
+from sharecore.config import BrokerConfig, Listener
+from sharecore.errors import ConfigError
+from sharecore.security.mechanisms import mechanisms_of
+from sharecore.security.oauth import TokenKeys
+from sharecore.security.sasl import Mechanism
+from sharecore.security.scram import Credentials
+
+log = logging.getLogger("sharecore.security")
+
+
+class Mechanisms:
+    """What clients can say who they are with.
+
+    Args:
+        config: the configuration.
+        listeners: all listeners.
+        credentials: the users of SCRAM.
+
+    Raises:
+        ConfigError: a mechanism that is not offered here, or that lacks a setting.
+    """
+
+    def __init__(self, config: BrokerConfig, listeners: Iterable[Listener], credentials: Credentials) -> None:
+        self._names = [listener.name for listener in listeners if listener.sasl]
+        self._credentials = credentials
+        self._keys: dict[str, TokenKeys] = {}
+        self._refreshing: set[asyncio.Task[None]] = set()
+        self._offered = self._read(config)
+
+    def of(self, listener: str) -> Mapping[str, Mechanism]:
+        """What a listener offers; nothing where nobody is asked."""
+        return self._offered.get(listener, {})
+
+    def start(self) -> None:
+        """Fetches the keys that sign tokens from time to time."""
+        for keys in self._keys.values():
+            self._refreshing.add(asyncio.get_running_loop().create_task(_refresh(keys)))
+
+    def stop(self) -> None:
+        """Fetches no more."""
+        for task in self._refreshing:
+            task.cancel()
+
+    def check(self, config: BrokerConfig) -> None:
+        """Raises ConfigError when the listeners could not go on with `config`."""
+        self._read(config)
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Takes a changed configuration; one that cannot be used changes nothing."""
+        try:
+            self._offered = self._read(config)
+        except ConfigError as error:
+            log.error("the mechanisms of authentication stay as they were: %s", error)
+
+    def _read(self, config: BrokerConfig) -> dict[str, Mapping[str, Mechanism]]:
+        return {name: mechanisms_of(config, name, self._credentials, self._keys_of) for name in self._names}
+
+    def _keys_of(self, config: BrokerConfig) -> TokenKeys:
+        url = config.sasl_oauthbearer_jwks_endpoint_url or ""
+        if url not in self._keys:
+            self._keys[url] = TokenKeys(config)
+        return self._keys[url]
+
+
+async def _refresh(keys: TokenKeys) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(keys.refresh_ms / 1000)
+        try:
+            await loop.run_in_executor(None, keys.fetch)
+        except (OSError, ValueError) as error:
+            log.error("the keys of %s stay as they were: %s", keys.url, error)

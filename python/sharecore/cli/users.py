@@ -1,0 +1,136 @@
+"""`sharecore users`: who may say who it is with SCRAM."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
+
+import typer
+
+from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, connect, failures_in_one_line
+from sharecore.cli.tables import show
+
+if TYPE_CHECKING:
+    from sharecore.admin.users import Users
+
+Value = TypeVar("Value")
+
+_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+users = typer.Typer(
+    help="Users that say who they are with SCRAM, here or on Apache Kafka.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+Name = Annotated[str, typer.Argument(metavar="USER", help="Name of the user.")]
+Mechanisms = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+    typer.Option("--mechanism", metavar="|".join(_MECHANISMS), help="May be repeated.  [default: both]"),
+]
+
+
+@users.command("list", short_help="List the users.")
+def list_users(
+    bootstrap: Bootstrap = BOOTSTRAP, setting: Settings = None, command_config: SettingsFile = None
+) -> None:
+    """List the users and the mechanisms that each has a password for."""
+    found = _run(bootstrap, setting, command_config, lambda admin: admin.list())
+    show(
+        ["USER", "MECHANISM", "ITERATIONS"],
+        [
+            [user.name, mechanism, str(iterations)]
+            for user in found
+            for mechanism, iterations in sorted(user.mechanisms.items())
+        ],
+    )
+
+
+@users.command("add", short_help="Add a user, or change a password.")
+def add(
+    name: Name,
+    mechanism: Mechanisms = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Add a user, or change a user's password; it is asked for, or read from a pipe.
+
+    \b
+    sharecore users add alice
+    pass show kafka/alice | sharecore users add alice --mechanism SCRAM-SHA-512
+    """
+    with failures_in_one_line():
+        chosen = _chosen(mechanism)
+        password = _password(name)
+
+        async def put(admin: Users) -> None:
+            for each in chosen:
+                await admin.put(name, each, password)
+
+        _run(bootstrap, setting, command_config, put)
+
+
+@users.command("delete", short_help="Delete a user.")
+def delete(
+    name: Name,
+    mechanism: Mechanisms = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Delete a user's passwords; connections that stand stay."""
+    with failures_in_one_line():
+        chosen = _chosen(mechanism)
+
+        async def remove(admin: Users) -> None:
+            has = {user.name: user.mechanisms for user in await admin.list()}.get(name, {})
+            wanted = [each for each in chosen if each in has]
+            if not wanted:
+                raise CommandFailed(f"there is no user {name} with {' or '.join(chosen)}")
+            for each in wanted:
+                await admin.delete(name, each)
+
+        _run(bootstrap, setting, command_config, remove)
+
+
+def _chosen(mechanisms: list[str] | None) -> list[str]:
+    for each in mechanisms or ():
+        if each not in _MECHANISMS:
+            raise CommandFailed(f"--mechanism {each}: unknown; allowed: {', '.join(_MECHANISMS)}")
+    return mechanisms or list(_MECHANISMS)
+
+
+def _password(name: str) -> str:
+    if sys.stdin.isatty():
+        password = typer.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True)
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise CommandFailed("an empty password; give one at the prompt, or by a pipe")
+    return str(password)
+
+
+def _run(
+    bootstrap: str,
+    setting: list[str] | None,
+    file: Any,
+    act: Callable[[Users], Coroutine[Any, Any, Value]],
+) -> Value:
+    with failures_in_one_line():
+        from sharecore.admin.users import Users
+        from sharecore.errors import ConfigError, KafkaError
+
+        async def run() -> Value:
+            async with Users(client_settings(bootstrap, setting, file, API_TIMEOUT_MS)) as admin:
+                return await act(admin)
+
+        try:
+            connect(bootstrap).close()
+            return asyncio.run(run())
+        except (ConfigError, KafkaError, OSError) as error:
+            raise CommandFailed(str(error)) from None
+    raise AssertionError  # the context ends the program where there is no value

@@ -1,0 +1,160 @@
+"""SASL OAUTHBEARER (RFC 7628): signed JSON Web Tokens (KIP-768)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+from sharecore.config import BrokerConfig
+from sharecore.errors import ConfigError
+from sharecore.security.sasl import Refused
+
+# signatures with a key that the broker could not have made itself; never `none`, never a shared secret
+_ALGORITHMS = [
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+]
+_FETCH_TIMEOUT_S = 10.0
+_KEYS_BYTES_MAX = 1 << 20
+_REFUSED = json.dumps({"status": "invalid_token"})
+
+
+class TokenKeys:
+    """The keys that sign tokens, from a file or an address.
+
+    Args:
+        config: the settings as the listener has them for OAUTHBEARER.
+
+    Raises:
+        ConfigError: there is no address, or nothing can be had from it.
+    """
+
+    def __init__(self, config: BrokerConfig) -> None:
+        url = config.sasl_oauthbearer_jwks_endpoint_url
+        if url is None or urlsplit(url).scheme not in ("file", "https", "http"):
+            raise ConfigError(
+                f"sasl.oauthbearer.jwks.endpoint.url={url or ''}: OAUTHBEARER needs the keys that "
+                "sign tokens; allowed: a file:, https: or http: address of a JSON Web Key Set"
+            )
+        self.url = url
+        self.refresh_ms = config.sasl_oauthbearer_jwks_endpoint_refresh_ms
+        self._keys: dict[str | None, Any] = {}
+        try:
+            self.fetch()
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url={url}: {error}") from None
+
+    def fetch(self) -> None:
+        """Fetches the keys; takes as long as the network does, so it is for a thread of its own.
+
+        Raises:
+            OSError: the address does not answer.
+            ValueError: it answers with something else.
+        """
+        from urllib.request import urlopen
+
+        from jwt import PyJWKSet
+        from jwt.exceptions import PyJWTError
+
+        with urlopen(self.url, timeout=_FETCH_TIMEOUT_S) as answer:
+            content = answer.read(_KEYS_BYTES_MAX)
+        try:
+            keys = PyJWKSet.from_dict(json.loads(content)).keys
+        except (PyJWTError, ValueError, AttributeError, TypeError) as error:
+            raise ValueError(f"no JSON Web Key Set: {error}") from None
+        self._keys = {key.key_id: key for key in keys if key.key_type != "oct"}
+
+    def find(self, key_id: str | None) -> Any:
+        """The key with an id; the only one there is where a token names none."""
+        if key_id is None and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return self._keys.get(key_id)
+
+
+class OAuth:
+    """The mechanism.
+
+    Args:
+        config: the settings as the listener has them for OAUTHBEARER.
+        keys: who may sign.
+    """
+
+    def __init__(self, config: BrokerConfig, keys: TokenKeys) -> None:
+        self._config = config
+        self._keys = keys
+
+    def start(self) -> OAuthExchange:
+        """Begins with a client."""
+        return OAuthExchange(self)
+
+    def verify(self, token: str) -> tuple[str, int]:
+        """The name that a token proves, and when it runs out in milliseconds of the epoch; raises Refused."""
+        import jwt
+        from jwt.exceptions import PyJWTError
+
+        config = self._config
+        audience = config.sasl_oauthbearer_expected_audience
+        try:
+            header = jwt.get_unverified_header(token)
+            if header.get("alg") not in _ALGORITHMS:
+                raise Refused("the token's algorithm is not allowed")
+            key = self._keys.find(header.get("kid"))
+            if key is None:
+                raise Refused("the token is signed with a key that is not known")
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=_ALGORITHMS,
+                audience=list(audience) if audience else None,
+                issuer=config.sasl_oauthbearer_expected_issuer,
+                leeway=config.sasl_oauthbearer_clock_skew_seconds,
+                options={"require": ["exp", "iat"], "verify_aud": bool(audience)},
+            )
+        except (PyJWTError, ValueError, TypeError) as error:
+            # the library's sentences tell of claims, and of nothing that is secret
+            raise Refused(f"the token is not valid: {type(error).__name__}") from None
+        name = claims.get(config.sasl_oauthbearer_sub_claim_name)
+        if not isinstance(name, str) or not name:
+            raise Refused(f"the token has no {config.sasl_oauthbearer_sub_claim_name}")
+        return name, int(claims["exp"] * 1000)
+
+
+class OAuthExchange:
+    """One message with the token; where it is refused, one more that lets the client see why."""
+
+    def __init__(self, mechanism: OAuth) -> None:
+        self._mechanism = mechanism
+        self._refused: Refused | None = None
+        self.user = ""
+        self.complete = False
+        self.expires_ms: int | None = None
+
+    def step(self, message: bytes) -> bytes:
+        """Takes the client's message; raises `Refused`."""
+        if self._refused is not None:
+            raise self._refused
+        act_for, token = _parse(message)
+        try:
+            user, expires_ms = self._mechanism.verify(token)
+            if act_for and act_for != user:
+                raise Refused("the authorization id is not the token's", user=user)
+        except Refused as refused:
+            self._refused = Refused(str(refused), answer=_REFUSED, user=refused.user)
+            return _REFUSED.encode()
+        self.user, self.expires_ms, self.complete = user, expires_ms, True
+        return b""
+
+
+def _parse(message: bytes) -> tuple[str, str]:
+    """Whom to act for, and the token."""
+    try:
+        header, *pairs = message.decode().split("\x01")
+        flag, act_for, rest = header.split(",")
+    except ValueError:  # UnicodeDecodeError is one
+        raise Refused("the message cannot be read") from None
+    values = dict(pair.partition("=")[::2] for pair in pairs if pair)
+    scheme, _, token = values.get("auth", "").partition(" ")
+    if flag != "n" or rest or scheme.lower() != "bearer" or not token.strip():
+        raise Refused("the message holds no bearer token")
+    return act_for.removeprefix("a="), token.strip()

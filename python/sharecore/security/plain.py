@@ -1,0 +1,96 @@
+"""SASL PLAIN (RFC 4616), with the users of the configuration."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+
+from sharecore.config import BrokerConfig
+from sharecore.errors import ConfigError
+from sharecore.security.jaas import parse_jaas
+from sharecore.security.sasl import Refused
+
+_MODULE = "PlainLoginModule"
+_USER = "user_"
+
+
+class Plain:
+    """The mechanism.
+
+    Args:
+        passwords: by the names of the users.
+    """
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self._passwords = passwords
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Plain:
+        """The mechanism as a listener has it.
+
+        Args:
+            config: the settings as the listener has them for PLAIN.
+
+        Raises:
+            ConfigError: the login cannot be read.
+        """
+        if config.sasl_jaas_config is None:
+            raise ConfigError(
+                "listener.name.NAME.plain.sasl.jaas.config: not set, and PLAIN has no users without; "
+                f'allowed: org.apache.kafka.common.security.plain.{_MODULE} required user_alice="...";'
+            )
+        try:
+            login = parse_jaas(config.sasl_jaas_config.value)
+        except ValueError as error:
+            raise ConfigError(f"plain.sasl.jaas.config: {error}") from None
+        if not login.module.endswith(f".{_MODULE}") and login.module != _MODULE:
+            raise ConfigError(f"plain.sasl.jaas.config: {login.module} is unknown; allowed: {_MODULE}")
+        users = {
+            name.removeprefix(_USER): password
+            for name, password in login.options.items()
+            if name.startswith(_USER)
+        }
+        return cls(users)
+
+    def start(self) -> PlainExchange:
+        """Begins with a client."""
+        return PlainExchange(self._passwords)
+
+
+class PlainExchange:
+    """One message: whom to act for, who it is, and the password."""
+
+    expires_ms: int | None = None
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self._passwords = passwords
+        self.user = ""
+        self.complete = False
+
+    def step(self, message: bytes) -> bytes:
+        """Takes the client's message; raises `Refused`."""
+        try:
+            parts = message.decode().split("\0")
+        except UnicodeDecodeError:
+            raise Refused("the message is not UTF-8") from None
+        if len(parts) != 3:
+            text = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
+            raise Refused(text, answer=text)
+        act_for, user, password = parts
+        for value, name in ((user, "username"), (password, "password")):
+            if not value:
+                text = f"Authentication failed: {name} not specified"
+                raise Refused(text, answer=text, user=user)
+        expected = self._passwords.get(user)
+        # as long for a user who does not exist
+        matches = hmac.compare_digest((expected or "").encode(), password.encode())
+        if expected is None or not matches:
+            text = "Authentication failed: Invalid username or password"
+            raise Refused(text, answer=text, user=user)
+        if act_for and act_for != user:
+            text = (
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+            raise Refused(text, answer=text, user=user)
+        self.user, self.complete = user, True
+        return b""
