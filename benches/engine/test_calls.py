@@ -8,7 +8,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from sharecore._core import Partition, combine, combine_state_batches
-from sharecore.coordinator.state_records import pack_batches
+from sharecore.sharestate.records import pack_batches
 
 BATCH = 500
 ACCEPT = b"\1"

@@ -25,10 +25,9 @@ from rich.table import Table
 
 from sharecore.admin.share_state import LiveState
 from sharecore.admin.state_topic import RawRecord, StateProblem, feed
-from sharecore.coordinator.keys import SharePartitionKey, topic_id_text
-from sharecore.coordinator.share_coordinator import STATE_TOPIC
-from sharecore.coordinator.state_records import decode_record, pack_batches, unpack_batches
 from sharecore.errors import KafkaError
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey, topic_id_text
+from sharecore.sharestate.records import decode_record, pack_batches, unpack_batches
 from sharecore.spark import register, state_files
 from sharecore.spark.state_options import HISTORY, LIVE, read_state_options
 from sharecore.spark.state_read import read_state

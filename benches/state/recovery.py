@@ -11,10 +11,10 @@ from pathlib import Path
 from uuid import UUID
 
 from sharecore.clock import SystemClock
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.share_coordinator import STATE_TOPIC, ShareCoordinator
-from sharecore.coordinator.state_records import pack_batches
 from sharecore.errors import KafkaError
+from sharecore.sharestate.coordinator import ShareCoordinator
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
+from sharecore.sharestate.records import pack_batches
 from sharecore.storage import Storage, StorageOptions
 
 PARTITIONS = 50

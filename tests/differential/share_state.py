@@ -17,12 +17,13 @@ from typing import Any
 from uuid import UUID
 
 from tests.differential.oracle import JAVA_OPTIONS, ORACLE, OracleError, missing_tools
-from tests.unit.coordinator.world import World
+from tests.unit.coordinator_log.world import World
 from tests.unit.partition.logs import Appended, Ticket
 
-from sharecore.coordinator.keys import SharePartitionKey, topic_id_text
-from sharecore.coordinator.share_coordinator import ShareCoordinator
-from sharecore.coordinator.state_records import (
+from sharecore.errors import KafkaError
+from sharecore.sharestate.coordinator import ShareCoordinator
+from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
+from sharecore.sharestate.records import (
     SNAPSHOT,
     StateBatch,
     Update,
@@ -33,7 +34,6 @@ from sharecore.coordinator.state_records import (
     pack_batches,
     unpack_batches,
 )
-from sharecore.errors import KafkaError
 
 Operation = dict[str, Any]
 Result = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 from tests.differential import share_state
 from tests.differential.share_state import Operation, differences
 
-from sharecore.coordinator.share_state import ShareState
+from sharecore.sharestate.state import ShareState
 
 OPERATIONS = 3000
 

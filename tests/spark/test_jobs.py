@@ -38,8 +38,8 @@ from typer.testing import CliRunner
 
 from sharecore.admin import BlockingAdmin
 from sharecore.cli.app import app
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.state_records import (
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import (
     SNAPSHOT,
     UPDATE,
     Snapshot,

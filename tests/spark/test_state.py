@@ -33,8 +33,7 @@ from tests.harness.clients import (
 from tests.spark.conftest import KIND
 
 from sharecore.admin import BlockingAdmin, StateDump
-from sharecore.coordinator.keys import SharePartitionKey, parse_coordinator_key
-from sharecore.coordinator.share_coordinator import STATE_TOPIC
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey, parse_coordinator_key
 from sharecore.spark import state_wire
 from sharecore.spark.state_options import read_state_options
 from sharecore.spark.state_read import read_state

@@ -11,8 +11,9 @@ from uuid import UUID
 import pytest
 from tests.harness.batches import keyed_batch
 
-from sharecore.coordinator.keys import SharePartitionKey, topic_id_text
-from sharecore.coordinator.state_records import (
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
+from sharecore.sharestate.records import (
     SNAPSHOT,
     UPDATE,
     Snapshot,
@@ -22,7 +23,6 @@ from sharecore.coordinator.state_records import (
     encode_update,
     pack_batches,
 )
-from sharecore.errors import ErrorCode, KafkaError
 from sharecore.spark import state_files, state_wire
 from sharecore.spark.state_options import read_state_options
 from sharecore.spark.state_parts import Moved, StateLog, StatePartition

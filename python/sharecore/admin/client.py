@@ -24,9 +24,9 @@ from sharecore.admin.share_state import History, LiveState, StateDump, StateHist
 from sharecore.admin.state_fetch import read_state_topic
 from sharecore.admin.transport import Transport, accept
 from sharecore.client.settings import read_connection_settings
-from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.errors import KafkaError
 from sharecore.protocol import ApiKey
+from sharecore.sharestate.keys import SharePartitionKey
 
 _NOT_ASKED = -(2**31)
 _GROUP_RESOURCE = 32

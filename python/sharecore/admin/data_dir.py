@@ -9,9 +9,9 @@ from uuid import UUID
 
 from sharecore.admin.share_state import History, LiveState, StateDump, StateHistory
 from sharecore.admin.state_topic import CHUNK_BYTES, StateProblem, StateSink, feed
-from sharecore.coordinator.keys import SharePartitionKey, partition_for
-from sharecore.coordinator.share_coordinator import STATE_TOPIC
+from sharecore.coordinator_log.routing import partition_for
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Log, Storage, StorageOptions, Topic
 
 Sink = TypeVar("Sink", bound=StateSink)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from sharecore.admin.state_topic import RawRecord, StateProblem
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.state_records import (
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import (
     Snapshot,
     StateBatch,
     StateRecord,
@@ -17,7 +17,7 @@ from sharecore.coordinator.state_records import (
     decode_record,
     unpack_batches,
 )
-from sharecore.coordinator.state_replay import StateReplay
+from sharecore.sharestate.replay import StateReplay
 
 
 @dataclass(frozen=True, slots=True)

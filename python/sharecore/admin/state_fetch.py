@@ -8,9 +8,9 @@ from typing import TypeVar
 from sharecore.admin.model import EARLIEST_TIMESTAMP, TopicPartition
 from sharecore.admin.state_topic import CHUNK_BYTES, StateProblem, StateSink, feed
 from sharecore.admin.transport import Transport
-from sharecore.coordinator.keys import SharePartitionKey, partition_for
-from sharecore.coordinator.share_coordinator import STATE_TOPIC
+from sharecore.coordinator_log.routing import partition_for
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 
 Sink = TypeVar("Sink", bound=StateSink)
 _ATTEMPTS = 5

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import NamedTuple, Protocol
 
 from sharecore._core import decode_records
-from sharecore.coordinator.share_coordinator import STATE_TOPIC
+from sharecore.sharestate.keys import STATE_TOPIC
 
 _BATCH_HEAD = Struct(">qi11xi")
 _LENGTH_COUNTS_FROM = 12

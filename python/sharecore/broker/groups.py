@@ -16,9 +16,9 @@ from sharecore.coordinator.commits import CommittingGroup, OffsetCommits
 from sharecore.coordinator.consumer import ConsumerCoordinator, ConsumerGroup, ConsumerLimits
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.offsets import Offsets
-from sharecore.coordinator.record_log import Done, RecordLog
 from sharecore.coordinator.registry import Group, GroupRegistry
 from sharecore.coordinator.transactions import TransactionCoordinator, TransactionLimits
+from sharecore.coordinator_log.record_log import Done, RecordLog
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Topic, Topics
 from sharecore.storage.topics import TopicChange

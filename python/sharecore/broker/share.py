@@ -12,19 +12,19 @@ from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.broker.topic_view import TopicDirectory
 from sharecore.clock import Clock
 from sharecore.config import DEFAULT_PERSISTER, NO_PERSISTER, BrokerConfig
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.record_log import RecordLog
 from sharecore.coordinator.registry import GroupRegistry
-from sharecore.coordinator.share_coordinator import STATE_TOPIC, ShareCoordinator
-from sharecore.coordinator.share_groups import ShareGroups
-from sharecore.coordinator.share_offsets import ShareOffsets
-from sharecore.coordinator.share_topic_state import ShareTopicStates
-from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.coordinator.share.coordinator import ShareGroups
+from sharecore.coordinator.share.offsets import ShareOffsets
+from sharecore.coordinator.share.topic_state import ShareTopicStates
+from sharecore.coordinator.topics import TopicInfo
+from sharecore.coordinator_log.record_log import RecordLog
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Connection
 from sharecore.partition import SharePartitions
 from sharecore.persister import CoordinatorPersister, NoOpPersister, Persister, load_plugin
 from sharecore.session import ShareSession, ShareSessionCache
+from sharecore.sharestate.coordinator import ShareCoordinator
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Log, Topic, Topics
 
 logger = logging.getLogger(__name__)

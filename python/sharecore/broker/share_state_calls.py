@@ -7,8 +7,8 @@ from typing import Any
 
 from sharecore.broker.context import Result
 from sharecore.broker.gather import Gather
-from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.errors import KafkaError
+from sharecore.sharestate.keys import SharePartitionKey
 
 Operation = Callable[[SharePartitionKey, Any, Callable[[Any], None]], object]
 """Begins what is asked for a share partition: its key, its part of the request, what to call in the end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.coordinator.topics import TopicInfo
 from sharecore.storage import Topic, Topics
 from sharecore.storage.topics import TopicChange
 

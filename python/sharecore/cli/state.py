@@ -19,7 +19,7 @@ from sharecore.cli.state_output import FORMATS, show_history, show_problems, sho
 
 if TYPE_CHECKING:
     from sharecore.admin import StateDump, StateHistory
-    from sharecore.coordinator.keys import SharePartitionKey
+    from sharecore.sharestate.keys import SharePartitionKey
 
 state = typer.Typer(
     help="Show what the broker keeps of share groups.",
@@ -97,7 +97,7 @@ def dump(
 
 
 def _key(text: str | None) -> SharePartitionKey | None:
-    from sharecore.coordinator.keys import parse_coordinator_key
+    from sharecore.sharestate.keys import parse_coordinator_key
 
     try:
         return None if text is None else parse_coordinator_key(text)

@@ -13,7 +13,7 @@ from sharecore.cli.tables import show
 
 if TYPE_CHECKING:
     from sharecore.admin import SharePartitionState, StateChange, StateProblem
-    from sharecore.coordinator.state_records import Snapshot, StateBatch
+    from sharecore.sharestate.records import Snapshot, StateBatch
 
 FORMATS = ("table", "json")
 _STATES = {0: "available", 2: "acknowledged", 3: "archiving", 4: "archived"}
@@ -22,7 +22,7 @@ _BATCHES_SHOWN = 4
 
 def show_states(states: Iterable[SharePartitionState], output: str) -> None:
     """Prints what holds, a share partition a line."""
-    from sharecore.coordinator.keys import topic_id_text
+    from sharecore.sharestate.keys import topic_id_text
 
     if output == "json":
         for each in states:
@@ -99,7 +99,7 @@ def show_problems(problems: Iterable[StateProblem]) -> None:
 
 def _fields(change: StateChange) -> dict[str, Any]:
     """The fields of a record, named and ordered as in Kafka's schemas; none of a tombstone."""
-    from sharecore.coordinator.state_records import Snapshot
+    from sharecore.sharestate.records import Snapshot
 
     value = change.value
     if value is None:
@@ -123,7 +123,7 @@ def _times(snapshot: Snapshot | None) -> dict[str, int]:
 
 
 def _type(change: StateChange) -> str:
-    from sharecore.coordinator.state_records import SNAPSHOT
+    from sharecore.sharestate.records import SNAPSHOT
 
     if change.value is None:
         return "tombstone"

@@ -9,8 +9,8 @@ from sharecore.clock import Clock
 from sharecore.coordinator.classic import ClassicCoordinator
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.offsets import Commits, Offsets
-from sharecore.coordinator.record_log import Done, Producer
 from sharecore.coordinator.registry import Group, GroupRegistry
+from sharecore.coordinator_log.record_log import Done, Producer
 from sharecore.errors import ErrorCode, KafkaError
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from struct import Struct
 
-from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator.xxh3 import xxh3_64
 
 _MAGIC = b"\0"

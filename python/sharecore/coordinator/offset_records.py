@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from sharecore.coordinator.record_schema import RecordSchema, VersionedSchema, field, number_of
+from sharecore.coordinator_log.record_schema import RecordSchema, VersionedSchema, field, number_of
 from sharecore.protocol.schema import FieldSpec
 
 LEGACY_OFFSET_COMMIT = 0

@@ -19,7 +19,7 @@ from sharecore.coordinator.offset_records import (
     encode_offset,
     encode_offset_key,
 )
-from sharecore.coordinator.record_log import Done, Producer, RecordLog
+from sharecore.coordinator_log.record_log import Done, Producer, RecordLog
 from sharecore.errors import KafkaError
 
 Commits = Mapping[TopicPartition, CommittedOffset]

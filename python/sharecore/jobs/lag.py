@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sharecore.admin import TopicPartition
-from sharecore.coordinator.keys import topic_id_of
 from sharecore.jobs.changes import batches
 from sharecore.jobs.cluster import Ends, ends
 from sharecore.jobs.records import first_record
 from sharecore.jobs.schema import arrow_schema
 from sharecore.jobs.state import read_state
 from sharecore.jobs.windows import window
+from sharecore.sharestate.keys import topic_id_of
 
 SCHEMA = (
     "group string, topic string, topicId string, partition int, startOffset bigint, logStartOffset bigint, "

@@ -10,7 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from sharecore.coordinator.keys import topic_id_of
+from sharecore.sharestate.keys import topic_id_of
 from sharecore.spark.fetch import LeasedRanges, read_ranges
 from sharecore.spark.rows import COLUMNS, HEADERS
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sharecore._core import Write, combine_state_batches
-from sharecore.coordinator.state_records import UNINITIALIZED, pack_batches, unpack_batches
 from sharecore.persister.coordinated import CoordinatorPersister
 from sharecore.persister.memory import MemoryPersister
 from sharecore.persister.noop import NoOpPersister
@@ -16,6 +15,7 @@ from sharecore.persister.spi import (
     StateBatch,
     StateSummary,
 )
+from sharecore.sharestate.records import UNINITIALIZED, pack_batches, unpack_batches
 
 __all__ = [
     "UNINITIALIZED",

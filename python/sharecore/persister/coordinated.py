@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sharecore._core import Write
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.share_coordinator import ShareCoordinator, StateSummary
-from sharecore.coordinator.state_records import unpack_batches
 from sharecore.errors import KafkaError
 from sharecore.persister.spi import Done, LoadedState
+from sharecore.sharestate.coordinator import ShareCoordinator, StateSummary
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import unpack_batches
 
 
 class CoordinatorPersister:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sharecore._core import Write, combine_state_batches
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.share_coordinator import StateSummary
-from sharecore.coordinator.state_records import UNINITIALIZED, pack_batches, unpack_batches
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister.spi import Done, LoadedState
+from sharecore.sharestate.coordinator import StateSummary
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import UNINITIALIZED, pack_batches, unpack_batches
 
 
 class _State:

@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from sharecore._core import Write
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.share_coordinator import StateSummary
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.persister.spi import Done, LoadedState, Persister
+from sharecore.sharestate.coordinator import StateSummary
+from sharecore.sharestate.keys import SharePartitionKey
 
 logger = logging.getLogger(__name__)
 

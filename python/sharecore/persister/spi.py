@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from sharecore._core import Write
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.share_coordinator import StateSummary
-from sharecore.coordinator.state_records import StateBatch
 from sharecore.errors import KafkaError
+from sharecore.sharestate.coordinator import StateSummary
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import StateBatch
 
 __all__ = ["Done", "LoadedState", "Persister", "SharePartitionKey", "StateBatch", "StateSummary"]
 

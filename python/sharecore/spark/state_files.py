@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sharecore._core import whole_batches
-from sharecore.coordinator.keys import topic_id_text
-from sharecore.coordinator.share_coordinator import STATE_TOPIC
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import STATE_TOPIC, topic_id_text
 from sharecore.spark.state_options import LIVE
 from sharecore.spark.state_parts import CHUNK_BYTES, Moved, NoBatch, StatePartition
 from sharecore.storage import Log, Storage, StorageOptions

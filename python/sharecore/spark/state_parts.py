@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pyspark.sql.datasource import InputPartition
 
-from sharecore.coordinator.share_coordinator import STATE_TOPIC
+from sharecore.sharestate.keys import STATE_TOPIC
 
 CHUNK_BYTES = 4 << 20
 """How much of a partition is read at a time."""

@@ -10,9 +10,8 @@ from typing import Any
 from sharecore._core import whole_batches
 from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
-from sharecore.coordinator.keys import topic_id_of
-from sharecore.coordinator.share_coordinator import STATE_TOPIC
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import STATE_TOPIC, topic_id_of
 from sharecore.spark.fetcher import EARLIEST, LATEST, Fetcher, fetcher_for
 from sharecore.spark.state_parts import CHUNK_BYTES, Moved, NoBatch, StatePartition
 

@@ -9,8 +9,8 @@ from uuid import UUID
 from tests.differential.assignors.apache import ApacheAssignors
 from tests.differential.assignors.groups import Group, Held, Life
 
-from sharecore.coordinator import assignor as simple
 from sharecore.coordinator.consumer import assignors as consumer
+from sharecore.coordinator.share import assignor as simple
 
 STEPS = 8
 

@@ -18,9 +18,9 @@ from sharecore.admin.data_dir import share_state, share_state_history
 from sharecore.admin.share_state import History
 from sharecore.admin.state_topic import feed
 from sharecore.cli.app import app
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.share_coordinator import STATE_TOPIC
-from sharecore.coordinator.state_records import (
+from sharecore.protocol import ApiKey
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
+from sharecore.sharestate.records import (
     SNAPSHOT,
     UPDATE,
     Snapshot,
@@ -29,7 +29,6 @@ from sharecore.coordinator.state_records import (
     encode_key,
     encode_update,
 )
-from sharecore.protocol import ApiKey
 from sharecore.storage import Storage
 
 SNAPSHOTS = "share.coordinator.snapshot.update.records.per.snapshot"

@@ -10,9 +10,9 @@ import pytest
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker, join_share_group
 
-from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
+from sharecore.sharestate.keys import SharePartitionKey
 
 _groups = itertools.count()
 

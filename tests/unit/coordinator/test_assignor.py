@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecore.coordinator.assignor import AssignorMember, assign
+from sharecore.coordinator.share.assignor import AssignorMember, assign
 
 # What Apache Kafka 4.3.1's SimpleAssignor made of these groups, each the one before with members and topics
 # changed. Topic n has the id 100 + n. What it leaves with members for topics that nobody of a mixed group

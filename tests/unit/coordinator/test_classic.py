@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.unit.coordinator.world import MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import MemoryLog, World, record_log
 
 from sharecore.coordinator.classic import (
     ClassicCoordinator,

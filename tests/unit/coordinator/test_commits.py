@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.coordinator.world import MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import MemoryLog, World, record_log
 
 from sharecore.coordinator.classic import ClassicCoordinator, ClassicLimits
 from sharecore.coordinator.commits import CommitRequest, OffsetCommits

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.unit.coordinator.world import MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import MemoryLog, World, record_log
 
 from sharecore.coordinator.classic import ClassicGroup
 from sharecore.coordinator.consumer import (
@@ -21,7 +21,7 @@ from sharecore.coordinator.consumer import (
     MemberState,
 )
 from sharecore.coordinator.registry import Group, GroupRegistry
-from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import ErrorCode, KafkaError
 
 A, B = UUID(int=1), UUID(int=2)

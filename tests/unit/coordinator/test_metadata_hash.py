@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from sharecore.coordinator.metadata_hash import metadata_hash
-from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator.xxh3 import xxh3_64
 
 XXH3 = [

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator.world import MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import MemoryLog, World, record_log
 
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition, encode_offset_key
 from sharecore.coordinator.offsets import Offsets
-from sharecore.coordinator.record_log import Producer
+from sharecore.coordinator_log.record_log import Producer
 from sharecore.errors import KafkaError
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)

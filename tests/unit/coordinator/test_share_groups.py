@@ -4,19 +4,19 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from tests.unit.coordinator.world import MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import MemoryLog, World, record_log
 
 from sharecore.config import GroupConfig
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.record_log import RecordLog
 from sharecore.coordinator.registry import GroupRegistry, GroupType
-from sharecore.coordinator.share_group import Assignment, ShareGroup
-from sharecore.coordinator.share_groups import Heartbeat, HeartbeatAnswer, ShareGroups
-from sharecore.coordinator.share_offsets import ShareOffsets, SharePartitionOffset
-from sharecore.coordinator.share_topic_state import ShareTopicStates
-from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer, ShareGroups
+from sharecore.coordinator.share.group import Assignment, ShareGroup
+from sharecore.coordinator.share.offsets import ShareOffsets, SharePartitionOffset
+from sharecore.coordinator.share.topic_state import ShareTopicStates
+from sharecore.coordinator.topics import TopicInfo
+from sharecore.coordinator_log.record_log import RecordLog
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import MemoryPersister
+from sharecore.sharestate.keys import SharePartitionKey
 
 T, U = UUID(int=1), UUID(int=2)
 AT_ONCE = GroupConfig(share_assignment_interval_ms=0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.unit.coordinator.test_share_groups import AT_ONCE, Bench
 
-from sharecore.coordinator.share_group import Assignment
+from sharecore.coordinator.share.group import Assignment
 from sharecore.errors import ErrorCode, KafkaError
 
 NAMES = ("a", "b", "c")

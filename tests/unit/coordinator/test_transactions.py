@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.coordinator.world import Appended, MemoryLog, Ticket, World, record_log
+from tests.unit.coordinator_log.world import Appended, MemoryLog, Ticket, World, record_log
 
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import (

@@ -8,17 +8,17 @@ from uuid import UUID
 
 import pytest
 
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.record_log import Record
-from sharecore.coordinator.share_state import ShareState
-from sharecore.coordinator.state_records import (
+from sharecore.coordinator_log.record_log import Record
+from sharecore.jobs.changes import SNAPSHOT, TOMBSTONE, UPDATE, Change
+from sharecore.jobs.invariants import ERROR, WARNING, audit
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import (
     Snapshot,
     StateBatch,
     decode_record,
     unpack_batches,
 )
-from sharecore.jobs.changes import SNAPSHOT, TOMBSTONE, UPDATE, Change
-from sharecore.jobs.invariants import ERROR, WARNING, audit
+from sharecore.sharestate.state import ShareState
 
 SHARE_PARTITION = SharePartitionKey("group", UUID(int=1), 0)
 

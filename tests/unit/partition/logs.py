@@ -7,7 +7,7 @@ from struct import pack
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from tests.unit.coordinator.world import World
+from tests.unit.coordinator_log.world import World
 
 from sharecore.errors import ErrorCode, KafkaError
 

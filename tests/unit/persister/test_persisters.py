@@ -9,11 +9,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.unit.coordinator.world import World
+from tests.unit.coordinator_log.world import World
 from tests.unit.partition.logs import MemoryLog
 
 from sharecore._core import Partition
-from sharecore.coordinator.share_coordinator import ShareCoordinator
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import (
     CoordinatorPersister,
@@ -23,6 +22,7 @@ from sharecore.persister import (
     Persister,
     SharePartitionKey,
 )
+from sharecore.sharestate.coordinator import ShareCoordinator
 
 KEY = SharePartitionKey("g", UUID(int=1), 0)
 

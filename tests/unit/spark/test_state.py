@@ -12,8 +12,8 @@ from tests.harness.batches import keyed_batch
 from tests.harness.state_columns import rows_of
 
 from sharecore._core import ShareStateFold, decode_share_state, whole_batches
-from sharecore.coordinator.keys import SharePartitionKey, topic_id_text
-from sharecore.coordinator.state_records import (
+from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
+from sharecore.sharestate.records import (
     SNAPSHOT,
     UPDATE,
     Snapshot,
@@ -26,7 +26,7 @@ from sharecore.coordinator.state_records import (
     pack_batches,
     unpack_batches,
 )
-from sharecore.coordinator.state_replay import StateReplay
+from sharecore.sharestate.replay import StateReplay
 
 ORDERS = SharePartitionKey("workers", UUID(int=7), 3)
 OTHER = SharePartitionKey("andere:Gruppe ü", UUID(int=2**128 - 1), 0)

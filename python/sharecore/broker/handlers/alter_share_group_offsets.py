@@ -7,8 +7,8 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.broker.gather import Gather
-from sharecore.coordinator.record_log import Done
-from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.coordinator.topics import TopicInfo
+from sharecore.coordinator_log.record_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 
 _NO_PARTITION = "This server does not host this topic-partition."

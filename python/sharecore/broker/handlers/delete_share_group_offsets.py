@@ -7,7 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.broker.gather import Gather
-from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import ErrorCode, KafkaError
 
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.gather import Gather
-from sharecore.coordinator.share_offsets import SharePartitionOffset
-from sharecore.coordinator.share_topics import TopicInfo
+from sharecore.coordinator.share.offsets import SharePartitionOffset
+from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import KafkaError
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_state_calls import each_partition
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.share_coordinator import ReadState
-from sharecore.coordinator.state_records import unpack_batches
+from sharecore.sharestate.coordinator import ReadState
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import unpack_batches
 
 
 def handle(context: RequestContext, request: Any) -> Result:

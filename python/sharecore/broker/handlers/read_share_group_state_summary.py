@@ -9,8 +9,8 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_state_calls import each_partition
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.share_coordinator import StateSummary
+from sharecore.sharestate.coordinator import StateSummary
+from sharecore.sharestate.keys import SharePartitionKey
 
 
 def handle(context: RequestContext, request: Any) -> Result:

@@ -6,8 +6,8 @@ from typing import Any
 
 from sharecore.broker import operations
 from sharecore.broker.context import RequestContext
-from sharecore.coordinator.share_group import Assignment, Member, ShareGroup
-from sharecore.coordinator.share_topics import TopicView
+from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
+from sharecore.coordinator.topics import TopicView
 from sharecore.errors import ErrorCode, KafkaError
 
 _ASSIGNOR = "simple"

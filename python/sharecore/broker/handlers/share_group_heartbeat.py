@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.coordinator.share_groups import Heartbeat, HeartbeatAnswer
+from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer
 from sharecore.errors import KafkaError
 
 

@@ -21,9 +21,9 @@ from sharecore.coordinator.classic.member import (
 )
 from sharecore.coordinator.classic.rebalance import Rebalancer
 from sharecore.coordinator.classic.store import ClassicStore
-from sharecore.coordinator.record_log import Done, RecordLog
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
-from sharecore.coordinator.timers import Deadline, Timers
+from sharecore.coordinator_log.record_log import Done, RecordLog
+from sharecore.coordinator_log.timers import Deadline, Timers
 from sharecore.errors import ErrorCode, KafkaError
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from sharecore.coordinator.classic.member import ClassicMember, JoinResult, Protocols, SyncResult
 from sharecore.coordinator.registry import GroupType
-from sharecore.coordinator.timers import TimerHandle
+from sharecore.coordinator_log.timers import TimerHandle
 from sharecore.errors import ErrorCode, KafkaError
 
 CONSUMER_PROTOCOL = "consumer"

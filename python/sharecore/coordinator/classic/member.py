@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sharecore.coordinator.timers import Deadline
+from sharecore.coordinator_log.timers import Deadline
 from sharecore.errors import ErrorCode
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.coordinator.record_schema import RecordSchema, VersionedSchema, field
+from sharecore.coordinator_log.record_schema import RecordSchema, VersionedSchema, field
 from sharecore.protocol.schema import FieldSpec
 
 GROUP_METADATA = 2

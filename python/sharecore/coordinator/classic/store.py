@@ -15,7 +15,7 @@ from sharecore.coordinator.classic.records import (
     encode_group,
     encode_group_key,
 )
-from sharecore.coordinator.record_log import Done, RecordLog
+from sharecore.coordinator_log.record_log import Done, RecordLog
 
 
 class ClassicStore:

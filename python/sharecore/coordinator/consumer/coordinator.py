@@ -31,10 +31,10 @@ from sharecore.coordinator.consumer.records import (
     decode_consumer_value,
 )
 from sharecore.coordinator.metadata_hash import metadata_hash
-from sharecore.coordinator.record_log import Done, Record, RecordLog
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
-from sharecore.coordinator.share_topics import TopicView
-from sharecore.coordinator.timers import Deadline, Timers
+from sharecore.coordinator.topics import TopicView
+from sharecore.coordinator_log.record_log import Done, Record, RecordLog
+from sharecore.coordinator_log.timers import Deadline, Timers
 from sharecore.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)

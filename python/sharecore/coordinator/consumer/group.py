@@ -14,8 +14,8 @@ from sharecore.coordinator.consumer.records import (
     ConsumerRecord,
     consumer_record,
 )
-from sharecore.coordinator.record_log import Record
 from sharecore.coordinator.registry import GroupType
+from sharecore.coordinator_log.record_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 
 LEFT_STATIC_EPOCH = -2

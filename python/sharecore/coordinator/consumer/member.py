@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
 
-from sharecore.coordinator.timers import Deadline
+from sharecore.coordinator_log.timers import Deadline
 from sharecore.errors import ErrorCode, KafkaError
 
 Assignment = Mapping[UUID, frozenset[int]]

@@ -17,9 +17,6 @@ from typing import NamedTuple, Protocol
 
 from sharecore.clock import Clock
 from sharecore.coordinator.offset_records import TopicPartition
-from sharecore.coordinator.record_log import Done, RecordLog
-from sharecore.coordinator.timers import Deadline, Timers
-from sharecore.coordinator.topic_log import WriteTicket
 from sharecore.coordinator.transactions.records import (
     TRANSACTION_LOG,
     decode_transaction,
@@ -33,6 +30,9 @@ from sharecore.coordinator.transactions.transaction import (
     Transaction,
     TransactionState,
 )
+from sharecore.coordinator_log.record_log import Done, RecordLog
+from sharecore.coordinator_log.timers import Deadline, Timers
+from sharecore.coordinator_log.topic_log import WriteTicket
 from sharecore.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)

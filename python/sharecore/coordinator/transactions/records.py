@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from sharecore.coordinator.offset_records import TopicPartition
-from sharecore.coordinator.record_schema import RecordSchema, VersionedSchema, field
 from sharecore.coordinator.transactions.transaction import Transaction, TransactionState
+from sharecore.coordinator_log.record_schema import RecordSchema, VersionedSchema, field
 
 TRANSACTION_LOG = 0
 

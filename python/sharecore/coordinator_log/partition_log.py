@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sharecore.clock import Clock
-from sharecore.coordinator.compaction import Compaction
-from sharecore.coordinator.timers import Timers
-from sharecore.coordinator.topic_log import Done, Producer, Record, TopicLog, settle
+from sharecore.coordinator_log.compaction import Compaction
+from sharecore.coordinator_log.timers import Timers
+from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog, settle
 from sharecore.errors import KafkaError
 
 logger = logging.getLogger(__name__)

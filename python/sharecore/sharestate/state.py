@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from sharecore._core import combine_state_batches
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.record_log import Record
-from sharecore.coordinator.state_records import (
+from sharecore.coordinator_log.record_log import Record
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import (
     SNAPSHOT,
     UNINITIALIZED,
     UPDATE,
@@ -15,7 +16,6 @@ from sharecore.coordinator.state_records import (
     encode_snapshot,
     encode_update,
 )
-from sharecore.errors import ErrorCode, KafkaError
 
 _MERGE_BYTES = 64 * 1024
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sharecore.coordinator.record_log import Done, Record, settle
-from sharecore.coordinator.timers import TimerHandle, Timers
+from sharecore.coordinator_log.record_log import Done, Record, settle
+from sharecore.coordinator_log.timers import TimerHandle, Timers
 from sharecore.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

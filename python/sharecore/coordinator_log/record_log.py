@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, runtime_checkable
 
 from sharecore.clock import Clock
-from sharecore.coordinator.keys import partition_for
-from sharecore.coordinator.partition_log import PartitionLog
-from sharecore.coordinator.record_schema import UnknownRecord, number_of
-from sharecore.coordinator.timers import Timers
-from sharecore.coordinator.topic_log import Done, Producer, Record, TopicLog, settle
+from sharecore.coordinator_log.partition_log import PartitionLog
+from sharecore.coordinator_log.record_schema import UnknownRecord, number_of
+from sharecore.coordinator_log.routing import partition_for
+from sharecore.coordinator_log.timers import Timers
+from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog, settle
 from sharecore.errors import ErrorCode, KafkaError
 
 __all__ = ["Done", "Producer", "Record", "RecordLog", "Replayer", "TransactionalReplayer", "settle"]

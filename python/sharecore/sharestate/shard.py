@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.record_log import Done, Record
-from sharecore.coordinator.share_state import ShareState
-from sharecore.coordinator.staged_log import StagedLog
-from sharecore.coordinator.state_replay import StateReplay
-from sharecore.coordinator.timers import Timers
+from sharecore.coordinator_log.record_log import Done, Record
+from sharecore.coordinator_log.staged_log import StagedLog
+from sharecore.coordinator_log.timers import Timers
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.replay import StateReplay
+from sharecore.sharestate.state import ShareState
 
 if TYPE_CHECKING:
     from sharecore.storage import Log

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from sharecore.clock import Clock
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.record_log import Done, RecordLog
-from sharecore.coordinator.share_group import ShareGroup, TopicState
-from sharecore.coordinator.share_topics import TopicInfo, TopicView, existing
+from sharecore.coordinator.share.group import ShareGroup, TopicState
+from sharecore.coordinator.topics import TopicInfo, TopicView, existing
+from sharecore.coordinator_log.record_log import Done, RecordLog
 from sharecore.errors import KafkaError
+from sharecore.persister import Persister
+from sharecore.sharestate.keys import SharePartitionKey
 
 logger = logging.getLogger(__name__)
 
@@ -25,25 +26,17 @@ _NOT_KNOWN = -1
 _FROM_THE_START = 0
 
 
-class StateKeeper(Protocol):
-    """What of a persister a group coordinator uses."""
-
-    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None: ...
-
-    def delete(self, key: SharePartitionKey, done: Done) -> None: ...
-
-
 class ShareTopicStates:
     """Makes and deletes the state of a group's share partitions.
 
     Args:
-        keeper: the persister.
+        persister: keeps the state.
         records: `__consumer_offsets`.
         topics: the topics that there are.
     """
 
-    def __init__(self, keeper: StateKeeper, records: RecordLog, topics: TopicView, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, persister: Persister, records: RecordLog, topics: TopicView, clock: Clock) -> None:
+        self._persister = persister
         self._records = records
         self._topics = topics
         self._clock = clock
@@ -91,7 +84,7 @@ class ShareTopicStates:
 
     def _initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
         try:
-            self._keeper.initialize(key, state_epoch, start_offset, done)
+            self._persister.initialize(key, state_epoch, start_offset, done)
         except KafkaError as error:
             done(error)
 
@@ -179,7 +172,7 @@ class ShareTopicStates:
         for key in keys:
             part = all_done.part(key)
             try:
-                self._keeper.delete(key, part)
+                self._persister.delete(key, part)
             except KafkaError as error:
                 part(error)
 

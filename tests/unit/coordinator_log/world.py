@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from sharecore.coordinator.record_log import Record, RecordLog
-from sharecore.coordinator.topic_log import WriteTicket
+from sharecore.coordinator_log.record_log import Record, RecordLog
+from sharecore.coordinator_log.topic_log import WriteTicket
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import ScannedBatch
 

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sharecore._core import Write, combine_state_batches, pack_write
 from sharecore.clock import Clock
-from sharecore.coordinator.keys import SharePartitionKey, partition_for
-from sharecore.coordinator.record_log import Done
-from sharecore.coordinator.share_state import ShareState
-from sharecore.coordinator.staged_log import WRITE_TIMEOUT_MS
-from sharecore.coordinator.state_records import UNINITIALIZED
-from sharecore.coordinator.state_shard import StateShard
-from sharecore.coordinator.timers import Timers
+from sharecore.coordinator_log.record_log import Done
+from sharecore.coordinator_log.routing import partition_for
+from sharecore.coordinator_log.staged_log import WRITE_TIMEOUT_MS
+from sharecore.coordinator_log.timers import Timers
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import UNINITIALIZED
+from sharecore.sharestate.shard import StateShard
+from sharecore.sharestate.state import ShareState
 
 if TYPE_CHECKING:
     from sharecore.storage import Log
-
-STATE_TOPIC = "__share_group_state"
 
 
 class StateLogs(Protocol):

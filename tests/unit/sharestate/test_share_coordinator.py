@@ -4,13 +4,15 @@ import random
 from uuid import UUID
 
 import pytest
-from tests.unit.coordinator.world import World
+from tests.unit.coordinator_log.world import World
 from tests.unit.partition.logs import MemoryLog
 
 from sharecore._core import Partition
-from sharecore.coordinator.keys import SharePartitionKey, parse_coordinator_key, partition_for
-from sharecore.coordinator.share_coordinator import ReadState, ShareCoordinator
-from sharecore.coordinator.state_records import (
+from sharecore.coordinator_log.routing import partition_for
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.coordinator import ReadState, ShareCoordinator
+from sharecore.sharestate.keys import SharePartitionKey, parse_coordinator_key
+from sharecore.sharestate.records import (
     SNAPSHOT,
     UPDATE,
     Snapshot,
@@ -24,7 +26,6 @@ from sharecore.coordinator.state_records import (
     pack_batches,
     unpack_batches,
 )
-from sharecore.errors import ErrorCode, KafkaError
 
 KEY = SharePartitionKey("g", UUID(int=5), 3)
 ACKED, ARCHIVED, AVAILABLE = 2, 4, 0

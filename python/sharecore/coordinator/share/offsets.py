@@ -5,25 +5,19 @@ KIP-1226).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.record_log import Done
 from sharecore.coordinator.registry import GroupRegistry
-from sharecore.coordinator.share_coordinator import StateSummary
-from sharecore.coordinator.share_group import ShareGroup
-from sharecore.coordinator.share_groups import ShareGroups
-from sharecore.coordinator.share_topic_state import ShareTopicStates
-from sharecore.coordinator.share_topics import TopicInfo, TopicView
+from sharecore.coordinator.share.coordinator import ShareGroups
+from sharecore.coordinator.share.group import ShareGroup
+from sharecore.coordinator.share.topic_state import ShareTopicStates
+from sharecore.coordinator.topics import TopicInfo, TopicView
+from sharecore.coordinator_log.record_log import Done
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.persister import Persister, StateSummary
+from sharecore.sharestate.keys import SharePartitionKey
 
 _NOT_KNOWN = -1
-
-
-class SummaryReader(Protocol):
-    """What of a persister is asked for offsets."""
-
-    def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None: ...
 
 
 class SharePartitionOffset(NamedTuple):
@@ -53,7 +47,7 @@ class ShareOffsets:
         registry: GroupRegistry,
         groups: ShareGroups,
         states: ShareTopicStates,
-        summaries: SummaryReader,
+        persister: Persister,
         topics: TopicView,
         end_offset: Callable[[TopicInfo, int], int | None],
         restarted: Callable[[str, Sequence[TopicInfo]], None],
@@ -61,7 +55,7 @@ class ShareOffsets:
         self._registry = registry
         self._groups = groups
         self._states = states
-        self._summaries = summaries
+        self._persister = persister
         self._topics = topics
         self._end_offset = end_offset
         self._restarted = restarted
@@ -92,7 +86,7 @@ class ShareOffsets:
             done(SharePartitionOffset(summary.start_offset, summary.leader_epoch, lag))
 
         try:
-            self._summaries.summary(SharePartitionKey(group_id, topic.topic_id, partition), read)
+            self._persister.summary(SharePartitionKey(group_id, topic.topic_id, partition), read)
         except KafkaError as error:
             done(SharePartitionOffset(error=error))
 

@@ -12,8 +12,8 @@ from struct import error as PackError
 from typing import NamedTuple
 from uuid import UUID
 
-from sharecore.coordinator.keys import SharePartitionKey
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import SharePartitionKey
 
 SNAPSHOT = 0
 UPDATE = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharecore.coordinator.topic_log import settle
+from sharecore.coordinator_log.topic_log import settle
 from sharecore.errors import ErrorCode, KafkaError
 
 

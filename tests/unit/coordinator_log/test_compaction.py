@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from tests.unit.coordinator.world import Appended, MemoryLog, Ticket, World, record_log
+from tests.unit.coordinator_log.world import Appended, MemoryLog, Ticket, World, record_log
 
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.coordinator.offsets import Offsets
-from sharecore.coordinator.partition_log import BATCH_BYTES, PartitionLog
-from sharecore.coordinator.record_log import Producer, Record
-from sharecore.coordinator.topic_log import WriteTicket
+from sharecore.coordinator_log.partition_log import BATCH_BYTES, PartitionLog
+from sharecore.coordinator_log.record_log import Producer, Record
+from sharecore.coordinator_log.topic_log import WriteTicket
 from sharecore.errors import KafkaError
 from sharecore.storage import ScannedBatch
 

@@ -9,15 +9,15 @@ from uuid import UUID
 
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
-from sharecore.coordinator.assignor import AssignorMember, assign
 from sharecore.coordinator.metadata_hash import metadata_hash
-from sharecore.coordinator.record_log import Done, Record, RecordLog
 from sharecore.coordinator.registry import GroupRegistry
-from sharecore.coordinator.share_group import Assignment, Member, ShareGroup
-from sharecore.coordinator.share_records import ShareRecord, decode_share_key, decode_share_value
-from sharecore.coordinator.share_topic_state import ShareTopicStates
-from sharecore.coordinator.share_topics import TopicView, existing
-from sharecore.coordinator.timers import Deadline, Timers
+from sharecore.coordinator.share.assignor import AssignorMember, assign
+from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
+from sharecore.coordinator.share.records import ShareRecord, decode_share_key, decode_share_value
+from sharecore.coordinator.share.topic_state import ShareTopicStates
+from sharecore.coordinator.topics import TopicView, existing
+from sharecore.coordinator_log.record_log import Done, Record, RecordLog
+from sharecore.coordinator_log.timers import Deadline, Timers
 from sharecore.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)

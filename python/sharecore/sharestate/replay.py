@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from sharecore.coordinator.keys import SharePartitionKey
-from sharecore.coordinator.share_state import ShareState
-from sharecore.coordinator.state_records import (
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import (
     StateRecord,
     UnknownRecordType,
     Update,
     decode_record,
     decode_update,
 )
+from sharecore.sharestate.state import ShareState
 
 
 class StateReplay:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sharecore.coordinator.topic_log import Record, TopicLog
+from sharecore.coordinator_log.topic_log import Record, TopicLog
 from sharecore.storage import ScannedBatch
 
 _STEP_RECORDS = 2000

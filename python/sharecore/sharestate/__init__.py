@@ -1,0 +1,1 @@
+"""Durable state of share partitions, and the share coordinator that keeps it (KIP-932)."""
