@@ -79,14 +79,13 @@ class Acknowledgements:
 
 
 def _check(batches: Batches, *, may_renew: bool) -> None:
-    """Refuses what no engine needs to look at."""
+    """Refuses what no engine needs to look at: strange types, and batches that do not ascend."""
     types = b"".join([batch[2] for batch in batches])
     if types and (largest := max(types)) >= _RENEW and not (largest == _RENEW and may_renew):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, "unknown acknowledge type, or a renewal that was not announced"
-        )
+        # an unknown type, or a renewal that was not announced
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     last = -1
     for batch in batches:
         if batch[0] < last:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "acknowledgement batches must ascend")
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
         last = batch[1]

@@ -4,35 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from sharecore.broker.context import Result
 from sharecore.broker.gather import Gather
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
+
+_NO_TOPIC = UUID(int=0)
+_NEGATIVE = KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
 
 Operation = Callable[[SharePartitionKey, Any, Callable[[Any], None]], object]
 """Begins what is asked for a share partition: its key, its part of the request, what to call in the end."""
 
 
 def each_partition(
-    request: Any, operation: Operation, describe: Callable[[Any], dict[str, Any]] = lambda outcome: {}
+    request: Any,
+    operation: Operation,
+    describe: Callable[[Any], dict[str, Any]] = lambda outcome: {},
+    *,
+    may_be_empty: bool = False,
 ) -> Result:
     """Runs an operation for each share partition of a request.
 
     Args:
         describe: the fields of a result, out of an outcome that is no error.
+        may_be_empty: whether a topic without partitions leaves the rest of the request valid.
     """
-    if not request.group_id:
+    complete = may_be_empty or all(topic.partitions for topic in request.topics)
+    if not request.group_id or not complete:
         return {"results": []}
     asked = {
-        SharePartitionKey(request.group_id, topic.topic_id, partition.partition): partition
+        SharePartitionKey(request.group_id, topic.topic_id or _NO_TOPIC, partition.partition): partition
         for topic in request.topics
-        if topic.topic_id is not None
         for partition in topic.partitions
     }
     gather: Gather[SharePartitionKey] = Gather(asked)
     for key, partition in asked.items():
-        gather.run(key, operation, key, partition)
+        if key.partition < 0:
+            gather.put(key, _NEGATIVE)
+        else:
+            gather.run(key, operation, key, partition)
     return gather.answer(lambda outcomes: _answer(outcomes, describe))
 
 

@@ -18,6 +18,8 @@ from sharecore.sharestate.records import (
 )
 
 _MERGE_BYTES = 64 * 1024
+_STATE_EPOCH = "The state has been begun anew under a higher state epoch."
+_LEADER_EPOCH = "A leader with a higher epoch has taken the share partition over."
 
 
 class ShareState:
@@ -85,7 +87,7 @@ class ShareState:
             KafkaError: FENCED_STATE_EPOCH when the state has a higher epoch.
         """
         if _superseded(state_epoch, self.state_epoch):
-            raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
+            raise KafkaError(ErrorCode.FENCED_STATE_EPOCH, _STATE_EPOCH)
         count = UNINITIALIZED if start_offset == UNINITIALIZED else 0
         value = Snapshot(self.snapshot_epoch + 1, state_epoch, 0, start_offset, now_ms, now_ms, b"", count)
         # as in Kafka, only a snapshot that is due begins the count anew
@@ -101,9 +103,9 @@ class ShareState:
             KafkaError: FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH.
         """
         if _superseded(leader_epoch, self.fence_epoch):
-            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, _LEADER_EPOCH)
         if _superseded(state_epoch, self.state_epoch):
-            raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
+            raise KafkaError(ErrorCode.FENCED_STATE_EPOCH, _STATE_EPOCH)
 
     def write(
         self,

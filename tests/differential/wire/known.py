@@ -20,6 +20,8 @@ class Exchange(NamedTuple):
     request: dict[str, Any]
     apache: Any
     ours: Any
+    members: int
+    """How many members the request's group has had."""
 
 
 def _wording(exchange: Exchange, difference: Difference) -> bool:
@@ -64,6 +66,8 @@ def _which_member(exchange: Exchange, difference: Difference) -> bool:
     """Which of equal members gets which partition follows from hash tables there; each gets as many of
     a topic, give or take one.
     """
+    if difference.path == "assignment":  # a member is told of its assignment where it has changed
+        return exchange.members > 1 and None in (difference.apache, difference.ours)
     if ".topic_partitions[" not in difference.path:
         return False
     apache, ours = _assigned(exchange.apache), _assigned(exchange.ours)
@@ -80,6 +84,22 @@ def _assigned(answer: Any) -> Counter[str]:
     for value in inner:
         count += _assigned(value)
     return count
+
+
+def _grown(exchange: Exchange, difference: Difference) -> bool:
+    """Partitions that a topic has grown by are read from their start, so that nothing in them is missed."""
+    field = difference.path.rpartition(".")[2]
+    return (
+        exchange.ask.api == "DESCRIBE_SHARE_GROUP_OFFSETS"
+        and field in ("start_offset", "lag")
+        and difference.apache == -1
+        and difference.ours >= 0
+    )
+
+
+def _negative_lag(exchange: Exchange, difference: Difference) -> bool:
+    """The start offset was set behind the end of the partition."""
+    return difference.path.endswith(".lag") and difference.ours == 0 and difference.apache < 0
 
 
 def _server_error(exchange: Exchange, difference: Difference) -> bool:
@@ -103,6 +123,8 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "no streams groups": _streams,
     "member comes back sooner": _comes_back,
     "leader epoch": _leader_epoch,
+    "negative lag": _negative_lag,
+    "start of new partitions": _grown,
     "which of equal members": _which_member,
     "server error": _server_error,
 }

@@ -23,8 +23,9 @@ from tests.differential.wire.world import World, to_broker
 
 _TOPICS_CHANGE = {"CREATE_TOPICS", "DELETE_TOPICS", "CREATE_PARTITIONS"}
 _CONFIGS_CHANGE = {"INCREMENTAL_ALTER_CONFIGS", "ALTER_CONFIGS"}
+_LAST_EPOCH = -1
 _CLOSED_SECONDS = 0.04
-"""Brokers hear of the end of a connection some time after it."""
+"""What a session held is given back some time after its last answer, or the end of its connection."""
 
 
 @dataclass
@@ -117,7 +118,10 @@ class _Script:
         return None
 
     def end(self) -> None:
-        """Deletes the script's topics, and closes its connections."""
+        """Closes the script's share sessions and connections, and deletes its topics."""
+        for connection, group, member in self._world.sessions():
+            last = {"group_id": group, "member_id": member, "share_session_epoch": -1, "topics": []}
+            self._exchange(Ask("SHARE_ACKNOWLEDGE", 1, last, connection), last)
         names = [f"~{name}" for name in self._names[0].topics()]
         if names:
             fields = {"topics": [{"name": name} for name in names], "timeout_ms": 10_000}
@@ -143,7 +147,7 @@ class _Script:
         played.apis[ask.api] += 1
         if not found and not same_order(apache, ours):
             played.known[ORDER] += 1
-        exchange = Exchange(ask, literal, apache, ours)
+        exchange = Exchange(ask, literal, apache, ours, self._world.members(literal.get("group_id")))
         for difference in found:
             name = explain(exchange, difference)
             if name is None:
@@ -177,5 +181,7 @@ class _Script:
                 learn_topics(side.ask(Ask("METADATA", 13, {"topics": wanted}, "settle")), known)
         if ask.api == "SHARE_GROUP_HEARTBEAT":
             settle_states(self._sides, self._names[0].to_broker(ask.fields["group_id"]))
+        if ask.fields.get("share_session_epoch") == _LAST_EPOCH:
+            time.sleep(_CLOSED_SECONDS)
         if ask.api in _CONFIGS_CHANGE and not ask.fields["validate_only"]:
             settle_configs(self._sides[0])

@@ -19,6 +19,7 @@ class World:
     def __init__(self) -> None:
         self._members: dict[str, int] = {}
         self._sessions: dict[str, int] = {}
+        self._met: dict[str, set[str]] = {}
 
     def literal(self, fields: Any) -> Any:
         """Fields with numbers in the place of references."""
@@ -39,10 +40,20 @@ class World:
         group, member = literal.get("group_id"), literal.get("member_id")
         if "member_epoch" in answer:
             self._members[f"{group} {member}"] = max(answer["member_epoch"], 0)
+            self._met.setdefault(str(group), set()).add(str(member))
         elif "share_session_epoch" in literal:
             session = f"{ask.on} {group} {member}"
             epoch = literal["share_session_epoch"]
             self._sessions[session] = 0 if epoch == -1 else 1 if epoch == _MAX else epoch + 1
+
+    def members(self, group: Any) -> int:
+        """How many members a group has had."""
+        return len(self._met.get(str(group), ()))
+
+    def sessions(self) -> list[tuple[str, str, str]]:
+        """Open share sessions: connection, group and member."""
+        found = [tuple(name.split(" ", 2)) for name, epoch in self._sessions.items() if epoch > 0]
+        return [(connection, group, member) for connection, group, member in found]
 
     def reopen(self) -> None:
         """The brokers began anew: no session is left."""

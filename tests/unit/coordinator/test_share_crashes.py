@@ -131,7 +131,7 @@ def join(bench: CrashBench) -> None:
 def alter(bench: CrashBench) -> None:
     t, u = bench.topics.topics["t"], bench.topics.topics["u"]
     told: list[KafkaError | None] = []
-    bench.offsets.alter("g", {(t, 1): 5, (u, 0): 6}, {(t, 1): told.append, (u, 0): told.append})
+    bench.offsets.alter("g", [t, u], {(t, 1): 5, (u, 0): 6}, {(t, 1): told.append, (u, 0): told.append})
 
 
 def delete_offsets(bench: CrashBench) -> None:

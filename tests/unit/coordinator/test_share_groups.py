@@ -425,7 +425,7 @@ def test_offsets_are_described_with_their_lag() -> None:
     assert bench.result(bench.offsets.describe, "g", topic, 0) == SharePartitionOffset(-1, 0, -1)
     bench.say("m", -1)
     ends: list[KafkaError | None] = []
-    bench.offsets.alter("g", {(topic, 0): 15}, {(topic, 0): ends.append})
+    bench.offsets.alter("g", [topic], {(topic, 0): 15}, {(topic, 0): ends.append})
     bench.world.run()
     assert ends == [None]
     assert bench.restarted == [("g", ["t"])]
@@ -438,11 +438,11 @@ def test_offsets_are_changed_and_deleted_without_members_only() -> None:
     topic = bench.topics.topics["t"]
     bench.say("m")
     with refused(ErrorCode.NON_EMPTY_GROUP):
-        bench.offsets.alter("g", {(topic, 0): 15}, {})
+        bench.offsets.alter("g", [topic], {(topic, 0): 15}, {})
     with refused(ErrorCode.NON_EMPTY_GROUP):
         bench.offsets.deletable("g")
     with refused(ErrorCode.INVALID_GROUP_ID):
-        bench.offsets.alter("", {(topic, 0): 15}, {})
+        bench.offsets.alter("", [topic], {(topic, 0): 15}, {})
     with refused(ErrorCode.GROUP_ID_NOT_FOUND):
         bench.offsets.deletable("nobody")
     bench.say("m", -1)
@@ -456,7 +456,7 @@ def test_offsets_are_changed_and_deleted_without_members_only() -> None:
 def test_setting_offsets_makes_a_group() -> None:
     bench = Bench()
     topic = bench.topics.topics["t"]
-    bench.offsets.alter("new", {(topic, 2): 7}, {(topic, 2): lambda error: None})
+    bench.offsets.alter("new", [topic], {(topic, 2): 7}, {(topic, 2): lambda error: None})
     bench.world.run()
     bench.restart()
     assert bench.offsets.initialized("new") == [(topic, [2])]

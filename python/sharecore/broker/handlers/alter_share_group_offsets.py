@@ -11,6 +11,7 @@ from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.record_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 
+_BY_STRATEGY = -1
 _NO_PARTITION = "This server does not host this topic-partition."
 
 _Name = tuple[str, int]
@@ -32,18 +33,19 @@ def handle(context: RequestContext, request: Any) -> Result:
             name = topic.topic_name, partition.partition_index
             if info is None or not 0 <= partition.partition_index < info.partitions:
                 gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_PARTITION))
-            elif partition.start_offset < 0:
+            elif partition.start_offset < _BY_STRATEGY:
                 gather.put(name, KafkaError(ErrorCode.INVALID_REQUEST, "The start offset is negative."))
             else:
                 offsets[info, partition.partition_index] = partition.start_offset
                 gather.run(name, done.__setitem__, (info, partition.partition_index))
-    share.offsets.alter(request.group_id, offsets, done)
     ids = {topic.topic_name: share.topics.find(topic.topic_name) for topic in request.topics}
+    existing = [topic for topic in ids.values() if topic is not None]
+    share.offsets.alter(request.group_id, existing, offsets, done)
     return gather.answer(lambda outcomes: _answer(outcomes, ids))
 
 
 def _answer(outcomes: dict[_Name, KafkaError | None], ids: dict[str, TopicInfo | None]) -> dict[str, Any]:
-    topics: dict[str, list[dict[str, Any]]] = {}
+    topics: dict[str, list[dict[str, Any]]] = {name: [] for name, topic in ids.items() if topic is not None}
     for (name, index), error in outcomes.items():
         entry: dict[str, Any] = {"partition_index": index}
         if error is not None:

@@ -20,7 +20,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     for name in gather.names:
         topic = share.topics.find(name)
         if topic is None:
-            gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}."))
         elif topic.topic_id not in group.initialized:
             gather.put(
                 name,

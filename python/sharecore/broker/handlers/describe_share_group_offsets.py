@@ -72,13 +72,12 @@ def _answer(
             )
         groups.append(entry)
     topics: dict[tuple[int, str], dict[str, Any]] = {}
+    for number, group in enumerate(request.groups):
+        for asked in () if number in refused else group.topics or ():
+            topics[number, asked.topic_name] = _topic(asked.topic_name)
     for wanted, offset in found.items():
-        topic = topics.get((wanted.group, wanted.name))
-        if topic is None:
-            topic_id = wanted.topic.topic_id if wanted.topic is not None else None
-            topic = {"topic_name": wanted.name, "topic_id": topic_id, "partitions": []}
-            topics[wanted.group, wanted.name] = topic
-            groups[wanted.group]["topics"].append(topic)
+        topic = topics.setdefault((wanted.group, wanted.name), _topic(wanted.name))
+        topic["topic_id"] = wanted.topic.topic_id if wanted.topic is not None else None
         entry = {
             "partition_index": wanted.partition,
             "start_offset": offset.start_offset,
@@ -88,4 +87,10 @@ def _answer(
         if offset.error is not None:
             entry["error_code"], entry["error_message"] = offset.error.code, offset.error.message
         topic["partitions"].append(entry)
+    for (number, _), topic in topics.items():
+        groups[number]["topics"].append(topic)
     return {"groups": groups}
+
+
+def _topic(name: str) -> dict[str, Any]:
+    return {"topic_name": name, "topic_id": None, "partitions": []}

@@ -17,7 +17,10 @@ def handle(context: RequestContext, request: Any) -> Result:
     share.watch(context.connection)
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-    session = share.sessions.resume(request.group_id, request.member_id, request.share_session_epoch)
+    try:
+        session = share.sessions.resume(request.group_id, request.member_id, request.share_session_epoch)
+    except KafkaError as error:
+        return {"error_code": error.code}
     acknowledgements = Acknowledgements(
         share,
         session.group_id,

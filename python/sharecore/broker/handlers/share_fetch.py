@@ -21,13 +21,13 @@ _RECORD_LIMIT = 1
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups()
-    _check(request)
     try:
+        _check(request)
         session = _session(context, request)
     except KafkaError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _refuse_slowly(request, error)
-        raise
+        return {"error_code": error.code}
     return _Call(context, request, session).begin()
 
 
@@ -64,7 +64,7 @@ def _session(context: RequestContext, request: Any) -> ShareSession:
 async def _refuse_slowly(request: Any, error: KafkaError) -> dict[str, Any]:
     """The client tries again at once: that it may not keep the broker busy, the answer takes its time."""
     await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
-    return {"error_code": error.code, "error_message": error.message}
+    return {"error_code": error.code}
 
 
 class _Call:

@@ -93,12 +93,15 @@ class ShareOffsets:
     def alter(
         self,
         group_id: str,
+        topics: Sequence[TopicInfo],
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
         """Sets start offsets of a group without members; a group that is not there comes to be.
 
         Args:
+            topics: what was asked for, as far as it exists; without any, no group comes to be.
+            offsets: -1 begins where the group's reset strategy says.
             done: called for each share partition.
 
         Raises:
@@ -109,9 +112,11 @@ class ShareOffsets:
         group = self._groups.find(group_id)
         if group is not None and not group.is_empty:
             raise _not_empty()
-        if not offsets:
+        if group is None and topics:
+            group = self._groups.create(group_id)
+        if group is None or not offsets:
             return
-        self._states.begin_anew(group or self._groups.create(group_id), offsets, done)
+        self._states.begin_anew(group, offsets, done)
         self._restarted(group_id, list({topic.topic_id: topic for topic, _ in offsets}.values()))
 
     def delete(self, group_id: str, topics: Sequence[TopicInfo], done: Done) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.differential.wire.families import configs, groups
+from tests.differential.wire.families import configs, fetches, groups, heartbeats, offsets, state
 from tests.differential.wire.script import Scenario
 
 FAMILIES: dict[str, Callable[[Random, bool], Scenario]] = {
     "groups": groups.scenario,
     "configs": configs.scenario,
+    "offsets": offsets.scenario,
+    "state": state.scenario,
+    "heartbeats": heartbeats.scenario,
+    "fetches": fetches.scenario,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -15,7 +16,7 @@ NAMES = ["", "~nobody", "~", "~" + "x" * 250, "~é", "~a b", "..", "~with:colon"
 """Names of groups and topics that are strange, or that nothing has."""
 
 
-def weighted(random: Random, choices: dict[Any, int]) -> Any:
+def weighted(random: Random, choices: Mapping[Any, float]) -> Any:
     """One of the keys, by weight."""
     return random.choices(list(choices), list(choices.values()))[0]
 

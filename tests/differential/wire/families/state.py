@@ -1,0 +1,112 @@
+"""The five requests to the share coordinator, which brokers send each other."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from tests.differential.wire.families.common import UNKNOWN_ID, create_topics, weighted
+from tests.differential.wire.names import NO_ID
+from tests.differential.wire.script import Ask, Restart, Scenario
+
+_GROUPS = ["~shop", "~shop", "~shop", "~till", ""]
+
+
+def scenario(random: Random, restarts: bool) -> Scenario:
+    """Random state of a few share partitions."""
+    yield create_topics(orders=2)
+    requests = {_initialize: 4, _read: 6, _write: 10, _delete: 2, _summary: 5}
+    for _ in range(random.randrange(40, 90)):
+        yield weighted(random, requests)(random)
+    if restarts and random.random() < 0.03:
+        yield Restart()
+        for _ in range(20):
+            yield weighted(random, requests)(random)
+
+
+def _topics(random: Random, **fields: Any) -> dict[str, Any]:
+    """A request about a few partitions; `fields` are made anew for each."""
+    topics = []
+    for topic in dict.fromkeys(
+        random.choice(["#orders", "#orders", "#orders", UNKNOWN_ID, NO_ID])
+        for _ in range(random.choice([1, 1, 1, 2]))
+    ):
+        indexes = dict.fromkeys(
+            random.choice([0, 0, 0, 1, 7, -1]) if random.random() < 0.3 else 0
+            for _ in range(random.choice([1, 1, 2]))
+        )
+        if random.random() < 0.03:
+            indexes = {}
+        topics.append(
+            {
+                "topic_id": topic,
+                "partitions": [
+                    {"partition": index} | {name: make() for name, make in fields.items()}
+                    for index in indexes
+                ],
+            }
+        )
+    return {"group_id": random.choice(_GROUPS), "topics": [] if random.random() < 0.02 else topics}
+
+
+def _epoch(random: Random) -> int:
+    return random.choice([0, 0, 1, 1, 1, 2, 3, -1])
+
+
+def _initialize(random: Random) -> Ask:
+    return Ask(
+        "INITIALIZE_SHARE_GROUP_STATE",
+        0,
+        _topics(
+            random,
+            state_epoch=lambda: max(0, _epoch(random)),
+            start_offset=lambda: random.choice([-1, 0, 5, -7]),
+        ),
+    )
+
+
+def _read(random: Random) -> Ask:
+    return Ask("READ_SHARE_GROUP_STATE", 0, _topics(random, leader_epoch=lambda: _epoch(random)))
+
+
+def _summary(random: Random) -> Ask:
+    return Ask(
+        "READ_SHARE_GROUP_STATE_SUMMARY",
+        random.randrange(2),
+        _topics(random, leader_epoch=lambda: _epoch(random)),
+    )
+
+
+def _delete(random: Random) -> Ask:
+    return Ask("DELETE_SHARE_GROUP_STATE", 0, _topics(random))
+
+
+def _write(random: Random) -> Ask:
+    def batches() -> list[dict[str, int]]:
+        at = random.randrange(12)
+        made = []
+        for _ in range(random.choice([0, 1, 1, 2, 3])):
+            last = at + random.choice([0, 0, 1, 4])
+            made.append(
+                {
+                    "first_offset": at,
+                    "last_offset": last,
+                    "delivery_state": random.choice([0, 2, 4]),
+                    "delivery_count": random.randrange(1, 4),
+                }
+            )
+            at = last + 1 + random.choice([0, 0, 3])
+        return made
+
+    return Ask(
+        "WRITE_SHARE_GROUP_STATE",
+        random.randrange(2),
+        _topics(
+            random,
+            state_epoch=lambda: _epoch(random),
+            leader_epoch=lambda: _epoch(random),
+            start_offset=lambda: random.choice([-1, -1, 0, 3, 8]),
+            delivery_complete_count=lambda: random.choice([-1, 0, 1, 2]),
+            state_batches=batches,
+        ),
+    )
