@@ -1,6 +1,6 @@
 """The compiled part of sharecore."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Self, final
 
@@ -20,10 +20,15 @@ __all__ = [
     "matching",
     "pack_write",
     "read_acknowledgement_batches",
+    "survey_store",
     "whole_batches",
 ]
 
 _Four = tuple[int, int, int, int]
+_Pair = tuple[bytes | None, bytes | None]
+_Three = tuple[int, int, int]
+_Column = tuple[int, bytes | None]
+_Unread = tuple[int, int, str]
 
 def bench_trace(path: str, runs: int, warmup: int) -> dict[str, float]:
     """Replays the trace in a file, `runs` times after `warmup` times unmeasured, without Python in between.
@@ -33,15 +38,10 @@ def bench_trace(path: str, runs: int, warmup: int) -> dict[str, float]:
     """
 
 def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) -> list[_Four]:
-    """Joins new state batches with persisted ones; the highest (delivery count, state) of an offset wins.
+    """Joins new state batches, (first, last, state, delivery count), with persisted ones; the highest
+    (delivery count, state) of an offset wins, what lies before `start_offset` goes (negative: nothing).
 
-    Args:
-        existing: (first offset, last offset, state, delivery count).
-        new: the same.
-        start_offset: what lies before is dropped; negative for none.
-
-    Returns:
-        Ascending, without overlap, equal neighbours joined.
+    Returns: ascending, without overlap, equal neighbours joined.
     """
 
 def matching(expression: str, names: Sequence[str]) -> list[str]:
@@ -246,12 +246,8 @@ def decode_records(
     """
 
 def decode_columns(
-    records: bytes,
-    ranges: Sequence[tuple[int, int, int]],
-    *,
-    headers: bool = True,
-    expanded_bytes_max: int = 1073741824,
-) -> tuple[int, list[tuple[int, bytes | None]], int | None, list[tuple[int, int, str]]]:
+    records: bytes, ranges: Sequence[_Three], *, headers: bool = True, expanded_bytes_max: int = 1073741824
+) -> tuple[int, list[_Column], int | None, list[_Unread]]:
     """Records as buffers in Arrow's layout.
 
     Args:
@@ -272,12 +268,8 @@ def decode_columns(
         ValueError: ranges that overlap or do not ascend.
     """
 
-def damaged_batches(records: bytes, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, str]]:
-    """Record batches with an offset in the ascending ranges that have a wrong format or checksum.
-
-    Returns:
-        (first offset, last offset, reason) of each.
-    """
+def damaged_batches(records: bytes, ranges: Sequence[tuple[int, int]]) -> list[_Unread]:
+    """Batches with an offset in the ascending ranges and a wrong format or checksum: first, last, why."""
 
 def decode_share_state(
     records: bytes,
@@ -422,11 +414,7 @@ class Store:
     def append(self, log: int, records: bytes, now_ms: int) -> tuple[int, int, int, int, int]:
         """Base offset, last offset, append time or -1, log start, sequence number."""
     def append_local(
-        self,
-        log: int,
-        records: Sequence[tuple[bytes | None, bytes | None]],
-        now_ms: int,
-        producer: tuple[int, int] | None = None,
+        self, log: int, records: Sequence[_Pair], now_ms: int, producer: tuple[int, int] | None = None
     ) -> tuple[int, int, int, int, int]:
         """With a producer's id and epoch the batch is part of its transaction."""
     def append_marker(
@@ -493,6 +481,18 @@ def read_acknowledgement_batches(
 
     Raises:
         ValueError: the bytes end too early, or a length in them is impossible.
+    """
+
+_Kept = tuple[int, int, int, int, int, bool]
+
+def survey_store(
+    path: str | PathLike[str], progress: Callable[[int, int], object], to: str | PathLike[str] | None = None
+) -> tuple[list[tuple[str, int, str]], list[_Kept], list[_Three], list[tuple[bytes, bytes]], bool]:
+    """Reads a store from end to end; with `to` makes a new one there of what is whole. `path` stays as it is.
+
+    Returns: problems (file, byte, what); logs (log, start, end, whole batches, their bytes, whether nothing
+    but they tells of it); lost offsets (log, first, last); the catalogue; whether more may be missing that
+    nothing tells of. `progress` gets bytes done and to do. Raises OSError.
     """
 
 def whole_batches(records: bytes) -> tuple[int, int | None]:

@@ -13,6 +13,7 @@ from sharecore.cli.produce import produce
 from sharecore.cli.serve import serve
 from sharecore.cli.spark import spark
 from sharecore.cli.state import state
+from sharecore.cli.store import store
 from sharecore.cli.users import users
 from sharecore.cli.work import work
 
@@ -34,7 +35,7 @@ app.command("certs", short_help="Make certificates for development.")(certs)
 app.add_typer(groups, name="groups", short_help="List, describe, reset and delete groups.")
 app.add_typer(spark, name="spark", short_help="Jobs over share groups, on Spark.")
 app.add_typer(state, name="state", short_help="Show what the broker keeps of share groups.")
-
+app.add_typer(store, name="store", short_help="Check a data directory, salvage a damaged one.")
 app.add_typer(users, name="users", short_help="Users that say who they are with SCRAM.")
 
 

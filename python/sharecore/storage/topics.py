@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from uuid import UUID, uuid4
 
@@ -61,11 +61,8 @@ class Topics:
         self._by_id: dict[UUID, Topic] = {}
         self._changing: set[str] = set()
         self._listeners: list[Listener] = []
-        for key, value in catalogue.scan(_PREFIX):
-            name = key.removeprefix(_PREFIX).decode()
-            stored = json.loads(value)
-            topic_id = UUID(stored["id"])
-            self._add(Topic(name, topic_id, self._logs(stored["logs"], name, topic_id)))
+        for name, topic_id, log_ids in stored_topics(catalogue.scan(_PREFIX)):
+            self._add(Topic(name, topic_id, self._logs(log_ids, name, topic_id)))
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(list(self._by_name.values()))
@@ -176,6 +173,19 @@ class Topics:
     def _tell(self, change: TopicChange, topic: Topic) -> None:
         for listener in tuple(self._listeners):
             listener(change, topic)
+
+
+def stored_topics(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, UUID, list[int]]]:
+    """Name, id and logs of the topics among entries of the catalogue."""
+    for key, value in entries:
+        if key.startswith(_PREFIX):
+            stored = json.loads(value)
+            yield key.removeprefix(_PREFIX).decode(), UUID(stored["id"]), stored["logs"]
+
+
+def topic_entry(name: str, log_ids: list[int]) -> tuple[bytes, bytes]:
+    """The entry of a new topic whose logs there are already."""
+    return _entry(name, _new_topic_id(), log_ids)
 
 
 def _entry(name: str, topic_id: UUID, log_ids: list[int]) -> tuple[bytes, bytes]:

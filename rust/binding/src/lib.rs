@@ -11,6 +11,7 @@ mod records;
 mod share_state;
 mod state;
 mod store;
+mod survey;
 mod wire;
 
 use pyo3::prelude::*;
@@ -36,6 +37,8 @@ mod _core {
     use crate::state::{combine_state_batches, pack_write};
     #[pymodule_export]
     use crate::store::PyStore;
+    #[pymodule_export]
+    use crate::survey::survey_store;
     #[pymodule_export]
     use crate::wire::read_acknowledgement_batches;
 }

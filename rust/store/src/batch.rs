@@ -16,6 +16,11 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Header> {
     Header::read(bytes).filter(|_| bytes[MAGIC_AT] == 2)
 }
 
+/// Whether a batch's checksum fits its bytes.
+pub(crate) fn matches_checksum(bytes: &[u8]) -> bool {
+    bytes.len() >= HEADER && computed_checksum(bytes) == checksum(bytes)
+}
+
 /// Checks the bytes of a produce request: exactly one intact batch that a client may write.
 pub(crate) fn check(bytes: &[u8], limit: usize) -> Result<Header, Refusal> {
     if bytes.len() <= MAGIC_AT {

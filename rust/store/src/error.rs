@@ -141,7 +141,13 @@ impl fmt::Display for StoreError {
                 )
             }
             Self::Damaged { path, at, what } => {
-                write!(f, "{} is damaged at byte {at}: {what}", path.display())
+                let dir = path.parent().unwrap_or(path).display();
+                write!(
+                    f,
+                    "{} is damaged at byte {at}: {what}; `sharecore store check {dir}` tells what is lost, \
+                     `sharecore store salvage {dir} --to NEWDIR` keeps the rest",
+                    path.display()
+                )
             }
             Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
         }

@@ -215,6 +215,13 @@ pub(crate) fn read(path: &Path, segment: u64, file: &File) -> Result<Vec<Block>,
     blocks.ok_or_else(|| damaged(u64::from(at), "the directory of the index is cut off"))
 }
 
+/// Where the index begins in the bytes of a segment whose directory lists `blocks`.
+pub(crate) fn begins(blocks: &[Block], bytes: &[u8]) -> usize {
+    let directory = blocks.len() * IN_DIRECTORY + TRAILER as usize;
+    let first = blocks.iter().map(|block| block.stored.at as usize).min();
+    first.unwrap_or(bytes.len().saturating_sub(directory))
+}
+
 fn read_block(bytes: &[u8]) -> Option<Block> {
     let mut fields = Fields { rest: bytes };
     Some(Block {

@@ -25,11 +25,13 @@ mod producer;
 mod read;
 mod recover;
 mod replay;
+mod salvage;
 mod segment;
 mod segments;
 mod signal;
 mod state;
 mod store;
+mod survey;
 mod varint;
 
 pub use append::Appended;
@@ -39,8 +41,10 @@ pub use fault::{Fault, FaultPoint};
 pub use log::{LogConfig, Offsets};
 pub use producer::Aborted;
 pub use read::{Slice, Want};
+pub use salvage::salvage;
 pub use sharecore_records::TimestampType;
 pub use store::{Change, Drained, Durability, Options, Outcome, Store};
+pub use survey::{Findings, Kept, Lost, Problem, Progress, survey};
 
 /// Names a log within a store; never used twice.
 pub type LogId = u64;

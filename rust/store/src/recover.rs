@@ -14,7 +14,7 @@ use crate::{
     journal::Journal,
     log::Extent,
     maintain::Seal,
-    replay::Replay,
+    replay::{Replay, holds_frame},
     segment::{self, Kind, SEGMENT_HEADER},
     state::State,
     store::{Durability, Options},
@@ -101,11 +101,16 @@ pub(crate) fn look(dir: &Path, state: &mut State) -> Result<(), StoreError> {
 }
 
 fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreError> {
-    let since = checkpoint::load(dir, state)?.unwrap_or(Since {
+    let checkpoint = checkpoint::load(dir, state)?;
+    let since = checkpoint.unwrap_or(Since {
         segment: 1,
         frame: 1,
     });
     let found = journals(dir, since, access)?;
+    if checkpoint.is_some() && found.is_empty() {
+        let path = Kind::Journal.path(dir, since.segment);
+        return Err(StoreError::damaged(path, 0, "the segment is missing"));
+    }
     let mut frame = since.frame;
     let mut last = None;
     for (i, (id, first)) in found.iter().copied().enumerate() {
@@ -152,7 +157,7 @@ fn journals(dir: &Path, since: Since, access: Access) -> Result<Vec<(u64, u64)>,
         match segment::first_frame(&path, *id)? {
             Some(first) => found.push((*id, first)),
             // a crash between creating the newest file and writing its header
-            None if Some(id) == ids.last() => {
+            None if Some(id) == ids.last() && !holds_frame(&path)? => {
                 if access == Access::Own {
                     fs::remove_file(&path).map_err(StoreError::io(&path))?;
                 }

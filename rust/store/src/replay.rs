@@ -103,7 +103,7 @@ impl Replay<'_> {
         Ok(None)
     }
 
-    fn apply(&mut self, op: &Op<'_>, at: u64) -> Option<()> {
+    pub(crate) fn apply(&mut self, op: &Op<'_>, at: u64) -> Option<()> {
         let state = &mut *self.state;
         match op {
             Op::Append { log, now_ms, batch } => {
@@ -132,6 +132,13 @@ impl Replay<'_> {
         }
         Some(())
     }
+}
+
+/// Whether some whole frame stands in the file.
+pub(crate) fn holds_frame(path: &Path) -> Result<bool, StoreError> {
+    let bytes = std::fs::read(path).map_err(StoreError::io(path))?;
+    let mut places = bytes.windows(4).enumerate();
+    Ok(places.any(|(at, window)| window == FRAME_MAGIC && Frame::read(&bytes[at..]).is_some()))
 }
 
 /// Reads what claims to be one frame into `bytes`; false when fewer than `left` bytes can hold it.

@@ -13,7 +13,7 @@ pub(crate) const SEGMENT_HEADER: u64 = 32;
 const MAGIC: &[u8; 8] = b"SCseg-1\n";
 
 /// How a segment's batches lie in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// In the frames that brought them.
     Journal,

@@ -117,7 +117,8 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = min(tmp_path.glob("*.journal"))
     whole = path.read_bytes()
     path.write_bytes(whole[:-20] + b"x" + whole[-19:])
-    with pytest.raises(OSError, match=path.name):
+    command = f"sharecore store salvage {tmp_path} --to NEWDIR"
+    with pytest.raises(OSError, match=rf"{path.name} is damaged at byte .*{command}"):
         Storage(tmp_path, OPTIONS)
     path.unlink()
     with pytest.raises(OSError, match=path.name):

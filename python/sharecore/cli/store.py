@@ -1,0 +1,213 @@
+"""`sharecore store`: a data directory that is damaged, or may be."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from sharecore.cli.clients import CommandFailed
+from sharecore.cli.tables import show
+
+if TYPE_CHECKING:
+    from sharecore.storage.damage import Damage, Part, Progress
+
+EXIT_DAMAGED, EXIT_NOT_DONE = 1, 2
+_SHOWN_MAX = 50
+
+store = typer.Typer(
+    help="Check a data directory, and save what is whole of a damaged one.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A data directory; its broker must be stopped.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+@store.callback()
+def options() -> None:
+    """Check a data directory, and save what is whole of a damaged one."""
+
+
+@store.command("check", short_help="Tell what of a data directory is damaged.")
+def check(directory: Directory, as_json: AsJson = False) -> None:
+    """Read all of a data directory and tell what is damaged and what is lost. Nothing is changed.
+
+    \b
+    sharecore store check ./data
+    sharecore store check ./data --json | jq '.lost[]'
+
+    Every frame of the journal, every batch and every index is held against its checksum. A broker refuses to
+    start on a damaged directory, because records that were acknowledged are missing; `sharecore store
+    salvage` makes a new directory of the rest.
+
+    \b
+    exit status 0  all is whole
+                1  something is damaged
+                2  there is nothing to check, or a broker has the directory
+    """
+    from sharecore.storage.damage import survey
+
+    with failures(), progress_bar("reading") as progress:
+        damage = survey(directory, progress)
+    if as_json:
+        print_json(damage, None)
+    else:
+        tell(damage)
+        if damage.is_whole:
+            typer.echo(f"{directory} is whole: {_count(len(damage.kept), 'partition')}")
+        else:
+            typer.echo(f"\nsharecore store salvage {directory} --to NEWDIR keeps what is whole")
+    if not damage.is_whole:
+        raise typer.Exit(EXIT_DAMAGED)
+
+
+@store.command("salvage", short_help="Make a new data directory of what is whole.")
+def salvage(
+    directory: Directory,
+    to: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option("--to", metavar="NEWDIR", help="Where the new directory goes: not there yet, or empty."),
+    ] = None,
+    in_place: Annotated[
+        bool,
+        typer.Option(
+            "--in-place", help="The new directory takes the name of the old, which is kept beside it."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new data directory of all that is whole in a damaged one, and list what is lost.
+
+    \b
+    sharecore store salvage ./data --to ./data.new && sharecore serve --data-dir ./data.new
+    sharecore store salvage ./data --in-place          the damaged one becomes ./data.damaged-1
+
+    The damaged directory is read and never written to. Records keep their offsets; topics, configurations,
+    groups, committed offsets and share state are kept as far as they are whole. What is lost is listed by
+    partition and offsets. Records of which nothing tells whose they are become topics recovered-1,
+    recovered-2 and so on. The new directory takes as much room as the records in the old.
+
+    \b
+    exit status 0  all was whole, and is in the new directory
+                1  what was whole is in the new directory, something was lost
+                2  no new directory was made
+    """
+    from sharecore.storage import damage as work
+
+    with failures():
+        if (to is None) != in_place:
+            raise CommandFailed("say where the new directory goes: --to NEWDIR, or --in-place")
+        target = to or beside(directory, "salvaged")
+        with progress_bar("salvaging") as progress:
+            damage = work.salvage(directory, target, progress)
+        if in_place:
+            old = beside(directory, "damaged")
+            directory.rename(old)
+            target.rename(directory)
+            target = directory
+    if as_json:
+        print_json(damage, target)
+    else:
+        tell(damage)
+        kept = sum(kept.bytes for kept in damage.kept)
+        typer.echo(f"{target} has {_count(len(damage.kept), 'partition')}, {kept / 1e6:.1f} MB of records")
+        if in_place:
+            typer.echo(f"the damaged directory is {old}")
+        typer.echo(f"sharecore serve --data-dir {target} serves it")
+    if not damage.is_whole:
+        raise typer.Exit(EXIT_DAMAGED)
+
+
+def beside(directory: Path, what: str) -> Path:
+    """A name beside a directory that nothing has."""
+    directory = directory.absolute()
+    number = 1
+    while (path := directory.with_name(f"{directory.name}.{what}-{number}")).exists():
+        number += 1
+    return path
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Ends the command with one line and status 2 where it cannot do its work."""
+    try:
+        yield
+    except (CommandFailed, OSError) as error:
+        typer.echo(f"sharecore: {error}", err=True)
+        raise typer.Exit(EXIT_NOT_DONE) from None
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Progress]:
+    """Shows on a terminal how far it is, once it takes longer than a moment."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def tell(damage: Damage) -> None:
+    """Shows what is damaged and what is lost; nothing for a directory that is whole."""
+    if damage.is_whole:
+        return
+    problems = [(problem.file, f"{problem.at:,}", problem.what) for problem in damage.problems]
+    _table(("FILE", "BYTE", "DAMAGE"), problems, "places are damaged")
+    typer.echo("")
+    if damage.lost:
+        lost = [(str(each.part), str(each.first), str(each.last)) for each in damage.lost]
+        _table(("LOST", "FIRST OFFSET", "LAST OFFSET"), lost, "stretches are lost")
+    else:
+        typer.echo("no record is known to be lost")
+    if damage.history_lost:
+        typer.echo(
+            "what the damaged frames held is not known: the newest records of any partition may be missing,\n"
+            "and changes of topics, configurations and groups"
+        )
+
+
+def _table(header: tuple[str, str, str], rows: list[tuple[str, str, str]], what: str) -> None:
+    show(header, rows[:_SHOWN_MAX])
+    if len(rows) > _SHOWN_MAX:
+        typer.echo(f"... {len(rows):,} {what}; --json lists all")
+
+
+def print_json(damage: Damage, target: Path | None) -> None:
+    """One object with everything."""
+    found: dict[str, object] = {
+        "whole": damage.is_whole,
+        "problems": [{"file": p.file, "byte": p.at, "what": p.what} for p in damage.problems],
+        "lost": [_named(each.part) | {"first": each.first, "last": each.last} for each in damage.lost],
+        "more_may_be_lost": damage.history_lost,
+        "partitions": [
+            _named(each.part)
+            | {"start": each.start, "end": each.end, "batches": each.batches, "bytes": each.bytes}
+            for each in damage.kept
+        ],
+    }
+    if target is not None:
+        found["directory"] = str(target)
+    typer.echo(json.dumps(found))
+
+
+def _named(part: Part) -> dict[str, object]:
+    return {"topic": part.topic, "partition": part.partition}
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

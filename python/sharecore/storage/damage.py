@@ -1,0 +1,153 @@
+"""What of a damaged data directory is whole, and a new directory made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sharecore._core import Store, survey_store
+from sharecore.storage.topics import stored_topics, topic_entry
+
+Progress = Callable[[int, int], object]
+"""Called with the bytes that are done and how many there are."""
+
+_RECOVERED = "recovered-{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A place that is not as it was written."""
+
+    file: str
+    at: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A partition of a topic.
+
+    Args:
+        topic: its name; None when nothing tells whose records they are.
+        partition: its index; the number of the log when there is no topic.
+    """
+
+    topic: str | None
+    partition: int
+
+    def __str__(self) -> str:
+        return (
+            f"log {self.partition} of no known topic"
+            if self.topic is None
+            else f"{self.topic}-{self.partition}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What of a partition is whole: offsets from `start` to before `end`, but for what is lost."""
+
+    part: Part
+    start: int
+    end: int
+    batches: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Offsets `first` to `last` of a partition, whose records are gone."""
+
+    part: Part
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What was found.
+
+    Args:
+        problems: what is damaged; nothing when all is whole.
+        kept: every partition.
+        lost: in the order of partitions and offsets.
+        history_lost: more may be missing of which nothing tells: the newest records of any partition, and
+            changes of topics and configurations.
+    """
+
+    problems: list[Problem]
+    kept: list[Kept]
+    lost: list[Lost]
+    history_lost: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.problems
+
+
+def survey(path: Path, progress: Progress) -> Damage:
+    """Reads all of a data directory and changes nothing.
+
+    Raises:
+        OSError: it holds no data of a broker, a broker has it, or it cannot be read.
+    """
+    return _damage(*survey_store(path, progress))
+
+
+def salvage(path: Path, to: Path, progress: Progress) -> Damage:
+    """Makes a data directory at `to`, new or empty, of all that is whole at `path`, which stays as it is.
+
+    A partition of which nothing is left is there, empty; records of which nothing tells whose they are become
+    a topic named `recovered-` and the number of their log.
+
+    Raises:
+        OSError: as `survey`; or `to` is not empty or cannot be written. Nothing is there then.
+    """
+    damage = _damage(*survey_store(path, progress, to))
+    _mend(to)
+    return damage
+
+
+def _damage(
+    problems: Iterable[tuple[str, int, str]],
+    kept: Iterable[tuple[int, int, int, int, int, bool]],
+    lost: Iterable[tuple[int, int, int]],
+    catalogue: Iterable[tuple[bytes, bytes]],
+    history_lost: bool,
+) -> Damage:
+    parts = _parts(catalogue)
+
+    def part(log: int) -> Part:
+        return parts.get(log, Part(None, log))
+
+    return Damage(
+        [Problem(*problem) for problem in problems],
+        [Kept(part(log), start, end, batches, size) for log, start, end, batches, size, _ in kept],
+        [Lost(part(log), first, last) for log, first, last in lost],
+        history_lost,
+    )
+
+
+def _parts(catalogue: Iterable[tuple[bytes, bytes]]) -> Mapping[int, Part]:
+    return {
+        log: Part(name, index) for name, _, logs in stored_topics(catalogue) for index, log in enumerate(logs)
+    }
+
+
+def _mend(path: Path) -> None:
+    """Has catalogue and logs tell of each other again."""
+    store = Store(path)
+    try:
+        logs = set(store.logs())
+        parts = _parts(store.entries(b""))
+        puts = [topic_entry(_RECOVERED.format(log), [log]) for log in sorted(logs - parts.keys())]
+        missing = sorted(parts.keys() - logs)
+        if puts or missing:
+            store.wait(store.change(puts, create_logs=missing))
+            ended, _ = store.drain()
+            if ended and ended[-1][1] is not None:
+                raise OSError(ended[-1][1])
+    finally:
+        store.close()

@@ -1,0 +1,321 @@
+//! What of a directory is whole: every file is read from end to end, and nothing is changed.
+//!
+//! A store is opened or refused as a whole. A survey looks at its parts: each frame of the journal and each batch that an
+//! index lists is held against its own checksum, and what is not whole is named, by file and byte and by log and offset.
+
+mod batches;
+mod files;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    LogId,
+    checkpoint::{self, Since},
+    error::StoreError,
+    log::Log,
+    segment::{self, Kind},
+    state::State,
+};
+
+/// Called with the bytes read so far and how many there are.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// A place that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub path: PathBuf,
+    /// Where in it.
+    pub at: u64,
+    /// What is wrong there.
+    pub what: String,
+}
+
+/// What is whole of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// The log.
+    pub log: LogId,
+    /// Its first offset.
+    pub start: i64,
+    /// The offset of its next record.
+    pub end: i64,
+    /// How many batches are whole, and their bytes.
+    pub batches: u64,
+    /// Bytes of the whole batches.
+    pub bytes: u64,
+    /// Nothing that is whole says that the log exists, save its batches.
+    pub is_orphan: bool,
+}
+
+/// Offsets of a log whose records are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lost {
+    /// The log.
+    pub log: LogId,
+    /// First offset.
+    pub first: i64,
+    /// Last offset, included.
+    pub last: i64,
+}
+
+/// What a directory holds.
+#[derive(Debug, Clone, Default)]
+pub struct Findings {
+    /// What is damaged; nothing when the store is whole.
+    pub problems: Vec<Problem>,
+    /// Logs in the order of their ids.
+    pub kept: Vec<Kept>,
+    /// In the order of logs and offsets.
+    pub lost: Vec<Lost>,
+    /// The newest entries of the catalogue that are known.
+    pub catalogue: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Frames are gone of which nothing is known: changes of the catalogue and the newest records of any log may have
+    /// been in them.
+    pub history_lost: bool,
+}
+
+/// Batches of one log by their first offsets.
+type Batches = BTreeMap<i64, Batch>;
+
+/// A batch that was written once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Batch {
+    pub(crate) segment: u64,
+    pub(crate) kind: Kind,
+    pub(crate) at: u32,
+    pub(crate) len: u32,
+    pub(crate) last: i64,
+    pub(crate) max_timestamp: i64,
+    /// No record lies between this offset and the batch's first.
+    pub(crate) from: i64,
+    pub(crate) is_whole: bool,
+}
+
+/// A survey under way.
+pub(crate) struct Survey {
+    pub(crate) dir: PathBuf,
+    /// What the frames that are whole say, and the checkpoint.
+    pub(crate) state: State,
+    pub(crate) batches: HashMap<LogId, Batches>,
+    pub(crate) orphans: HashSet<LogId>,
+    since: Since,
+    dropped: HashSet<LogId>,
+    /// The highest end of each log that an index tells.
+    ends: HashMap<LogId, i64>,
+    problems: Vec<Problem>,
+    /// Operations are missing, or the checkpoint is.
+    history_lost: bool,
+}
+
+/// Reads all of `dir` and tells what is whole and what is lost.
+///
+/// Refused while a process has the store open, and where there is none.
+pub fn survey(dir: &Path, progress: Progress<'_>) -> Result<Findings, StoreError> {
+    let _lock = take(dir)?;
+    Ok(Survey::run(dir, progress)?.findings())
+}
+
+/// Keeps the owner of a directory out, without making a file there.
+pub(crate) fn take(dir: &Path) -> Result<Option<File>, StoreError> {
+    let path = dir.join("lock");
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StoreError::io(path)(error)),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Err(StoreError::Locked(dir.into())),
+        Err(fs::TryLockError::Error(error)) => Err(StoreError::io(path)(error)),
+    }
+}
+
+impl Survey {
+    pub(crate) fn run(dir: &Path, progress: Progress<'_>) -> Result<Self, StoreError> {
+        let journals = segment::list(dir, Kind::Journal.suffix())?;
+        let compacts = segment::list(dir, Kind::Compact.suffix())?;
+        if journals.is_empty() && compacts.is_empty() {
+            let nothing =
+                std::io::Error::new(std::io::ErrorKind::NotFound, "holds no data of a broker");
+            return Err(StoreError::io(dir)(nothing));
+        }
+        let mut survey = Self {
+            dir: dir.into(),
+            state: State::new(dir.into(), 0, 0),
+            batches: HashMap::new(),
+            orphans: HashSet::new(),
+            since: Since {
+                segment: 0,
+                frame: 0,
+            },
+            dropped: HashSet::new(),
+            ends: HashMap::new(),
+            problems: Vec::new(),
+            history_lost: false,
+        };
+        survey.load_checkpoint(&journals)?;
+        let total = survey.total(&journals, &compacts);
+        let mut read = 0;
+        let mut told = |bytes: u64| {
+            read += bytes;
+            progress(read, total);
+        };
+        for id in &compacts {
+            told(survey.walk_compact(*id)?);
+        }
+        survey.walk_journals(&journals, &mut told)?;
+        survey.miss_segments(&journals, &compacts);
+        survey.settle();
+        Ok(survey)
+    }
+
+    fn load_checkpoint(&mut self, journals: &[u64]) -> Result<(), StoreError> {
+        match checkpoint::load(&self.dir, &mut self.state) {
+            Ok(Some(since)) => self.since = since,
+            // a store that never filled a segment has none; one that has filled one has lost its first
+            Ok(None) => self.history_lost = journals.first() != Some(&1),
+            Err(StoreError::Damaged { path, at, what }) => {
+                self.state = State::new(self.dir.clone(), 0, 0);
+                self.history_lost = true;
+                self.problem(path, at, what);
+            }
+            Err(error) => return Err(error),
+        }
+        if self.history_lost && self.problems.is_empty() {
+            let first = journals.first().map_or(1, |id| *id);
+            let path = Kind::Journal.path(&self.dir, first);
+            self.problem(
+                path,
+                0,
+                "what came before this segment is missing, and no checkpoint tells of it".into(),
+            );
+        }
+        Ok(())
+    }
+
+    fn total(&self, journals: &[u64], compacts: &[u64]) -> u64 {
+        let journals = journals.iter().map(|id| Kind::Journal.path(&self.dir, *id));
+        let compacts = compacts.iter().map(|id| Kind::Compact.path(&self.dir, *id));
+        let sizes = journals
+            .chain(compacts)
+            .filter_map(|path| fs::metadata(path).ok());
+        sizes.map(|metadata| metadata.len()).sum()
+    }
+
+    fn problem(&mut self, path: PathBuf, at: u64, what: String) {
+        self.problems.push(Problem { path, at, what });
+    }
+
+    /// Segments that the store counts on and that are not there.
+    fn miss_segments(&mut self, journals: &[u64], compacts: &[u64]) {
+        let missing: Vec<PathBuf> = self
+            .state
+            .segments
+            .iter()
+            .filter(|(id, segment)| match segment.kind {
+                Kind::Journal => !journals.contains(id),
+                Kind::Compact => !compacts.contains(id),
+            })
+            .map(|(id, _)| self.state.segments.path(id))
+            .collect();
+        for path in missing {
+            self.problem(path, 0, "the segment is missing".into());
+        }
+    }
+
+    /// Of all that was found what belongs to the store: the rest was deleted, dropped or replaced.
+    fn settle(&mut self) {
+        let Self {
+            state,
+            batches,
+            orphans,
+            dropped,
+            ends,
+            history_lost,
+            ..
+        } = self;
+        batches.retain(|id, found| {
+            if !*history_lost {
+                // what a crash left of segments that had been replaced
+                found.retain(|_, batch| state.segments.contains(batch.segment));
+            }
+            let known = state.logs.contains_key(id);
+            if !known && (!*history_lost || dropped.contains(id) || found.is_empty()) {
+                return false;
+            }
+            if !known {
+                orphans.insert(*id);
+            }
+            let log = state.logs.entry(*id).or_default();
+            if !known {
+                log.start = found.first_key_value().map_or(0, |(base, _)| *base);
+            }
+            found.retain(|_, batch| batch.last >= log.start);
+            true
+        });
+        for (id, log) in &mut state.logs {
+            let found = batches.get(id).and_then(|found| found.last_key_value());
+            let end = found.map_or(log.start, |(_, batch)| batch.last + 1);
+            let told = ends.get(id).copied().unwrap_or(0);
+            log.durable_end = log.durable_end.max(end).max(told);
+            log.end = log.durable_end;
+            state.next_log = state.next_log.max(id + 1);
+        }
+    }
+
+    /// The batches of a log that are whole, in order.
+    pub(crate) fn whole(&self, log: LogId) -> impl Iterator<Item = (i64, &Batch)> {
+        let found = self.batches.get(&log).into_iter().flatten();
+        found
+            .filter(|(_, batch)| batch.is_whole)
+            .map(|(base, batch)| (*base, batch))
+    }
+
+    pub(crate) fn findings(&self) -> Findings {
+        let mut ids: Vec<LogId> = self.state.logs.keys().copied().collect();
+        ids.sort_unstable();
+        let mut findings = Findings {
+            problems: self.problems.clone(),
+            catalogue: self.state.catalogue.clone().into_iter().collect(),
+            history_lost: self.history_lost,
+            ..Findings::default()
+        };
+        for id in ids {
+            let log = &self.state.logs[&id];
+            let (batches, bytes) = self.whole(id).fold((0, 0), |(count, bytes), (_, batch)| {
+                (count + 1, bytes + u64::from(batch.len))
+            });
+            findings.kept.push(Kept {
+                log: id,
+                start: log.start,
+                end: log.durable_end,
+                batches,
+                bytes,
+                is_orphan: self.orphans.contains(&id),
+            });
+            if findings.problems.is_empty() {
+                continue;
+            }
+            let empty = Batches::new();
+            let found = self.batches.get(&id).unwrap_or(&empty);
+            let lost = batches::lost(found, holes_end(log), log.start, log.durable_end);
+            let lost = lost.into_iter().map(|(first, last)| Lost {
+                log: id,
+                first,
+                last,
+            });
+            findings.lost.extend(lost);
+        }
+        findings
+    }
+}
+
+/// Up to which offset records may be missing that nobody lost.
+fn holes_end(_log: &Log) -> i64 {
+    0
+}
