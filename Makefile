@@ -203,6 +203,15 @@ build/fuzz/.done: $(SOURCES) build/sources
 	for target in $(FUZZ_TARGETS); do cp "$$out/$$host/fuzz/$$target" $(@D); done
 	@touch $@
 
+WIRE_JARS := build/jars/kafka-4.4.0
+
+jars-4.4.0: $(WIRE_JARS)/.done ## Apache Kafka 4.4.0's broker: make differential-wire ARGS="--kafka 4.4.0"
+
+$(WIRE_JARS)/.done: tests/differential/wire/pom.xml
+	@.ci/need java maven
+	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
 differential-wire: .venv/.installed .venv-test/.installed jars ## 50,000 raw requests, ours against Apache Kafka's answers (ARGS="--help")
 	$(BIN)/python -m tests.differential.wire $(ARGS)
 

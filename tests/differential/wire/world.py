@@ -98,7 +98,7 @@ def _struct(struct: Struct, versions: list[Struct], fields: dict[str, Any], name
                 message[name] = value if value is None else _struct(inner, others, value, names)
         elif isinstance(value, list):
             items = [names.to_broker(item, is_id=field.kind == "uuid") for item in value]
-            message[name] = bytes(items) if field.kind == "int8" else items
+            message[name] = bytes(item & 0xFF for item in items) if field.kind == "int8" else items
         else:
             message[name] = names.to_broker(value, is_id=field.kind == "uuid")
     return message

@@ -50,7 +50,9 @@ def _answer(context: RequestContext, acknowledgements: Acknowledgements, lock_ms
         entry: dict[str, Any] = {"partition_index": index, "current_leader": leader}
         if error is not None:
             entry["error_code"] = error.code
-            entry["error_message"] = error.message or None
+            entry["error_message"] = (
+                None if error.code is ErrorCode.INVALID_REQUEST else error.message or None
+            )
         topics.setdefault(topic_id, []).append(entry)
     return {
         "acquisition_lock_timeout_ms": lock_ms,

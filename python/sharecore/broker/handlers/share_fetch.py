@@ -56,6 +56,8 @@ def _session(context: RequestContext, request: Any) -> ShareSession:
     for topic in request.topics:
         topic_id = topic.topic_id or UUID(int=0)
         session.add((topic_id, partition.partition_index) for partition in topic.partitions)
+    if epoch == INITIAL_EPOCH:
+        return session  # there is nothing to forget yet
     for topic in request.forgotten_topics_data:
         session.forget((topic.topic_id or UUID(int=0), index) for index in topic.partitions)
     return session
