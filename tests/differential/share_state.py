@@ -57,7 +57,9 @@ class _Topic:
     def high_watermark(self) -> int:
         return self.end_offset
 
-    def append_local(self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int) -> Appended:
+    def append_local(
+        self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int, producer: object = None
+    ) -> Appended:
         base = self.end_offset
         self.end_offset += len(records)
         self.fresh += records

@@ -56,7 +56,10 @@ class Groups:
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self.registry = GroupRegistry()
         self.records = RecordLog(lambda: self._logs_of(OFFSETS_TOPIC), clock, loop)
-        self._transaction_records = RecordLog(lambda: self._logs_of(TRANSACTIONS_TOPIC), clock, loop)
+        # markers follow a decision without waiting for it: when it fails, so do they, and are not tried again
+        self._transaction_records = RecordLog(
+            lambda: self._logs_of(TRANSACTIONS_TOPIC), clock, loop, attempts_max=1
+        )
         self.offsets = Offsets(self.records)
         now = config()
         self.classic = ClassicCoordinator(

@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, runtime_checkable
 
 from sharecore.clock import Clock
-from sharecore.coordinator_log.partition_log import PartitionLog
+from sharecore.coordinator_log.compactor import Compactor
 from sharecore.coordinator_log.record_schema import UnknownRecord, number_of
 from sharecore.coordinator_log.routing import partition_for
+from sharecore.coordinator_log.staged_log import ATTEMPTS_MAX, StagedLog
 from sharecore.coordinator_log.timers import Timers
 from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog, settle
 from sharecore.errors import ErrorCode, KafkaError
@@ -55,17 +56,26 @@ class RecordLog:
         logs: the partitions; makes the topic when it is not there yet.
         clock: for the times in the records.
         timers: flushes at the end of a turn.
+        attempts_max: how often a write that fails is tried in all.
     """
 
-    def __init__(self, logs: Callable[[], Sequence[TopicLog]], clock: Clock, timers: Timers) -> None:
+    def __init__(
+        self,
+        logs: Callable[[], Sequence[TopicLog]],
+        clock: Clock,
+        timers: Timers,
+        *,
+        attempts_max: int = ATTEMPTS_MAX,
+    ) -> None:
         self._open = logs
         self._clock = clock
         self._timers = timers
-        self._opened: Sequence[PartitionLog] = ()
+        self._attempts_max = attempts_max
+        self._opened: list[StagedLog] = []
         self._replayers: dict[int, Replayer] = {}
         self._transactional: TransactionalReplayer | None = None
         self._passed_over: Counter[tuple[int, str]] = Counter()
-        self._staged: dict[int, tuple[list[Record], list[Done]]] = {}
+        self._staged: set[StagedLog] = set()
 
     def register(self, replayer: Replayer | TransactionalReplayer) -> None:
         """Hands records of these kinds to a coordinator when they are read."""
@@ -75,10 +85,24 @@ class RecordLog:
             self._replayers[kind] = replayer
 
     @property
-    def _partitions(self) -> Sequence[PartitionLog]:
+    def _partitions(self) -> Sequence[StagedLog]:
         if not self._opened:
-            self._opened = [PartitionLog(log, self._clock, self._timers) for log in self._open()]
+            self._opened = [self._open_partition(log) for log in self._open()]
         return self._opened
+
+    def _open_partition(self, log: TopicLog) -> StagedLog:
+        staged = StagedLog(
+            log,
+            self._timers,
+            attempts_max=self._attempts_max,
+            sent=lambda: self._sent(staged, compactor),
+        )
+        compactor = Compactor(staged, self._clock, self._timers)
+        return staged
+
+    def _sent(self, staged: StagedLog, compactor: Compactor) -> None:
+        self._staged.discard(staged)
+        compactor.look()
 
     def partition_of(self, key: str) -> int:
         """The partition that holds the records of a group or a transactional id."""
@@ -104,27 +128,26 @@ class RecordLog:
 
     def append(self, key: str, records: Sequence[Record], done: Done) -> None:
         """Writes records of a group or a transactional id; `done` is called when all of them are durable."""
-        partition = self.partition_of(key)
-        staged = self._staged.get(partition)
-        if staged is None:
-            if not self._staged:
-                self._timers.call_soon(self.flush)
-            staged = self._staged[partition] = ([], [])
-        staged[0].extend(records)
-        staged[1].append(done)
+        self._append(key, records, done)
 
     def append_in_transaction(
         self, key: str, records: Sequence[Record], producer: Producer, done: Done
     ) -> None:
         """Writes records that count once the producer's transaction is committed."""
-        self.flush()
-        self._partitions[self.partition_of(key)].append(records, [done], producer)
+        self._append(key, records, done, producer).flush()
+
+    def _append(
+        self, key: str, records: Sequence[Record], done: Done, producer: Producer | None = None
+    ) -> StagedLog:
+        partition = self._partitions[self.partition_of(key)]
+        partition.append(records, self._clock.now_ms(), done, producer=producer)
+        self._staged.add(partition)
+        return partition
 
     def flush(self) -> None:
         """Appends what is staged."""
-        staged, self._staged = self._staged, {}
-        for partition, (records, waiting) in staged.items():
-            self._partitions[partition].append(records, waiting)
+        for partition in list(self._staged):
+            partition.flush()
 
     def _load(self, log: TopicLog) -> int:
         count = 0

@@ -1,33 +1,36 @@
-"""A partition of an internal topic, as a coordinator writes it."""
+"""A partition of a coordinator's topic, as the coordinator writes it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
 
-from sharecore.coordinator_log.record_log import Done, Record, settle
 from sharecore.coordinator_log.timers import TimerHandle, Timers
+from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog, WriteTicket, settle
 from sharecore.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from sharecore.storage import Log, Ticket
 
 logger = logging.getLogger(__name__)
 
 WRITE_TIMEOUT_MS = 5_000
-_ATTEMPTS_MAX = 5
+ATTEMPTS_MAX = 5
 _BACKOFF_S, _BACKOFF_MAX_S = 0.1, 1.0
 _PASSING = {ErrorCode.KAFKA_STORAGE_ERROR}
 """What may be over at the next attempt: a disk that was full."""
 
 
-@dataclass(slots=True)
+BATCH_BYTES = 512 * 1024
+"""About how large a batch becomes."""
+
+
+@dataclass(slots=True, eq=False)
 class _Batch:
     """Records that go out together, and who waits for them."""
 
+    producer: Producer | None = None
     records: list[Record] = field(default_factory=list)
+    size: int = 0
     waiting: list[Done] = field(default_factory=list)
     placed: list[tuple[int, Callable[[int], None]]] = field(default_factory=list)
     now_ms: int = 0
@@ -40,7 +43,7 @@ class StagedLog:
 
     So writes of many groups and share partitions share an append, and nobody waits for a clock.
 
-    A write that fails is tried again, `_ATTEMPTS_MAX` times in all with a back-off that doubles; what is
+    A write that fails is tried again, `attempts_max` times in all with a back-off that doubles; what is
     staged meanwhile waits behind it, so that the order stays. A coordinator changes its memory as it stages:
     when a write is given up, what is in memory is ahead of the log, and `stale` says so until the coordinator
     has read the log again.
@@ -50,16 +53,29 @@ class StagedLog:
         timers: ends the turn, and waits before another attempt.
         write_timeout_ms: after this long a write is answered with REQUEST_TIMED_OUT; whether it still
             becomes durable is then open, as with any time-out.
+        attempts_max: how often a write is tried in all.
+        sent: called when what was staged has been handed to the log.
     """
 
-    def __init__(self, log: Log, timers: Timers, write_timeout_ms: int = WRITE_TIMEOUT_MS) -> None:
+    def __init__(
+        self,
+        log: TopicLog,
+        timers: Timers,
+        write_timeout_ms: int = WRITE_TIMEOUT_MS,
+        *,
+        attempts_max: int = ATTEMPTS_MAX,
+        sent: Callable[[], None] = lambda: None,
+    ) -> None:
         self.log = log
         self.stale = True
-        self.under_way = 0
         self._timers = timers
         self._timeout_s = write_timeout_ms / 1000
-        self._next = _Batch()
+        self._attempts_max = attempts_max
+        self._tell_sent = sent
+        self._staged: list[_Batch] = []
+        self._sent: set[_Batch] = set()
         self._lost: list[_Batch] = []
+        self._resending = False
         self._overtaken = False
         self._error: KafkaError | None = None
 
@@ -69,17 +85,37 @@ class StagedLog:
         return f"{self.log.topic}-{self.log.index}"
 
     @property
+    def under_way(self) -> int:
+        """Writes whose end is open."""
+        return len(self._sent)
+
+    @property
+    def failing(self) -> bool:
+        """Whether a write has failed and is to be tried again."""
+        return bool(self._lost)
+
+    @property
     def ahead(self) -> bool:
         """Whether memory holds what may never be in the log: a write has failed, and is not made good."""
-        return self.stale or bool(self._lost)
+        return self.stale or self.failing
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether records of a transaction are under way."""
+        return any(batch.producer is not None for batch in self._sent)
+
+    def keys_under_way(self) -> set[bytes]:
+        """Keys of the records whose write has not ended."""
+        return {key for batch in self._sent for key, _ in batch.records}
 
     def append(
         self,
-        records: list[Record],
+        records: Sequence[Record],
         now_ms: int,
         done: Done | None = None,
         *,
         placed: Callable[[int], None] | None = None,
+        producer: Producer | None = None,
     ) -> None:
         """Stages records.
 
@@ -88,42 +124,69 @@ class StagedLog:
             done: called when all of them are durable, or when they are lost.
             placed: called with the offset of the first of them, once it is known; again when a second
                 attempt gave them another.
+            producer: of the transaction that they are part of.
         """
-        staged = self._next
-        if not staged.records:
+        if not self._staged:
             self._timers.call_soon(self.flush)
+        if not self._staged or self._staged[-1].producer != producer:
+            self._staged.append(_Batch(producer))
+        batch = self._staged[-1]
         if placed is not None:
-            staged.placed.append((len(staged.records), placed))
+            batch.placed.append((len(batch.records), placed))
         if done is not None:
-            staged.waiting.append(done)
-        staged.records += records
-        staged.now_ms = now_ms
+            batch.waiting.append(done)
+        batch.records += records
+        batch.size += sum(map(_size, records))
+        batch.now_ms = now_ms
 
     def flush(self) -> None:
         """Appends what is staged, unless a write before it has failed and is to be tried again."""
-        if not self._next.records or self._lost:
+        if not self._staged or self._lost:
             return
-        batch, self._next = self._next, _Batch()
-        batch.deadline = self._timers.call_later(self._timeout_s, lambda: self._timed_out(batch))
-        self._send(batch)
+        for _ in range(len(self._staged)):
+            if self._lost or not self._staged:
+                break
+            batch = self._staged.pop(0)
+            if batch.records:
+                batch.deadline = self._timers.call_later(self._timeout_s, partial(self._timed_out, batch))
+                self._send(batch)
+            else:
+                self._settle(batch, None)
+        self._tell_sent()
 
     def _send(self, batch: _Batch) -> None:
         batch.attempts += 1
-        self.under_way += 1
-        try:
-            appended = self.log.append_local(batch.records, now_ms=batch.now_ms)
-        except KafkaError as error:
-            self._ended(batch, error)
-            return
-        for index, call in batch.placed:
-            call(appended.base_offset + index)
-        appended.ticket.add_done_callback(lambda ticket: self._durable(ticket, batch))
+        self._sent.add(batch)
+        tickets: list[WriteTicket] = []
+        first = 0
+        error: KafkaError | None = None
+        for records in cut(batch.records, batch.size):
+            try:
+                appended = self.log.append_local(records, now_ms=batch.now_ms, producer=batch.producer)
+            except KafkaError as refusal:
+                error = refusal
+                break
+            for index, call in batch.placed:
+                if first <= index < first + len(records):
+                    call(appended.base_offset + index - first)
+            first += len(records)
+            tickets.append(appended.ticket)
+        left = len(tickets)
 
-    def _durable(self, ticket: Ticket, batch: _Batch) -> None:
-        self._ended(batch, ticket.error)
+        def ended(ticket: WriteTicket) -> None:
+            nonlocal left, error
+            left -= 1
+            error = error or ticket.error
+            if not left:
+                self._ended(batch, error)
+
+        for ticket in tickets:
+            ticket.add_done_callback(ended)
+        if not tickets:
+            self._ended(batch, error)
 
     def _ended(self, batch: _Batch, error: KafkaError | None) -> None:
-        self.under_way -= 1
+        self._sent.discard(batch)
         if error is None:
             # one before it was lost: written now, that one would come behind what followed it
             self._overtaken = bool(self._lost)
@@ -136,18 +199,18 @@ class StagedLog:
     def _mend(self) -> None:
         """When nothing is under way any more, has what was lost tried again, or gives it up."""
         error = self._error
-        if error is None or self.under_way:
+        if error is None or self._sent or self._resending:
             return
         self._error = None
         attempts = self._lost[0].attempts
-        if not self._overtaken and attempts < _ATTEMPTS_MAX and error.code in _PASSING:
+        if not self._overtaken and attempts < self._attempts_max and error.code in _PASSING:
             delay = min(_BACKOFF_S * 2 ** (attempts - 1), _BACKOFF_MAX_S)
             logger.warning("%s was not written: %s; trying again in %.1f s", self.name, error, delay)
             self._timers.call_later(delay, self._try_again)
             return
         logger.error("%s was not written: %s", self.name, error)
         # what is staged was made on top of what is lost
-        lost, self._lost, self._next = [*self._lost, self._next], [], _Batch()
+        lost, self._lost, self._staged = [*self._lost, *self._staged], [], []
         self._overtaken = False
         self.stale = True
         for batch in lost:
@@ -155,13 +218,13 @@ class StagedLog:
 
     def _try_again(self) -> None:
         lost, self._lost = self._lost, []
-        self.under_way += 1  # until all are sent: none is mended before
+        self._resending = True  # until all are sent: none is mended before
         for batch in lost:
             if self._lost:
                 self._lost.append(batch)
             else:
                 self._send(batch)
-        self.under_way -= 1
+        self._resending = False
         self._mend()
         self.flush()
 
@@ -174,3 +237,23 @@ class StagedLog:
             batch.deadline.cancel()
         waiting, batch.waiting = batch.waiting, []
         settle(waiting, error)
+
+
+def cut(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]:
+    """Cuts records of that size together into batches that a log takes."""
+    if size <= BATCH_BYTES:
+        yield records
+        return
+    first = size = 0
+    for index, record in enumerate(records):
+        length = _size(record)
+        if size and size + length > BATCH_BYTES:
+            yield records[first:index]
+            first, size = index, 0
+        size += length
+    yield records[first:]
+
+
+def _size(record: Record) -> int:
+    key, value = record
+    return len(key) + len(value or b"")

@@ -38,6 +38,9 @@ class AppendedBatch(Protocol):
     """What an append gives back."""
 
     @property
+    def base_offset(self) -> int: ...
+
+    @property
     def ticket(self) -> WriteTicket: ...
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.unit.coordinator_log.world import MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import GIVEN_UP_MS, MemoryLog, World, record_log
 
 from sharecore.coordinator.classic import (
     ClassicCoordinator,
@@ -64,7 +64,7 @@ class Cluster:
             }
         )
         self.groups.join(request, answers.append)
-        self.world.run()
+        self.world.run(GIVEN_UP_MS if self.log.failing else 0)
         return answers
 
     def sync(
@@ -84,7 +84,7 @@ class Cluster:
             }
         )
         self.groups.sync(request, answers.append)
-        self.world.run()
+        self.world.run(GIVEN_UP_MS if self.log.failing else 0)
         return answers
 
     def stable_pair(self) -> tuple[JoinResult, JoinResult]:

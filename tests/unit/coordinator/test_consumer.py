@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.unit.coordinator_log.world import MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import GIVEN_UP_MS, MemoryLog, World, record_log
 
 from sharecore.coordinator.classic import ClassicGroup
 from sharecore.coordinator.consumer import (
@@ -121,7 +121,7 @@ class Cluster:
     def heartbeat(self, member_id: str, epoch: int, **fields: Any) -> HeartbeatAnswer:
         answers: list[HeartbeatAnswer | KafkaError] = []
         self.groups.heartbeat(Heartbeat("g", member_id, epoch, **fields), answers.append)
-        self.world.run()
+        self.world.run(GIVEN_UP_MS if self.log.failing else 0)
         (answer,) = answers
         if isinstance(answer, KafkaError):
             raise answer

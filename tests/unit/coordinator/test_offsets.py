@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator_log.world import MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import GIVEN_UP_MS, MemoryLog, World, record_log
 
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition, encode_offset_key
 from sharecore.coordinator.offsets import Offsets
@@ -33,9 +33,23 @@ def test_a_commit_that_fails_leaves_the_offset_as_it_was() -> None:
     world.run()
     log.failing = True
     subject.commit("g", {P0: CommittedOffset(9)}, ended.append)
-    world.run()
+    world.run(GIVEN_UP_MS)
     assert subject.get("g") == {P0: CommittedOffset(5)}
     assert isinstance(ended[1], KafkaError)
+
+
+def test_a_commit_to_a_disk_that_was_full_for_a_moment_is_made_good() -> None:
+    world, log, ended = World(), MemoryLog(), list[KafkaError | None]()
+    subject = offsets(world, log)
+    log.failing = True
+    subject.commit("g", {P0: CommittedOffset(5)}, ended.append)
+    world.run(150)
+    subject.commit("g", {P0: CommittedOffset(6)}, ended.append)
+    log.failing = False
+    world.run(GIVEN_UP_MS)
+    assert ended == [None, None]
+    assert subject.get("g") == {P0: CommittedOffset(6)}
+    assert len(log.batches) == 2, "in the order in which they were asked for"
 
 
 def test_offsets_are_rebuilt_from_the_topic() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from tests.unit.coordinator_log.world import MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import GIVEN_UP_MS, MemoryLog, World, record_log
 
 from sharecore.config import GroupConfig
 from sharecore.coordinator.registry import GroupRegistry, GroupType
@@ -371,6 +371,32 @@ def test_state_that_cannot_be_made_is_made_later(monkeypatch: pytest.MonkeyPatch
     assert answer.assignment == {}
     monkeypatch.undo()
     assert bench.join("m", answer.member_epoch).assignment == {T: (0, 1, 2)}
+
+
+def test_state_is_made_once_it_is_written_down_that_it_will_be() -> None:
+    bench = Bench()
+    bench.log.failing = True
+    answers: list[HeartbeatAnswer | KafkaError] = []
+    bench.groups.heartbeat(Heartbeat("g", "m", 0, None, ["t"]), answers.append)
+    bench.world.run(150)
+    assert (answers, bench.persister._states) == ([], {})
+    bench.log.failing = False
+    bench.world.run(GIVEN_UP_MS)
+    assert len(bench.persister._states) == 3
+    assert bench.say("m", 2).assignment == {T: (0, 1, 2)}
+
+
+def test_state_whose_plan_cannot_be_written_is_made_with_a_later_heartbeat() -> None:
+    bench = Bench()
+    bench.log.failing = True
+    answers: list[HeartbeatAnswer | KafkaError] = []
+    bench.groups.heartbeat(Heartbeat("g", "m", 0, None, ["t"]), answers.append)
+    bench.world.run(GIVEN_UP_MS)
+    (answer,) = answers
+    assert isinstance(answer, KafkaError)
+    assert bench.persister._states == {}
+    bench.log.failing = False
+    assert bench.join("m").assignment == {T: (0, 1, 2)}
 
 
 def test_only_an_empty_group_is_deleted_and_its_state_with_it() -> None:

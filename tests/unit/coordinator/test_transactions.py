@@ -60,7 +60,7 @@ class Cluster:
 
     def restart(self) -> None:
         self.world.crash()
-        records = record_log(self.world, [self.log])
+        records = record_log(self.world, [self.log], attempts_max=1)
         self.transactions = TransactionCoordinator(
             records,
             self.world,

@@ -10,11 +10,25 @@ from tests.unit.coordinator_log.world import Appended, MemoryLog, Ticket, World,
 
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.coordinator.offsets import Offsets
-from sharecore.coordinator_log.partition_log import BATCH_BYTES, PartitionLog
-from sharecore.coordinator_log.record_log import Producer, Record
-from sharecore.coordinator_log.topic_log import WriteTicket
+from sharecore.coordinator_log.compactor import Compactor
+from sharecore.coordinator_log.staged_log import BATCH_BYTES, StagedLog
+from sharecore.coordinator_log.topic_log import Done, Producer, Record, WriteTicket
 from sharecore.errors import KafkaError
 from sharecore.storage import ScannedBatch
+
+
+class Partition:
+    """A partition of a coordinator's topic that is compacted; each append goes out at once."""
+
+    def __init__(self, log: MemoryLog, world: World, *, compact_records: int = 500) -> None:
+        self._staged = StagedLog(log, world, sent=lambda: self._compactor.look())
+        self._compactor = Compactor(self._staged, world, world, compact_records=compact_records)
+
+    def append(
+        self, records: Sequence[Record], done: Done | None = None, producer: Producer | None = None
+    ) -> None:
+        self._staged.append(records, 0, done, producer=producer)
+        self._staged.flush()
 
 
 def read_back(log: MemoryLog) -> dict[bytes, bytes | None]:
@@ -28,13 +42,13 @@ def read_back(log: MemoryLog) -> dict[bytes, bytes | None]:
 @pytest.mark.parametrize("seed", range(5))
 def test_what_counts_outlives_what_does_not(seed: int) -> None:
     world, log = World(), MemoryLog()
-    subject = PartitionLog(log, world, world, compact_records=500)
+    subject = Partition(log, world, compact_records=500)
     shuffled = random.Random(seed)
     wanted: dict[bytes, bytes] = {}
     for step in range(5000):
         key = b"%d" % shuffled.randrange(60)
         value = None if shuffled.random() < 0.2 else b"%d" % step
-        subject.append([(key, value)], [])
+        subject.append([(key, value)])
         if value is None:
             wanted.pop(key, None)
         else:
@@ -48,11 +62,11 @@ def test_what_counts_outlives_what_does_not(seed: int) -> None:
 
 def test_open_transactions_put_it_off() -> None:
     world, log = World(), MemoryLog()
-    subject = PartitionLog(log, world, world, compact_records=100)
-    subject.append([(b"old", b"1"), (b"other", b"1")], [])
-    subject.append([(b"old", b"2")], [], Producer(7, 0))
+    subject = Partition(log, world, compact_records=100)
+    subject.append([(b"old", b"1"), (b"other", b"1")])
+    subject.append([(b"old", b"2")], None, Producer(7, 0))
     for step in range(200):
-        subject.append([(b"k", b"%d" % step)], [])
+        subject.append([(b"k", b"%d" % step)])
     world.run(5000)
     assert log.start_offset == 0
     log.append_marker(7, commit=True)
@@ -63,12 +77,12 @@ def test_open_transactions_put_it_off() -> None:
 
 def test_an_aborted_transaction_leaves_what_was_there() -> None:
     world, log = World(), MemoryLog()
-    subject = PartitionLog(log, world, world, compact_records=100)
-    subject.append([(b"old", b"1")], [])
-    subject.append([(b"old", b"2"), (b"new", b"2")], [], Producer(7, 0))
+    subject = Partition(log, world, compact_records=100)
+    subject.append([(b"old", b"1")])
+    subject.append([(b"old", b"2"), (b"new", b"2")], None, Producer(7, 0))
     log.append_marker(7, commit=False)
     for step in range(200):
-        subject.append([(b"k", b"%d" % step)], [])
+        subject.append([(b"k", b"%d" % step)])
     world.run(10)
     assert read_back(log) == {b"old": b"1", b"k": b"199"}
 
@@ -120,12 +134,12 @@ class SlowLog(MemoryLog):
 
 def test_what_is_under_way_is_not_overtaken() -> None:
     world, log = World(), SlowLog()
-    subject = PartitionLog(log, world, world, compact_records=100)
-    subject.append([(b"old", b"1")], [])
+    subject = Partition(log, world, compact_records=100)
+    subject.append([(b"old", b"1")])
     for step in range(110):
-        subject.append([(b"k", b"%d" % step)], [])
+        subject.append([(b"k", b"%d" % step)])
     log.sync()
-    subject.append([(b"k", b"new")], [])
+    subject.append([(b"k", b"new")])
     world.run(10)
     assert log.start_offset == 111
     log.sync()
@@ -134,8 +148,8 @@ def test_what_is_under_way_is_not_overtaken() -> None:
 
 def test_large_writes_are_cut_and_answered_once() -> None:
     world, log, ended = World(), MemoryLog(), list[KafkaError | None]()
-    subject = PartitionLog(log, world, world)
-    subject.append([(b"%d" % index, bytes(BATCH_BYTES // 4)) for index in range(10)], [ended.append])
+    subject = Partition(log, world)
+    subject.append([(b"%d" % index, bytes(BATCH_BYTES // 4)) for index in range(10)], ended.append)
     assert ended == [None]
     assert [len(batch.records) for batch in log.batches] == [3, 3, 3, 1]
 

@@ -12,6 +12,9 @@ from sharecore.coordinator_log.topic_log import WriteTicket
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import ScannedBatch
 
+GIVEN_UP_MS = 2_000
+"""A write that fails all the time is given up before."""
+
 
 class Timer:
     """A callback that waits."""
@@ -72,6 +75,7 @@ class Ticket:
 
 class Appended(NamedTuple):
     ticket: Ticket
+    base_offset: int = 0
 
 
 class MemoryLog:
@@ -110,7 +114,7 @@ class MemoryLog:
         base = self.end_offset
         scanned = [(base + index, now_ms, key, value) for index, (key, value) in enumerate(records)]
         self.batches.append(ScannedBatch(producer[0] if producer else -1, False, scanned))
-        return Appended(Ticket(None))
+        return Appended(Ticket(None), base)
 
     def append_marker(self, producer_id: int, *, commit: bool) -> None:
         marker = (self.end_offset, 0, bytes([0, 0, 0, commit]), bytes(6))
@@ -125,6 +129,6 @@ class MemoryLog:
         return (batch for batch in list(self.batches) if batch.records[0][0] >= offset)
 
 
-def record_log(world: World, logs: list[MemoryLog]) -> RecordLog:
+def record_log(world: World, logs: list[MemoryLog], **options: int) -> RecordLog:
     """The topic of these partitions."""
-    return RecordLog(lambda: logs, world, world)
+    return RecordLog(lambda: logs, world, world, **options)

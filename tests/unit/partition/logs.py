@@ -163,7 +163,9 @@ class MemoryLog:
 
     # as a coordinator's topic
 
-    def append_local(self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int) -> Appended:
+    def append_local(
+        self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int, producer: object = None
+    ) -> Appended:
         base = self._end
         self._end += len(records)
         self.appends += 1

@@ -8,7 +8,7 @@ that stops in the middle goes on where it was (KIP-932, "Managing durable share-
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -61,7 +61,16 @@ class ShareTopicStates:
         self._making[group.group_id] = self._clock.monotonic_ms()
         for topic, partitions in missing:
             group.initializing[topic.topic_id] = TopicState(topic.name, set(partitions))
-        self._write_plan(group)
+
+        def planned(error: KafkaError | None) -> None:
+            if error is None:
+                self._make(group, [each for each in missing if each[0].topic_id in group.initializing])
+            else:
+                del self._making[group.group_id]
+
+        self._write_plan(group, planned)
+
+    def _make(self, group: ShareGroup, missing: Sequence[tuple[TopicInfo, list[int]]]) -> None:
         all_done = _Gather(self._count(missing), lambda failed: self._initialized(group, missing, failed))
         for topic, partitions in missing:
             # partitions that a known topic has grown by are new: nothing in them may be missed
@@ -117,7 +126,6 @@ class ShareTopicStates:
             partitions.setdefault(topic, set()).add(partition)
         for topic, some in partitions.items():
             group.initializing[topic.topic_id] = TopicState(topic.name, some)
-        self._write_plan(group)
 
         def ended(failed: Mapping[tuple[TopicInfo, int], KafkaError]) -> None:
             for topic, some in partitions.items():
@@ -129,10 +137,17 @@ class ShareTopicStates:
 
             self._write(group, written)
 
-        all_done = _Gather(len(offsets), ended)
-        for (topic, partition), start_offset in offsets.items():
-            key = SharePartitionKey(group.group_id, topic.topic_id, partition)
-            self._initialize(key, group.epoch, start_offset, all_done.part((topic, partition)))
+        def planned(error: KafkaError | None) -> None:
+            if error is not None:
+                for waiting in done.values():
+                    waiting(error)
+                return
+            all_done = _Gather(len(offsets), ended)
+            for (topic, partition), start_offset in offsets.items():
+                key = SharePartitionKey(group.group_id, topic.topic_id, partition)
+                self._initialize(key, group.epoch, start_offset, all_done.part((topic, partition)))
+
+        self._write_plan(group, planned)
 
     @staticmethod
     def _add_made(group: ShareGroup, topic: TopicInfo, partitions: Collection[int]) -> None:
@@ -155,7 +170,6 @@ class ShareTopicStates:
                         group.deleting[topic_id] = stage.pop(topic_id).name
             keys += [SharePartitionKey(group.group_id, topic_id, index) for index in sorted(partitions)]
         self._deletions |= {(group.group_id, topic_id) for topic_id in topic_ids}
-        self._write_plan(group)
 
         def deleted(failed: Mapping[SharePartitionKey, KafkaError]) -> None:
             self._deletions -= {(group.group_id, topic_id) for topic_id in topic_ids}
@@ -168,13 +182,20 @@ class ShareTopicStates:
                 return
             self._write(group, done)
 
-        all_done = _Gather(len(keys), deleted)
-        for key in keys:
-            part = all_done.part(key)
-            try:
-                self._persister.delete(key, part)
-            except KafkaError as error:
-                part(error)
+        def planned(error: KafkaError | None) -> None:
+            if error is not None:
+                self._deletions -= {(group.group_id, topic_id) for topic_id in topic_ids}
+                done(error)
+                return
+            all_done = _Gather(len(keys), deleted)
+            for key in keys:
+                part = all_done.part(key)
+                try:
+                    self._persister.delete(key, part)
+                except KafkaError as error:
+                    part(error)
+
+        self._write_plan(group, planned)
 
     def _retry_deletions(self, group: ShareGroup) -> None:
         """Tries again what could not be deleted."""
@@ -212,9 +233,9 @@ class ShareTopicStates:
         if unfinished:
             self.delete_topics(group, unfinished, _ignore)
 
-    def _write_plan(self, group: ShareGroup) -> None:
-        """Writes down what is about to be done, so that it lies in the store before what is done."""
-        self._write(group, _ignore)
+    def _write_plan(self, group: ShareGroup, planned: Done) -> None:
+        """Writes down what is about to be done; it may be done once that is durable."""
+        self._write(group, planned)
         self._records.flush()
 
     def _write(self, group: ShareGroup, done: Done) -> None:

@@ -1,0 +1,79 @@
+"""Rewrites a partition of a coordinator's topic when most of it is out of date."""
+
+from __future__ import annotations
+
+import logging
+
+from sharecore.clock import Clock
+from sharecore.coordinator_log.compaction import Compaction
+from sharecore.coordinator_log.staged_log import StagedLog, cut
+from sharecore.coordinator_log.timers import Timers
+from sharecore.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+COMPACT_RECORDS = 20_000
+"""Records of a partition before it is worth a look how many of them still count."""
+
+_GROWTH = 3
+_RETRY_S = 1.0
+
+
+class Compactor:
+    """Reads what is durable a little at a time, appends what still counts, and deletes what was read.
+
+    What fails takes along what is behind it, so that nothing is deleted that was not written again.
+
+    Args:
+        staged: the partition, and what is on its way there.
+        compact_records: see `COMPACT_RECORDS`.
+    """
+
+    def __init__(
+        self, staged: StagedLog, clock: Clock, timers: Timers, *, compact_records: int = COMPACT_RECORDS
+    ) -> None:
+        self._staged = staged
+        self._log = staged.log
+        self._clock = clock
+        self._timers = timers
+        self._least = self._limit = compact_records
+        self._compaction: Compaction | None = None
+
+    def look(self) -> None:
+        """Begins where the partition has grown enough."""
+        if self._compaction is None and self._log.end_offset - self._log.start_offset > self._limit:
+            self._compaction = Compaction(self._log)
+            self._timers.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        compaction = self._compaction
+        assert compaction is not None
+        if compaction.read_some():
+            self._timers.call_soon(self._go_on)
+            return
+        if not self._may_rewrite():
+            self._timers.call_later(_RETRY_S, self._go_on)
+            return
+        self._compaction = None
+        newer = self._staged.keys_under_way()
+        live = [(key, value) for key, value in compaction.live() if key not in newer]
+        size = sum(len(key) + len(value or b"") for key, value in live)
+        try:
+            for some in cut(live, size) if live else ():
+                self._log.append_local(some, now_ms=self._clock.now_ms())
+            self._log.delete_records(compaction.end)
+        except KafkaError as error:
+            logger.warning("%s is not compacted now: %s", self._staged.name, error)
+        self._limit = max(self._least, _GROWTH * (self._log.end_offset - compaction.end))
+
+    def _may_rewrite(self) -> bool:
+        """Whether what was read is the last word on its keys, but for what is under way.
+
+        An older value written behind one that a transaction may yet undo would win over it; and a newer one
+        that is tried again may yet be given up.
+        """
+        return not (
+            self._staged.in_transaction
+            or self._staged.failing
+            or self._log.last_stable_offset < self._log.high_watermark
+        )
