@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 from sharecore.clock import SystemClock
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import KafkaError
 from sharecore.sharestate.coordinator import ShareCoordinator
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
@@ -39,7 +40,7 @@ def open_state(path: Path) -> tuple[Storage, ShareCoordinator]:
     storage = Storage(path, StorageOptions(durability="os"))
     topic = storage.topics.get(STATE_TOPIC)
     logs = list(topic.partitions) if topic is not None else []
-    return storage, ShareCoordinator(lambda: logs, SystemClock(), _NoTime())
+    return storage, ShareCoordinator(CoordinatorRuntime(lambda: logs, SystemClock(), _NoTime()))
 
 
 def _key(number: int) -> SharePartitionKey:

@@ -20,6 +20,7 @@ from tests.differential.oracle import JAVA_OPTIONS, ORACLE, OracleError, missing
 from tests.unit.coordinator_log.world import World
 from tests.unit.partition.logs import Appended, Ticket
 
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import KafkaError
 from sharecore.sharestate.coordinator import ShareCoordinator
 from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
@@ -81,9 +82,7 @@ class Ours:
         self._world = World()
         self._topic = _Topic()
         self._coordinator = ShareCoordinator(
-            lambda: [self._topic],  # type: ignore[arg-type]
-            self._world,
-            self._world,
+            CoordinatorRuntime(lambda: [self._topic], self._world, self._world, compacted=False),  # type: ignore[list-item]
             updates_per_snapshot=updates_per_snapshot,
         )
 

@@ -18,7 +18,8 @@ from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.offsets import Offsets
 from sharecore.coordinator.registry import Group, GroupRegistry
 from sharecore.coordinator.transactions import TransactionCoordinator, TransactionLimits
-from sharecore.coordinator_log.record_log import Done, RecordLog
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Topic, Topics
 from sharecore.storage.topics import TopicChange
@@ -55,9 +56,9 @@ class Groups:
         self._loop = loop
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self.registry = GroupRegistry()
-        self.records = RecordLog(lambda: self._logs_of(OFFSETS_TOPIC), clock, loop)
+        self.records = CoordinatorRuntime(lambda: self._logs_of(OFFSETS_TOPIC), clock, loop)
         # markers follow a decision without waiting for it: when it fails, so do they, and are not tried again
-        self._transaction_records = RecordLog(
+        self._transaction_records = CoordinatorRuntime(
             lambda: self._logs_of(TRANSACTIONS_TOPIC), clock, loop, attempts_max=1
         )
         self.offsets = Offsets(self.records)
@@ -65,8 +66,6 @@ class Groups:
         self.classic = ClassicCoordinator(
             self.registry,
             self.records,
-            clock,
-            loop,
             ClassicLimits(
                 now.group_min_session_timeout_ms,
                 now.group_max_session_timeout_ms,
@@ -80,8 +79,6 @@ class Groups:
             self.records,
             TopicDirectory(topics),
             self._consumer_limits,
-            clock,
-            loop,
             assignors=now.group_consumer_assignors,
             rack=now.broker_rack,
             replaced=self._replaced,
@@ -95,8 +92,6 @@ class Groups:
         )
         self.transactions = TransactionCoordinator(
             self._transaction_records,
-            clock,
-            loop,
             TransactionLimits(now.transaction_max_timeout_ms, now.transactional_id_expiration_ms),
             new_producer_id=producer_ids.take,
             log_of=self._log_of,

@@ -17,7 +17,7 @@ from sharecore.coordinator.share.coordinator import ShareGroups
 from sharecore.coordinator.share.offsets import ShareOffsets
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.coordinator_log.record_log import RecordLog
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Connection
 from sharecore.partition import SharePartitions
@@ -46,7 +46,7 @@ class Share:
         topics: Topics,
         group_configs: GroupConfigs,
         registry: GroupRegistry,
-        records: RecordLog,
+        records: CoordinatorRuntime,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -56,13 +56,17 @@ class Share:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watched: set[Connection] = set()
         self.topics = TopicDirectory(topics, hidden=INTERNAL_TOPICS)
-        self.coordinator = ShareCoordinator(
+        state_records = CoordinatorRuntime(
             self._state_logs,
             clock,
             loop,
+            write_timeout_ms=config().share_coordinator_write_timeout_ms,
+            compacted=False,
+        )
+        self.coordinator = ShareCoordinator(
+            state_records,
             updates_per_snapshot=config().share_coordinator_snapshot_update_records_per_snapshot,
             cold_ms=config().share_coordinator_cold_partition_snapshot_interval_ms,
-            write_timeout_ms=config().share_coordinator_write_timeout_ms,
         )
         self.persister = _persister(config(), self.coordinator, loop)
         self.partitions = SharePartitions(
@@ -73,15 +77,13 @@ class Share:
             call_later=loop.call_later,
         )
         self.sessions = ShareSessionCache(config().group_share_max_share_sessions, self._session_closed)
-        self.states = ShareTopicStates(self.persister, records, self.topics, clock)
+        self.states = ShareTopicStates(self.persister, records, self.topics)
         self.groups = ShareGroups(
             registry,
             records,
             self.topics,
             self.states,
             group_configs.get,
-            clock,
-            loop,
             max_size=config().group_share_max_size,
             rack=config().broker_rack,
             member_gone=self.sessions.close_member,

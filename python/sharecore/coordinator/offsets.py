@@ -19,7 +19,8 @@ from sharecore.coordinator.offset_records import (
     encode_offset,
     encode_offset_key,
 )
-from sharecore.coordinator_log.record_log import Done, Producer, RecordLog
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Done, Producer
 from sharecore.errors import KafkaError
 
 Commits = Mapping[TopicPartition, CommittedOffset]
@@ -34,7 +35,7 @@ class Offsets:
 
     kinds: Collection[int] = (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT)
 
-    def __init__(self, records: RecordLog) -> None:
+    def __init__(self, records: CoordinatorRuntime) -> None:
         self._records = records
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._open: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}

@@ -69,6 +69,9 @@ class TopicLog(Protocol):
         self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
     ) -> AppendedBatch: ...
 
+    def scan(self, offset: int, /) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+        """Offset, timestamp, key and value of each durable record from there on."""
+
     def scan_batches(self, offset: int, /) -> Iterator[ScannedBatch]: ...
 
     def delete_records(self, before_offset: int, /) -> WriteTicket: ...

@@ -4,28 +4,17 @@ coordinator").
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple
 
 from sharecore._core import Write, combine_state_batches, pack_write
-from sharecore.clock import Clock
-from sharecore.coordinator_log.record_log import Done
 from sharecore.coordinator_log.routing import partition_for
-from sharecore.coordinator_log.staged_log import WRITE_TIMEOUT_MS
-from sharecore.coordinator_log.timers import Timers
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import UNINITIALIZED
 from sharecore.sharestate.shard import StateShard
 from sharecore.sharestate.state import ShareState
-
-if TYPE_CHECKING:
-    from sharecore.storage import Log
-
-
-class StateLogs(Protocol):
-    """Gives the partitions of the state topic, and makes the topic when it is not there yet."""
-
-    def __call__(self) -> list[Log]: ...
 
 
 class ReadState(NamedTuple):
@@ -52,28 +41,20 @@ class ShareCoordinator:
     memory, with what has been written so far.
 
     Args:
-        state_logs: the partitions of the state topic.
-        clock: for the times in the records.
-        timers: end the turn of the event loop, and wait before another attempt at a write.
+        runtime: the state topic.
         updates_per_snapshot: `share.coordinator.snapshot.update.records.per.snapshot`.
         cold_ms: `share.coordinator.cold.partition.snapshot.interval.ms`.
-        write_timeout_ms: `share.coordinator.write.timeout.ms`.
     """
 
     def __init__(
         self,
-        state_logs: StateLogs,
-        clock: Clock,
-        timers: Timers,
+        runtime: CoordinatorRuntime,
         *,
         updates_per_snapshot: int = 500,
         cold_ms: int = 300_000,
-        write_timeout_ms: int = WRITE_TIMEOUT_MS,
     ) -> None:
-        self._state_logs = state_logs
-        self._clock = clock
-        self._timers = timers
-        self._write_timeout_ms = write_timeout_ms
+        self._runtime = runtime
+        self._clock = runtime.clock
         self._updates_per_snapshot = updates_per_snapshot
         self._cold_ms = cold_ms
         self._shards: list[StateShard] = []
@@ -243,9 +224,7 @@ class ShareCoordinator:
 
     def _all_shards(self) -> list[StateShard]:
         if not self._shards:
-            self._shards = [
-                StateShard(log, self._timers, self._write_timeout_ms) for log in self._state_logs()
-            ]
+            self._shards = [StateShard(staged) for staged in self._runtime.partitions]
         return self._shards
 
     def _shard(self, key: SharePartitionKey) -> StateShard:
@@ -254,6 +233,7 @@ class ShareCoordinator:
             shard = self._find_shard(key)
             if key in shard.states:
                 self._routes[key] = shard
+        self._runtime.check_owner(shard.index)
         shard.ensure_loaded()
         return shard
 
@@ -264,5 +244,6 @@ class ShareCoordinator:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
         shards = self._all_shards()
         shard = shards[partition_for(key.coordinator_key(), len(shards))]
+        self._runtime.check_owner(shard.index)
         shard.ensure_loaded()
         return shard

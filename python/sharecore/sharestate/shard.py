@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
-from sharecore.coordinator_log.record_log import Done, Record
 from sharecore.coordinator_log.staged_log import StagedLog
-from sharecore.coordinator_log.timers import Timers
+from sharecore.coordinator_log.topic_log import Done, Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.replay import StateReplay
 from sharecore.sharestate.state import ShareState
-
-if TYPE_CHECKING:
-    from sharecore.storage import Log
 
 logger = logging.getLogger(__name__)
 
@@ -25,15 +20,14 @@ class StateShard:
     """The states in one partition of the topic.
 
     Args:
-        log: the partition.
-        timers: ends the turn, and waits before another attempt at a write.
-        write_timeout_ms: `share.coordinator.write.timeout.ms`.
+        staged: the partition.
     """
 
-    def __init__(self, log: Log, timers: Timers, write_timeout_ms: int) -> None:
+    def __init__(self, staged: StagedLog) -> None:
         self.states: dict[SharePartitionKey, ShareState] = {}
-        self._log = log
-        self._staged = StagedLog(log, timers, write_timeout_ms)
+        self.index = staged.log.index
+        self._log = staged.log
+        self._staged = staged
         self._prune_at = _PRUNE_RECORDS
 
     def ensure_loaded(self) -> None:

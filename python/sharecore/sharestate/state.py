@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sharecore._core import combine_state_batches
-from sharecore.coordinator_log.record_log import Record
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import (

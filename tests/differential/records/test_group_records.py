@@ -16,7 +16,7 @@ from tests.harness.broker import KAFKA_LIBS, ROOT
 
 from sharecore.coordinator.consumer.records import ConsumerRecord, consumer_record
 from sharecore.coordinator.share.records import ShareRecord, share_record
-from sharecore.coordinator_log.record_log import Record
+from sharecore.coordinator_log.topic_log import Record
 
 _SOURCE = ROOT / "tests/differential/records/Records.java"
 _EACH = 25

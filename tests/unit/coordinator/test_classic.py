@@ -37,7 +37,7 @@ class Cluster:
         self.world.crash()
         records = record_log(self.world, [self.log])
         self.registry = GroupRegistry()
-        self.groups = ClassicCoordinator(self.registry, records, self.world, self.world, self.limits)
+        self.groups = ClassicCoordinator(self.registry, records, self.limits)
         records.load()
         self.groups.start()
 

@@ -33,7 +33,7 @@ class Service:
         self.log = log or MemoryLog()
         self.registry = GroupRegistry()
         records = record_log(self.world, [self.log])
-        classic = ClassicCoordinator(self.registry, records, self.world, self.world, ClassicLimits())
+        classic = ClassicCoordinator(self.registry, records, ClassicLimits())
         self.offsets = Offsets(records)
         self.commits = OffsetCommits(self.registry, self.offsets, classic, self.world, retention_ms=1000)
         records.load()

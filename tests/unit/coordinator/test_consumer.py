@@ -111,8 +111,6 @@ class Cluster:
             records,
             self.topics,
             lambda group_id: self.limits,
-            self.world,
-            self.world,
             replaced=self.replaced.append,
         )
         records.load()

@@ -7,7 +7,7 @@ from tests.unit.coordinator_log.world import GIVEN_UP_MS, MemoryLog, World, reco
 
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition, encode_offset_key
 from sharecore.coordinator.offsets import Offsets
-from sharecore.coordinator_log.record_log import Producer
+from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import KafkaError
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -50,6 +50,16 @@ def test_a_commit_to_a_disk_that_was_full_for_a_moment_is_made_good() -> None:
     assert ended == [None, None]
     assert subject.get("g") == {P0: CommittedOffset(6)}
     assert len(log.batches) == 2, "in the order in which they were asked for"
+
+
+def test_what_another_broker_coordinates_is_not_written_here() -> None:
+    world, logs, ended = World(), [MemoryLog(index=0), MemoryLog(index=1)], list[KafkaError | None]()
+    subject = Offsets(record_log(world, logs, owns=lambda partition: partition == 1))
+    for group in ("a", "b"):
+        subject.commit(group, {P0: CommittedOffset(5)}, ended.append)
+    world.run()
+    assert [len(log.batches) for log in logs] == [0, 1]
+    assert sorted(error.code.name if error else "" for error in ended) == ["", "NOT_COORDINATOR"]
 
 
 def test_offsets_are_rebuilt_from_the_topic() -> None:

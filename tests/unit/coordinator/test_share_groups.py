@@ -13,7 +13,7 @@ from sharecore.coordinator.share.group import Assignment, ShareGroup
 from sharecore.coordinator.share.offsets import ShareOffsets, SharePartitionOffset
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.coordinator_log.record_log import RecordLog
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import MemoryPersister
 from sharecore.sharestate.keys import SharePartitionKey
@@ -61,16 +61,14 @@ class Bench:
     def restart(self) -> None:
         """A broker that knows no more than the log."""
         self.registry = GroupRegistry()
-        records: RecordLog = record_log(self.world, [self.log])
-        self.states = ShareTopicStates(self.persister, records, self.topics, self.world)
+        records: CoordinatorRuntime = record_log(self.world, [self.log])
+        self.states = ShareTopicStates(self.persister, records, self.topics)
         self.groups = ShareGroups(
             self.registry,
             records,
             self.topics,
             self.states,
             lambda group_id: self.config,
-            self.world,
-            self.world,
             max_size=3,
             member_gone=lambda group_id, member_id: self.gone.append((group_id, member_id)),
         )

@@ -63,8 +63,6 @@ class Cluster:
         records = record_log(self.world, [self.log], attempts_max=1)
         self.transactions = TransactionCoordinator(
             records,
-            self.world,
-            self.world,
             TransactionLimits(max_timeout_ms=60_000),
             new_producer_id=self.new_id,
             log_of=self.partitions.get,

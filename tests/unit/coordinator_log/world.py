@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from sharecore.coordinator_log.record_log import Record, RecordLog
-from sharecore.coordinator_log.topic_log import WriteTicket
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Record, WriteTicket
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import ScannedBatch
 
@@ -125,10 +125,19 @@ class MemoryLog:
         self.start_offset = before_offset
         return Ticket(None)
 
+    def scan(self, offset: int, /) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+        return (record for batch in self.scan_batches(offset) for record in batch.records)
+
     def scan_batches(self, offset: int, /) -> Iterator[ScannedBatch]:
         return (batch for batch in list(self.batches) if batch.records[0][0] >= offset)
 
 
-def record_log(world: World, logs: list[MemoryLog], **options: int) -> RecordLog:
+def record_log(
+    world: World,
+    logs: list[MemoryLog],
+    *,
+    attempts_max: int = 5,
+    owns: Callable[[int], bool] = lambda partition: True,
+) -> CoordinatorRuntime:
     """The topic of these partitions."""
-    return RecordLog(lambda: logs, world, world, **options)
+    return CoordinatorRuntime(lambda: logs, world, world, attempts_max=attempts_max, owns=owns)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from sharecore.coordinator_log.record_log import Record
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.jobs.changes import SNAPSHOT, TOMBSTONE, UPDATE, Change
 from sharecore.jobs.invariants import ERROR, WARNING, audit
 from sharecore.sharestate.keys import SharePartitionKey

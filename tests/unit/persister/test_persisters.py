@@ -13,6 +13,7 @@ from tests.unit.coordinator_log.world import World
 from tests.unit.partition.logs import MemoryLog
 
 from sharecore._core import Partition
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import (
     CoordinatorPersister,
@@ -38,7 +39,7 @@ class Bench:
             self.persister = example()({"path": str(directory / "state.db")})
         if kind == "coordinator":
             logs: Any = [MemoryLog("__share_group_state")]
-            coordinator = ShareCoordinator(lambda: logs, self.world, self.world)
+            coordinator = ShareCoordinator(CoordinatorRuntime(lambda: logs, self.world, self.world))
             self.persister = CoordinatorPersister(coordinator)
 
     def call(self, operation: str, *args: Any) -> Any:

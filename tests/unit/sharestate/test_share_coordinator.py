@@ -9,6 +9,7 @@ from tests.unit.partition.logs import MemoryLog
 
 from sharecore._core import Partition
 from sharecore.coordinator_log.routing import partition_for
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.coordinator import ReadState, ShareCoordinator
 from sharecore.sharestate.keys import SharePartitionKey, parse_coordinator_key
@@ -44,9 +45,7 @@ class Bench:
     def fresh(self) -> ShareCoordinator:
         """One that knows no more than the logs."""
         return ShareCoordinator(
-            lambda: self.logs,  # type: ignore[arg-type]
-            self.world,
-            self.world,
+            CoordinatorRuntime(lambda: self.logs, self.world, self.world, compacted=False),  # type: ignore[arg-type,return-value]
             updates_per_snapshot=self.updates_per_snapshot,
         )
 
@@ -422,3 +421,23 @@ def test_a_record_of_a_later_version_is_passed_over_as_kafka_does_and_told(
     bench.logs[0].append_local([(b"\0\x09key", b"value")], now_ms=0)
     assert bench.fresh().read(KEY, 0).start_offset == 4
     assert "offset 1: passed over: record type 9" in caplog.text
+
+
+def test_state_that_another_broker_coordinates_is_neither_read_nor_written() -> None:
+    world, logs, mine = World(), [MemoryLog("__share_group_state", 0)], [True]
+    coordinator = ShareCoordinator(
+        CoordinatorRuntime(
+            lambda: logs,  # type: ignore[arg-type,return-value]
+            world,
+            world,
+            compacted=False,
+            owns=lambda index: mine[0],
+        )
+    )
+    coordinator.initialize(KEY, 0, 0, lambda error: None)
+    mine.clear()
+    mine.append(False)
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        coordinator.read(KEY, 0)
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        coordinator.write(KEY, 0, 0, 5, 0, b"", lambda error: None)

@@ -8,7 +8,7 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.broker.gather import Gather
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.coordinator_log.record_log import Done
+from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 
 _BY_STRATEGY = -1

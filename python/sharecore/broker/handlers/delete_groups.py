@@ -7,7 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.gather import Gather
 from sharecore.coordinator.share.group import ShareGroup
-from sharecore.coordinator_log.record_log import Done
+from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 
 

@@ -9,7 +9,7 @@ from sharecore.broker.offsets import Refused, answer_commit, read_commits
 from sharecore.broker.promise import promise
 from sharecore.coordinator.commits import CommitRequest
 from sharecore.coordinator.transactions import ProducerState
-from sharecore.coordinator_log.record_log import Producer
+from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import ErrorCode, KafkaError
 
 _IMPLICIT_SINCE = 5

@@ -6,7 +6,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_state_calls import each_partition
-from sharecore.coordinator_log.record_log import Done
+from sharecore.coordinator_log.topic_log import Done
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import pack_batches
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from sharecore.clock import Clock
 from sharecore.coordinator.classic.group import ClassicGroup, ClassicState
 from sharecore.coordinator.classic.member import (
     ClassicMember,
@@ -22,8 +21,9 @@ from sharecore.coordinator.classic.member import (
 from sharecore.coordinator.classic.rebalance import Rebalancer
 from sharecore.coordinator.classic.store import ClassicStore
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
-from sharecore.coordinator_log.record_log import Done, RecordLog
-from sharecore.coordinator_log.timers import Deadline, Timers
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.timers import Deadline
+from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 
 
@@ -84,20 +84,18 @@ class ClassicCoordinator:
     def __init__(
         self,
         registry: GroupRegistry,
-        records: RecordLog,
-        clock: Clock,
-        timers: Timers,
+        records: CoordinatorRuntime,
         limits: ClassicLimits,
         *,
         replaced: Callable[[Group], None] = lambda group: None,
     ) -> None:
         self._registry = registry
-        self._clock = clock
-        self._timers = timers
+        self._clock = records.clock
+        self._timers = records.timers
         self._limits = limits
         self._replaced = replaced
         self._store = ClassicStore(records)
-        self._rebalancer = Rebalancer(self._store, clock, timers, limits.initial_delay_ms)
+        self._rebalancer = Rebalancer(self._store, records.clock, records.timers, limits.initial_delay_ms)
 
     def start(self) -> None:
         """Makes the groups that were read back; their members have a session's time to be heard again."""

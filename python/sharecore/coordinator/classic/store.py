@@ -15,7 +15,8 @@ from sharecore.coordinator.classic.records import (
     encode_group,
     encode_group_key,
 )
-from sharecore.coordinator_log.record_log import Done, RecordLog
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Done
 
 
 class ClassicStore:
@@ -27,7 +28,7 @@ class ClassicStore:
 
     kinds: Collection[int] = (GROUP_METADATA,)
 
-    def __init__(self, records: RecordLog) -> None:
+    def __init__(self, records: CoordinatorRuntime) -> None:
         self._records = records
         self.loaded: dict[str, Any] = {}
         records.register(self)

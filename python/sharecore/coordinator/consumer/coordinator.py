@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol
 from uuid import uuid4
 
 from sharecore._core import matching
-from sharecore.clock import Clock
 from sharecore.coordinator.consumer.assignors import ASSIGNORS, AssignorMember
 from sharecore.coordinator.consumer.group import LEFT_STATIC_EPOCH, ConsumerGroup
 from sharecore.coordinator.consumer.heartbeat import (
@@ -33,8 +32,9 @@ from sharecore.coordinator.consumer.records import (
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator.topics import TopicView
-from sharecore.coordinator_log.record_log import Done, Record, RecordLog
-from sharecore.coordinator_log.timers import Deadline, Timers
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.timers import Deadline
+from sharecore.coordinator_log.topic_log import Done, Record
 from sharecore.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -71,11 +71,9 @@ class ConsumerCoordinator:
     def __init__(
         self,
         registry: GroupRegistry,
-        records: RecordLog,
+        records: CoordinatorRuntime,
         topics: SubscribableTopics,
         limits: Callable[[str], ConsumerLimits],
-        clock: Clock,
-        timers: Timers,
         *,
         assignors: Collection[str] = tuple(ASSIGNORS),
         rack: str | None = None,
@@ -85,8 +83,8 @@ class ConsumerCoordinator:
         self._records = records
         self._topics = topics
         self._limits = limits
-        self._clock = clock
-        self._timers = timers
+        self._clock = records.clock
+        self._timers = records.timers
         self._assignors = tuple(assignors)
         self._rack = rack
         self._replaced = replaced

@@ -15,7 +15,7 @@ from sharecore.coordinator.consumer.records import (
     consumer_record,
 )
 from sharecore.coordinator.registry import GroupType
-from sharecore.coordinator_log.record_log import Record
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 
 LEFT_STATIC_EPOCH = -2

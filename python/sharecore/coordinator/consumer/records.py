@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from sharecore.coordinator_log.record_log import Record
 from sharecore.coordinator_log.record_schema import RecordSchema, field
+from sharecore.coordinator_log.topic_log import Record
 
 
 class ConsumerRecord(IntEnum):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import GroupRegistry
@@ -16,8 +15,9 @@ from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
 from sharecore.coordinator.share.records import ShareRecord, decode_share_key, decode_share_value
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicView, existing
-from sharecore.coordinator_log.record_log import Done, Record, RecordLog
-from sharecore.coordinator_log.timers import Deadline, Timers
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.timers import Deadline
+from sharecore.coordinator_log.topic_log import Done, Record
 from sharecore.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -71,12 +71,10 @@ class ShareGroups:
     def __init__(
         self,
         registry: GroupRegistry,
-        records: RecordLog,
+        records: CoordinatorRuntime,
         topics: TopicView,
         states: ShareTopicStates,
         config: Callable[[str], GroupConfig],
-        clock: Clock,
-        timers: Timers,
         *,
         max_size: int = 200,
         rack: str | None = None,
@@ -88,8 +86,8 @@ class ShareGroups:
         self._topics = topics
         self._states = states
         self._config = config
-        self._clock = clock
-        self._timers = timers
+        self._clock = records.clock
+        self._timers = records.timers
         self._rack = rack
         self._member_gone = member_gone
         self._loaded: dict[str, ShareGroup] = {}

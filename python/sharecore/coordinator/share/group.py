@@ -10,7 +10,7 @@ from uuid import UUID
 from sharecore.coordinator.registry import GroupType
 from sharecore.coordinator.share.records import ShareKey, ShareRecord, share_record
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.coordinator_log.record_log import Record
+from sharecore.coordinator_log.topic_log import Record
 
 Assignment = dict[UUID, tuple[int, ...]]
 """Partitions by topic id, ascending."""

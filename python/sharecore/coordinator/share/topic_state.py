@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sharecore.clock import Clock
 from sharecore.coordinator.share.group import ShareGroup, TopicState
 from sharecore.coordinator.topics import TopicInfo, TopicView, existing
-from sharecore.coordinator_log.record_log import Done, RecordLog
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import KafkaError
 from sharecore.persister import Persister
 from sharecore.sharestate.keys import SharePartitionKey
@@ -35,11 +35,11 @@ class ShareTopicStates:
         topics: the topics that there are.
     """
 
-    def __init__(self, persister: Persister, records: RecordLog, topics: TopicView, clock: Clock) -> None:
+    def __init__(self, persister: Persister, records: CoordinatorRuntime, topics: TopicView) -> None:
         self._persister = persister
         self._records = records
         self._topics = topics
-        self._clock = clock
+        self._clock = records.clock
         self._making: dict[str, int] = {}
         self._deletions: set[tuple[str, UUID]] = set()
 

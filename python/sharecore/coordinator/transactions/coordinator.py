@@ -15,7 +15,6 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from sharecore.clock import Clock
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions.records import (
     TRANSACTION_LOG,
@@ -30,9 +29,9 @@ from sharecore.coordinator.transactions.transaction import (
     Transaction,
     TransactionState,
 )
-from sharecore.coordinator_log.record_log import Done, RecordLog
-from sharecore.coordinator_log.timers import Deadline, Timers
-from sharecore.coordinator_log.topic_log import WriteTicket
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.timers import Deadline
+from sharecore.coordinator_log.topic_log import Done, WriteTicket
 from sharecore.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -82,9 +81,7 @@ class TransactionCoordinator:
 
     def __init__(
         self,
-        records: RecordLog,
-        clock: Clock,
-        timers: Timers,
+        records: CoordinatorRuntime,
         limits: TransactionLimits,
         *,
         new_producer_id: Callable[[], int],
@@ -92,8 +89,8 @@ class TransactionCoordinator:
         ended: Callable[[int, TopicPartition, bool], None],
     ) -> None:
         self._records = records
-        self._clock = clock
-        self._timers = timers
+        self._clock = records.clock
+        self._timers = records.timers
         self._limits = limits
         self._new_producer_id = new_producer_id
         self._log_of = log_of

@@ -1,4 +1,4 @@
-"""A coordinator's topic: what is appended to it, and what is read back from it when the broker starts.
+"""What a coordinator lives on: its topic, written and read back, time, and which partitions are its own.
 
 Several coordinators keep their records in one topic (`__consumer_offsets`); each is told of the kinds of
 records that it owns. Records that come in one turn of the event loop go out as one batch a partition, so
@@ -16,12 +16,10 @@ from sharecore.clock import Clock
 from sharecore.coordinator_log.compactor import Compactor
 from sharecore.coordinator_log.record_schema import UnknownRecord, number_of
 from sharecore.coordinator_log.routing import partition_for
-from sharecore.coordinator_log.staged_log import ATTEMPTS_MAX, StagedLog
+from sharecore.coordinator_log.staged_log import ATTEMPTS_MAX, WRITE_TIMEOUT_MS, StagedLog
 from sharecore.coordinator_log.timers import Timers
-from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog, settle
+from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog
 from sharecore.errors import ErrorCode, KafkaError
-
-__all__ = ["Done", "Producer", "Record", "RecordLog", "Replayer", "TransactionalReplayer", "settle"]
 
 logger = logging.getLogger(__name__)
 
@@ -49,14 +47,20 @@ class TransactionalReplayer(Replayer, Protocol):
         """A transaction has ended in a partition of the topic."""
 
 
-class RecordLog:
-    """The partitions of one coordinator topic.
+class CoordinatorRuntime:
+    """One topic of a coordinator, or of several.
+
+    A coordinator knows nothing else of the world: the same code runs where the logs are the broker's store, a
+    disk that a simulator breaks, or partitions of another cluster.
 
     Args:
-        logs: the partitions; makes the topic when it is not there yet.
-        clock: for the times in the records.
-        timers: flushes at the end of a turn.
+        logs: the partitions of the topic.
+        clock: time, for sessions as for records.
+        timers: the end of a turn, and what is to be done later.
         attempts_max: how often a write that fails is tried in all.
+        write_timeout_ms: after this long a write is answered with REQUEST_TIMED_OUT.
+        compacted: whether partitions are rewritten when most of them is out of date.
+        owns: whether a partition is this broker's at the moment.
     """
 
     def __init__(
@@ -66,11 +70,17 @@ class RecordLog:
         timers: Timers,
         *,
         attempts_max: int = ATTEMPTS_MAX,
+        write_timeout_ms: int = WRITE_TIMEOUT_MS,
+        compacted: bool = True,
+        owns: Callable[[int], bool] = lambda partition: True,
     ) -> None:
+        self.clock = clock
+        self.timers = timers
         self._open = logs
-        self._clock = clock
-        self._timers = timers
         self._attempts_max = attempts_max
+        self._write_timeout_ms = write_timeout_ms
+        self._compacted = compacted
+        self._owns = owns
         self._opened: list[StagedLog] = []
         self._replayers: dict[int, Replayer] = {}
         self._transactional: TransactionalReplayer | None = None
@@ -85,28 +95,36 @@ class RecordLog:
             self._replayers[kind] = replayer
 
     @property
-    def _partitions(self) -> Sequence[StagedLog]:
+    def partitions(self) -> Sequence[StagedLog]:
+        """The partitions, as they are written.
+
+        Raises:
+            KafkaError: COORDINATOR_NOT_AVAILABLE while there is no such topic.
+        """
         if not self._opened:
             self._opened = [self._open_partition(log) for log in self._open()]
         return self._opened
 
     def _open_partition(self, log: TopicLog) -> StagedLog:
+        def sent() -> None:
+            self._staged.discard(staged)
+            if self._compacted:
+                compactor.look()
+
         staged = StagedLog(
-            log,
-            self._timers,
-            attempts_max=self._attempts_max,
-            sent=lambda: self._sent(staged, compactor),
+            log, self.timers, self._write_timeout_ms, attempts_max=self._attempts_max, sent=sent
         )
-        compactor = Compactor(staged, self._clock, self._timers)
+        compactor = Compactor(staged, self.clock, self.timers)
         return staged
 
-    def _sent(self, staged: StagedLog, compactor: Compactor) -> None:
-        self._staged.discard(staged)
-        compactor.look()
+    def check_owner(self, partition: int) -> None:
+        """Raises KafkaError(NOT_COORDINATOR) where a partition is another broker's."""
+        if not self._owns(partition):
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
     def partition_of(self, key: str) -> int:
         """The partition that holds the records of a group or a transactional id."""
-        return partition_for(key, len(self._partitions))
+        return partition_for(key, len(self.partitions))
 
     def load(self) -> int:
         """Reads everything back; gives the number of records. Those of types and versions that are not known
@@ -117,7 +135,7 @@ class RecordLog:
                 silently.
         """
         count = 0
-        for partition in self._partitions:
+        for partition in self.partitions:
             count += self._load(partition.log)
             for (index, reason), records in self._passed_over.items():
                 logger.warning(
@@ -139,8 +157,14 @@ class RecordLog:
     def _append(
         self, key: str, records: Sequence[Record], done: Done, producer: Producer | None = None
     ) -> StagedLog:
-        partition = self._partitions[self.partition_of(key)]
-        partition.append(records, self._clock.now_ms(), done, producer=producer)
+        index = self.partition_of(key)
+        partition = self.partitions[index]
+        try:
+            self.check_owner(index)
+        except KafkaError as error:
+            done(error)
+            return partition
+        partition.append(records, self.clock.now_ms(), done, producer=producer)
         self._staged.add(partition)
         return partition
 
