@@ -76,6 +76,7 @@ fn opened(dir: &Path) -> Option<Content> {
             let mut bytes = vec![0; slice.size];
             slice.copy_to(&mut bytes).expect("bytes that were found");
         }
+        let _ = store.dirt(log, i64::MAX);
         let _ = store.aborted(log, 0, i64::MAX);
         logs.push((log, offsets.start, offsets.high_watermark));
     }
@@ -108,7 +109,7 @@ fn frame(body: &[u8], count: u32, number: u64, synced: bool) -> Vec<u8> {
 
 /// An operation as a frame holds it, mostly with a meaning.
 fn operation(u: &mut Unstructured<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let tag = u.int_in_range(1..=8_u8)?;
+    let tag = u.int_in_range(1..=9_u8)?;
     out.push(tag);
     let log = u64::from(u.int_in_range(0..=3_u8)?);
     match tag {
@@ -135,6 +136,19 @@ fn operation(u: &mut Unstructured<'_>, out: &mut Vec<u8>) -> Result<()> {
                 let ids = list(u, 3, |u| u.int_in_range(0..=5_u64))?;
                 out.extend((ids.len() as u32).to_le_bytes());
                 out.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
+            }
+        }
+        8 => {
+            out.extend(log.to_le_bytes());
+            for _ in 0..2 {
+                out.extend(i64::from(u.int_in_range(-1..=20_i8)?).to_le_bytes());
+            }
+            out.extend(u.int_in_range(0..=5_u64)?.to_le_bytes());
+            let segments = list(u, 2, |u| u.int_in_range(0..=5_u64))?;
+            let vanished = list(u, 6, |u| u.int_in_range(0..=20_u64))?;
+            for numbers in [segments, vanished] {
+                out.extend((numbers.len() as u32).to_le_bytes());
+                out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
             }
         }
         _ => out.extend(bytes(u)?),

@@ -6,8 +6,8 @@ use crate::{
     compression::{Compression, decompress},
     fault::Fault,
     layout::{
-        COMPRESSION_MASK, CONTROL, HEADER, LOG_APPEND_TIME, MAGIC_AT, PREFIX, TRANSACTIONAL,
-        checksum, computed_checksum, number,
+        COMPRESSION_MASK, CONTROL, DELETE_HORIZON, HEADER, LOG_APPEND_TIME, MAGIC_AT, PREFIX,
+        TRANSACTIONAL, checksum, computed_checksum, number,
     },
     record::Records,
 };
@@ -72,6 +72,22 @@ impl Header {
         })
     }
 
+    /// Writes the header to the front of `out`, save for the checksum; `size` is the caller's to get right.
+    pub fn write(&self, out: &mut [u8]) {
+        out[0..8].copy_from_slice(&self.base_offset.to_be_bytes());
+        out[8..12].copy_from_slice(&((self.size - PREFIX) as i32).to_be_bytes());
+        out[12..16].copy_from_slice(&self.leader_epoch.to_be_bytes());
+        out[MAGIC_AT] = 2;
+        out[21..23].copy_from_slice(&self.attributes.to_be_bytes());
+        out[23..27].copy_from_slice(&self.last_offset_delta.to_be_bytes());
+        out[27..35].copy_from_slice(&self.base_timestamp.to_be_bytes());
+        out[35..43].copy_from_slice(&self.max_timestamp.to_be_bytes());
+        out[43..51].copy_from_slice(&self.producer_id.to_be_bytes());
+        out[51..53].copy_from_slice(&self.producer_epoch.to_be_bytes());
+        out[53..57].copy_from_slice(&self.base_sequence.to_be_bytes());
+        out[57..61].copy_from_slice(&self.count.to_be_bytes());
+    }
+
     /// Offset of the last record.
     pub fn last_offset(&self) -> i64 {
         self.base_offset
@@ -101,6 +117,11 @@ impl Header {
     /// Whether the batch is part of a transaction.
     pub fn is_transactional(&self) -> bool {
         self.attributes & TRANSACTIONAL != 0
+    }
+
+    /// When the batch's tombstones or marker may go, in milliseconds since the epoch; `None` until compaction has said.
+    pub fn delete_horizon(&self) -> Option<i64> {
+        (self.attributes & DELETE_HORIZON != 0).then_some(self.base_timestamp)
     }
 
     /// Whether the batch holds a marker for the brokers instead of records.

@@ -1,6 +1,9 @@
 //! The compressions of record batches.
 
-use std::{borrow::Cow, io::Read};
+use std::{
+    borrow::Cow,
+    io::{self, Read, Write},
+};
 
 use crate::fault::Fault;
 
@@ -105,10 +108,45 @@ fn expand_snappy_block(block: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
+/// Bytes in one block of snappy-java's framing.
+const SNAPPY_BLOCK: usize = 32 << 10;
+
+/// Compresses `bytes` as Kafka's producers do, each type at its usual level.
+pub fn compress(compression: Compression, bytes: &[u8]) -> io::Result<Cow<'_, [u8]>> {
+    let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
+    match compression {
+        Compression::None => return Ok(Cow::Borrowed(bytes)),
+        Compression::Gzip => {
+            let level = flate2::Compression::default();
+            let mut encoder = flate2::write::GzEncoder::new(&mut out, level);
+            encoder.write_all(bytes)?;
+            encoder.finish()?;
+        }
+        Compression::Lz4 => {
+            // what all clients take: blocks that stand alone, 64 KB each
+            let info = lz4_flex::frame::FrameInfo::new()
+                .block_mode(lz4_flex::frame::BlockMode::Independent)
+                .block_size(lz4_flex::frame::BlockSize::Max64KB);
+            let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, &mut out);
+            encoder.write_all(bytes)?;
+            encoder.finish().map_err(io::Error::other)?;
+        }
+        Compression::Zstd => zstd::stream::copy_encode(bytes, &mut out, 0)?,
+        Compression::Snappy => {
+            out.extend_from_slice(&SNAPPY_JAVA);
+            out.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1]);
+            for chunk in bytes.chunks(SNAPPY_BLOCK) {
+                let block = snap::raw::Encoder::new().compress_vec(chunk)?;
+                out.extend_from_slice(&(block.len() as u32).to_be_bytes());
+                out.extend_from_slice(&block);
+            }
+        }
+    }
+    Ok(Cow::Owned(out))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     const LIMIT: usize = 1 << 20;
@@ -118,32 +156,7 @@ mod tests {
     }
 
     fn compressed(compression: Compression) -> Vec<u8> {
-        let sample = sample();
-        match compression {
-            Compression::None => sample,
-            Compression::Gzip => {
-                let mut out =
-                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-                out.write_all(&sample).unwrap();
-                out.finish().unwrap()
-            }
-            Compression::Lz4 => {
-                let mut out = lz4_flex::frame::FrameEncoder::new(Vec::new());
-                out.write_all(&sample).unwrap();
-                out.finish().unwrap()
-            }
-            Compression::Zstd => zstd::stream::encode_all(&sample[..], 1).unwrap(),
-            Compression::Snappy => {
-                let mut out = SNAPPY_JAVA.to_vec();
-                out.extend([0, 0, 0, 1, 0, 0, 0, 1]);
-                for chunk in sample.chunks(32 * 1024) {
-                    let block = snap::raw::Encoder::new().compress_vec(chunk).unwrap();
-                    out.extend((block.len() as u32).to_be_bytes());
-                    out.extend(block);
-                }
-                out
-            }
-        }
+        compress(compression, &sample()).unwrap().into_owned()
     }
 
     const ALL: [Compression; 5] = [

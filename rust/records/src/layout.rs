@@ -21,6 +21,8 @@ pub const LOG_APPEND_TIME: i16 = 0x08;
 pub const TRANSACTIONAL: i16 = 0x10;
 /// Bit of the attributes: a marker for the brokers.
 pub const CONTROL: i16 = 0x20;
+/// Bit of the attributes: the base timestamp is the time after which tombstones and markers may go (KIP-534).
+pub const DELETE_HORIZON: i16 = 0x40;
 
 /// The bytes of a number; `bytes` must reach so far.
 pub(crate) fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -35,4 +37,10 @@ pub fn checksum(batch: &[u8]) -> u32 {
 /// The checksum that a batch should carry.
 pub fn computed_checksum(batch: &[u8]) -> u32 {
     crc32c::crc32c(&batch[CHECKED_FROM..])
+}
+
+/// Writes the checksum; `batch` must have a header.
+pub fn seal(batch: &mut [u8]) {
+    let crc = computed_checksum(batch);
+    batch[CRC_AT..CHECKED_FROM].copy_from_slice(&crc.to_be_bytes());
 }

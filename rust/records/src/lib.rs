@@ -1,4 +1,5 @@
-//! Record batches v2, as consumers read them (KIP-98): headers, checksums, compression, records.
+//! Record batches v2, as consumers read them (KIP-98): headers, checksums, compression, records; and batches written
+//! anew without some of their records.
 //!
 //! Nothing here trusts a length: bytes that are no batch are a [`Fault`], never a panic and never memory without bound.
 #![forbid(unsafe_code)]
@@ -9,9 +10,12 @@ mod compression;
 mod fault;
 pub mod layout;
 mod record;
+mod rewrite;
 mod varint;
 
 pub use batch::{Batch, Batches, Header, TimestampType};
-pub use compression::{Compression, decompress};
+pub use compression::{Compression, compress, decompress};
 pub use fault::Fault;
 pub use record::{Headers, Record, Records};
+pub use rewrite::{Rewrite, without_records};
+pub use varint::{put_varint, varint_len};

@@ -19,6 +19,8 @@ pub struct Record<'a> {
     pub value: Option<&'a [u8]>,
     /// The headers, read when they are asked for.
     pub headers: Headers<'a>,
+    /// The record as it stands behind its length.
+    pub bytes: &'a [u8],
 }
 
 /// Iterates over the records of a batch; ends after the first fault.
@@ -46,7 +48,8 @@ impl<'a> Records<'a> {
     fn read(&mut self) -> Result<Record<'a>, Fault> {
         let size = usize::try_from(self.cursor.varint()?)
             .map_err(|_| Fault::Malformed("a record has a negative length"))?;
-        let mut record = Cursor::new(self.cursor.take(size)?);
+        let bytes = self.cursor.take(size)?;
+        let mut record = Cursor::new(bytes);
         record.byte()?;
         let timestamp_delta = record.varlong()?;
         let offset_delta = record.varint()?;
@@ -58,6 +61,7 @@ impl<'a> Records<'a> {
             key: record.field()?,
             value: record.field()?,
             headers: Headers::new(record)?,
+            bytes,
         })
     }
 }

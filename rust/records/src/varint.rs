@@ -2,6 +2,22 @@
 
 use crate::fault::Fault;
 
+/// Writes a number.
+pub fn put_varint(out: &mut Vec<u8>, value: i64) {
+    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+    while rest >= 0x80 {
+        out.push((rest as u8) | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+/// How many bytes `put_varint` writes.
+pub fn varint_len(value: i64) -> usize {
+    let zigzag = ((value << 1) ^ (value >> 63)).cast_unsigned();
+    (64 - (zigzag | 1).leading_zeros() as usize).div_ceil(7)
+}
+
 /// Takes bytes from the front of a slice; every step checks what is left.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
@@ -69,13 +85,9 @@ mod tests {
     use super::*;
 
     fn written(value: i64) -> Vec<u8> {
-        let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
         let mut out = Vec::new();
-        while rest >= 0x80 {
-            out.push((rest as u8) | 0x80);
-            rest >>= 7;
-        }
-        out.push(rest as u8);
+        put_varint(&mut out, value);
+        assert_eq!(out.len(), varint_len(value));
         out
     }
 

@@ -1,10 +1,9 @@
 //! Record batches as the store takes them: what is checked, and what the broker writes.
 
 use sharecore_records::layout::{
-    CHECKED_FROM, COMPRESSION_MASK, CONTROL, CRC_AT, LOG_APPEND_TIME, MAGIC_AT, PREFIX, checksum,
-    computed_checksum,
+    COMPRESSION_MASK, CONTROL, LOG_APPEND_TIME, MAGIC_AT, checksum, computed_checksum,
 };
-pub(crate) use sharecore_records::layout::{HEADER, TRANSACTIONAL};
+pub(crate) use sharecore_records::layout::{HEADER, TRANSACTIONAL, seal};
 pub(crate) use sharecore_records::{Header, TimestampType};
 
 use crate::error::Refusal;
@@ -90,28 +89,6 @@ pub(crate) fn assign_append_time(batch: &mut [u8], header: &mut Header, now_ms: 
     batch[21..23].copy_from_slice(&header.attributes.to_be_bytes());
     batch[35..43].copy_from_slice(&now_ms.to_be_bytes());
     seal(batch);
-}
-
-/// Writes the checksum.
-pub(crate) fn seal(batch: &mut [u8]) {
-    let crc = computed_checksum(batch);
-    batch[CRC_AT..CHECKED_FROM].copy_from_slice(&crc.to_be_bytes());
-}
-
-/// The header that `build` fills; `size` is left to the writer of the bytes.
-pub(crate) fn write_header(out: &mut [u8], header: &Header) {
-    out[0..8].copy_from_slice(&header.base_offset.to_be_bytes());
-    out[8..12].copy_from_slice(&((header.size - PREFIX) as i32).to_be_bytes());
-    out[12..16].copy_from_slice(&0_i32.to_be_bytes());
-    out[MAGIC_AT] = 2;
-    out[21..23].copy_from_slice(&header.attributes.to_be_bytes());
-    out[23..27].copy_from_slice(&header.last_offset_delta.to_be_bytes());
-    out[27..35].copy_from_slice(&header.base_timestamp.to_be_bytes());
-    out[35..43].copy_from_slice(&header.max_timestamp.to_be_bytes());
-    out[43..51].copy_from_slice(&header.producer_id.to_be_bytes());
-    out[51..53].copy_from_slice(&header.producer_epoch.to_be_bytes());
-    out[53..57].copy_from_slice(&header.base_sequence.to_be_bytes());
-    out[57..61].copy_from_slice(&header.count.to_be_bytes());
 }
 
 /// Attributes of a control batch: transaction markers are always transactional.

@@ -1,7 +1,7 @@
 //! Batches of our own: records of internal topics and transaction markers.
 
 use crate::{
-    batch::{HEADER, Header, MARKER_ATTRIBUTES, TRANSACTIONAL, seal, write_header},
+    batch::{HEADER, Header, MARKER_ATTRIBUTES, TRANSACTIONAL, seal},
     varint::{put_varint, varint_len},
 };
 
@@ -54,7 +54,7 @@ fn finish(
         base_sequence: -1,
         count: count as i32,
     };
-    write_header(&mut out, &header);
+    header.write(&mut out);
     seal(&mut out);
     (out, header)
 }

@@ -48,6 +48,18 @@ impl Cache {
         }
     }
 
+    /// A log's batches before an offset have been replaced on the disk.
+    pub(crate) fn forget_before(&mut self, id: LogId, log: &mut Log, offset: i64) {
+        let count = log.recent.partition_point(|r| r.last < offset);
+        if count == 0 {
+            return;
+        }
+        let gone = log.recent.drain(..count);
+        self.bytes -= gone.map(|r| r.bytes.len() + OVERHEAD).sum::<usize>();
+        self.order
+            .retain(|(log, base)| *log != id || *base >= offset);
+    }
+
     /// A log is gone with everything it had here.
     pub(crate) fn forget(&mut self, log: &Log) {
         self.bytes -= log

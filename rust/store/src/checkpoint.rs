@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     LogId,
+    cleaner::Progress,
     error::StoreError,
     frame::Fields,
     log::Log,
@@ -19,7 +20,9 @@ use crate::{
     store::Change,
 };
 
-const MAGIC: &[u8; 8] = b"SCchk-1\n";
+const MAGIC: &[u8; 8] = b"SCchk-2\n";
+/// Checkpoints from before logs were compacted.
+const MAGIC_1: &[u8; 8] = b"SCchk-1\n";
 
 /// Where the journal goes on after a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +124,9 @@ fn created_by(pending: &Pending) -> impl Iterator<Item = LogId> {
 fn encode_log(out: &mut Out, log: &Log, before: &HashMap<i64, Option<&Producer>>) {
     out.i64(log.start);
     out.i64(log.durable_end);
+    out.i64(log.cleaned.end);
+    out.i64(log.cleaned.covered);
+    out.u64(log.cleaned.since);
     let (producers, aborted) = log.producers.durable(before, log.durable_end);
     out.count(producers.len());
     for (id, producer) in producers {
@@ -149,7 +155,8 @@ fn encode_log(out: &mut Out, log: &Log, before: &HashMap<i64, Option<&Producer>>
 /// Puts what `encode` gave into an empty state.
 fn decode(bytes: &[u8], state: &mut State) -> Option<Since> {
     let (body, crc) = bytes.split_last_chunk::<4>()?;
-    if u32::from_le_bytes(*crc) != crc32c::crc32c(body) || body.get(0..8)? != MAGIC {
+    let (magic, _) = body.split_first_chunk::<8>()?;
+    if u32::from_le_bytes(*crc) != crc32c::crc32c(body) || ![MAGIC, MAGIC_1].contains(&magic) {
         return None;
     }
     let mut fields = Fields { rest: &body[8..] };
@@ -174,17 +181,26 @@ fn decode(bytes: &[u8], state: &mut State) -> Option<Since> {
     }
     for _ in 0..fields.u32()? {
         let id = fields.u64()?;
-        state.logs.insert(id, decode_log(&mut fields)?);
+        state
+            .logs
+            .insert(id, decode_log(&mut fields, magic == MAGIC)?);
     }
     fields.rest.is_empty().then_some(since)
 }
 
-fn decode_log(fields: &mut Fields<'_>) -> Option<Log> {
+fn decode_log(fields: &mut Fields<'_>, tells_progress: bool) -> Option<Log> {
     let mut log = Log {
         start: fields.i64()?,
         durable_end: fields.i64()?,
         ..Log::default()
     };
+    if tells_progress {
+        log.cleaned = Progress {
+            end: fields.i64()?,
+            covered: fields.i64()?,
+            since: fields.u64()?,
+        };
+    }
     let producers: Option<Vec<_>> = (0..fields.u32()?)
         .map(|_| decode_producer(fields))
         .collect();

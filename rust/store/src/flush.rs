@@ -15,22 +15,40 @@ use crate::{
 const GROUP_BYTES: usize = 8 << 20;
 
 pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
-    while let Some(group) = next_group(shared) {
-        commit(shared, &mut journal, group);
+    while let Some(work) = next(shared, &journal) {
+        match work {
+            Work::Commit(group) => commit(shared, &mut journal, group),
+            Work::Roll => {
+                // what cannot be had now is tried again when the cleaner asks again
+                let _ = next_segment(shared, &mut journal, None);
+                continue;
+            }
+        }
         shared.signal.raise();
         shared.settled.notify_all();
     }
 }
 
-fn next_group(shared: &Shared) -> Option<Group> {
+enum Work {
+    Commit(Group),
+    /// To go on in a new segment without anything to write.
+    Roll,
+}
+
+fn next(shared: &Shared, journal: &Journal) -> Option<Work> {
     let mut state = shared.lock();
-    while !state.has_staged() {
+    loop {
+        if std::mem::take(&mut state.roll) && !journal.is_empty() {
+            return Some(Work::Roll);
+        }
+        if state.has_staged() {
+            return Some(Work::Commit(state.take(GROUP_BYTES)));
+        }
         if state.closing {
             return None;
         }
         state = shared.work.wait(state).expect("no panic under the lock");
     }
-    Some(state.take(GROUP_BYTES))
 }
 
 fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
@@ -39,7 +57,7 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
         pending.ops(&mut ops);
     }
     let room = if journal.is_full() {
-        next_segment(shared, journal, &group)
+        next_segment(shared, journal, Some(&group))
     } else {
         Ok(())
     };
@@ -50,7 +68,7 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
         Ok(written) => {
             let garbage = state.committed(group, &written);
             if garbage {
-                shared.maintenance.notify_one();
+                shared.maintenance.notify_all();
             }
         }
         Err(error) => {
@@ -61,7 +79,7 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
 }
 
 /// Goes on in a new segment, and leaves the full one to the maintenance with a checkpoint of what has been committed.
-fn next_segment(shared: &Shared, journal: &mut Journal, group: &Group) -> io::Result<()> {
+fn next_segment(shared: &Shared, journal: &mut Journal, group: Option<&Group>) -> io::Result<()> {
     let next = shared.lock().segments.new_id();
     let (segment, position) = (journal.segment, journal.position);
     journal.rotate(next)?;
@@ -70,7 +88,7 @@ fn next_segment(shared: &Shared, journal: &mut Journal, group: &Group) -> io::Re
         segment: next,
         frame: journal.next_frame,
     };
-    let checkpoint = Arc::new(checkpoint::encode(&state, Some(group), since));
+    let checkpoint = Arc::new(checkpoint::encode(&state, group, since));
     state
         .segments
         .add(next, Kind::Journal, Some(Arc::clone(&journal.file)));
@@ -80,6 +98,6 @@ fn next_segment(shared: &Shared, journal: &mut Journal, group: &Group) -> io::Re
         next,
         checkpoint,
     });
-    shared.maintenance.notify_one();
+    shared.maintenance.notify_all();
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use std::io::IoSlice;
 
-use crate::LogId;
+use crate::{LogId, cleaner::Progress, producer::Aborted};
 
 /// Bytes before a frame's body.
 pub(crate) const FRAME_HEADER: usize = 32;
@@ -20,6 +20,7 @@ const CREATE_LOG: u8 = 4;
 const DROP_LOG: u8 = 5;
 const LOG_START: u8 = 6;
 const SEGMENTS: u8 = 7;
+const CLEAN: u8 = 8;
 
 /// An operation as it stands in a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,17 @@ pub(crate) enum Op<'a> {
         added: Vec<u64>,
         removed: Vec<u64>,
     },
+    Clean(Clean),
+}
+
+/// What a pass of the cleaner has done to a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Clean {
+    pub(crate) log: LogId,
+    pub(crate) progress: Progress,
+    pub(crate) added: Vec<u64>,
+    /// Producer, first and last offset of aborted transactions of which nothing is left.
+    pub(crate) vanished: Vec<Aborted>,
 }
 
 /// A frame under construction: small fields are gathered, batches are only referred to.
@@ -114,17 +126,44 @@ impl<'a> FrameWriter<'a> {
             }
             Op::Segments { added, removed } => {
                 self.small.push(SEGMENTS);
-                for list in [added, removed] {
-                    self.small
-                        .extend_from_slice(&(list.len() as u32).to_le_bytes());
-                    for id in list {
-                        self.small.extend_from_slice(&id.to_le_bytes());
-                    }
+                self.numbers(added);
+                self.numbers(removed);
+            }
+            Op::Clean(clean) => {
+                self.small.push(CLEAN);
+                let Progress {
+                    end,
+                    covered,
+                    since,
+                } = clean.progress;
+                for field in [
+                    clean.log,
+                    end.cast_unsigned(),
+                    covered.cast_unsigned(),
+                    since,
+                ] {
+                    self.small.extend_from_slice(&field.to_le_bytes());
                 }
+                self.numbers(&clean.added);
+                let fields = |a: &Aborted| [a.producer_id, a.first_offset, a.last_offset];
+                let vanished: Vec<u64> = clean
+                    .vanished
+                    .iter()
+                    .flat_map(|aborted| fields(aborted).map(i64::cast_unsigned))
+                    .collect();
+                self.numbers(&vanished);
             }
         }
         self.body += self.small.len() - before;
         batch_at
+    }
+
+    fn numbers(&mut self, list: &[u64]) {
+        self.small
+            .extend_from_slice(&(list.len() as u32).to_le_bytes());
+        for number in list {
+            self.small.extend_from_slice(&number.to_le_bytes());
+        }
     }
 
     fn bytes_len(&mut self, bytes: &[u8]) {
@@ -247,9 +286,32 @@ impl<'a> Fields<'a> {
         self.take(len)
     }
 
-    fn ids(&mut self) -> Option<Vec<u64>> {
+    fn numbers(&mut self) -> Option<Vec<u64>> {
         let count = self.u32()?;
         (0..count).map(|_| self.u64()).collect()
+    }
+
+    fn clean(&mut self) -> Option<Clean> {
+        let log = self.u64()?;
+        let (end, covered, since) = (self.i64()?, self.i64()?, self.u64()?);
+        let added = self.numbers()?;
+        let vanished = self.numbers()?;
+        let aborted = |fields: &[u64; 3]| Aborted {
+            producer_id: fields[0].cast_signed(),
+            first_offset: fields[1].cast_signed(),
+            last_offset: fields[2].cast_signed(),
+        };
+        let (vanished, rest) = vanished.as_chunks::<3>();
+        rest.is_empty().then(|| Clean {
+            log,
+            progress: Progress {
+                end,
+                covered,
+                since,
+            },
+            added,
+            vanished: vanished.iter().map(aborted).collect(),
+        })
     }
 
     fn op(&mut self) -> Option<Op<'a>> {
@@ -277,9 +339,10 @@ impl<'a> Fields<'a> {
                 offset: self.i64()?,
             },
             SEGMENTS => Op::Segments {
-                added: self.ids()?,
-                removed: self.ids()?,
+                added: self.numbers()?,
+                removed: self.numbers()?,
             },
+            CLEAN => Op::Clean(self.clean()?),
             _ => return None,
         })
     }

@@ -45,6 +45,11 @@ impl Journal {
         self.suspect || self.position >= self.segment_bytes || self.ops >= OPS_MAX
     }
 
+    /// Whether nothing has been written to the segment.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.position <= segment::SEGMENT_HEADER
+    }
+
     /// Begins the next segment.
     pub(crate) fn rotate(&mut self, id: u64) -> io::Result<()> {
         let file = segment::create(&self.dir, id, self.next_frame, self.sync).map_err(into_io)?;

@@ -10,6 +10,7 @@ mod batch;
 mod build;
 mod cache;
 mod checkpoint;
+mod cleaner;
 mod decode;
 mod disk;
 mod error;
@@ -36,6 +37,7 @@ mod varint;
 
 pub use append::Appended;
 pub use build::LocalRecord;
+pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use error::{Refusal, StoreError};
 pub use fault::{Fault, FaultPoint};
 pub use log::{LogConfig, Offsets};

@@ -4,6 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
     batch::TimestampType,
+    cleaner::Progress,
     index::{Block, Entry, Index},
     producer::Producers,
 };
@@ -74,6 +75,10 @@ pub(crate) struct Log {
     pub(crate) extents: VecDeque<Extent>,
     pub(crate) recent: VecDeque<Recent>,
     pub(crate) producers: Producers,
+    /// How far it has been compacted.
+    pub(crate) cleaned: Progress,
+    /// A pass of the cleaner is under way.
+    pub(crate) cleaning: bool,
     /// Its removal is staged: no more appends.
     pub(crate) dropping: bool,
     /// Listed among the logs whose offsets moved since the last drain.

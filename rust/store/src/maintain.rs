@@ -42,8 +42,11 @@ pub(crate) fn run(shared: &Shared, dir: &Path, segment_bytes: u64) {
             Some(Task::Rewrite(victims)) => rewrite(shared, dir, &victims),
         };
         let mut state = shared.lock();
+        if std::mem::take(&mut state.rewriting) {
+            shared.maintenance.notify_all();
+        }
         state.maintenance_error = result.err().map(|error| error.to_string());
-        if state.maintenance_error.is_some() && !state.leaving {
+        if state.maintenance_error.is_some() && !shared.is_leaving() {
             drop(
                 shared
                     .maintenance
@@ -62,7 +65,7 @@ enum Task {
 fn next(shared: &Shared, segment_bytes: u64) -> Option<Task> {
     let mut state = shared.lock();
     loop {
-        if state.leaving {
+        if shared.is_leaving() {
             return None;
         }
         if let Some(seal) = state.seals.front() {
@@ -70,6 +73,7 @@ fn next(shared: &Shared, segment_bytes: u64) -> Option<Task> {
         }
         let victims = state.segments.victims(segment_bytes);
         if !victims.is_empty() {
+            state.rewriting = true;
             return Some(Task::Rewrite(victims));
         }
         state = shared

@@ -27,6 +27,14 @@ pub(crate) struct Producer {
     pub(crate) batches: VecDeque<Remembered>,
 }
 
+/// What a producer wrote last, as compaction needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastBatch {
+    /// Last offset of its last batch of records with this epoch.
+    pub(crate) data_offset: Option<i64>,
+    pub(crate) epoch: i16,
+}
+
 /// A transaction that was aborted, as readers of committed records need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aborted {
@@ -273,6 +281,25 @@ impl Producers {
             .collect()
     }
 
+    /// Aborted transactions of which no batch is left.
+    pub(crate) fn forget_vanished(&mut self, vanished: &[Aborted]) {
+        if !vanished.is_empty() {
+            self.aborted.retain(|aborted| !vanished.contains(aborted));
+        }
+    }
+
+    /// The last batch of each producer.
+    pub(crate) fn last_batches(&self) -> HashMap<i64, LastBatch> {
+        let last = |entry: &Producer| LastBatch {
+            data_offset: entry.batches.back().map(|batch| batch.last_offset),
+            epoch: entry.epoch,
+        };
+        self.entries
+            .iter()
+            .map(|(id, entry)| (*id, last(entry)))
+            .collect()
+    }
+
     /// Forgets producers last seen before `before_ms`, and the oldest ones above `max`; open transactions stay.
     pub(crate) fn expire(&mut self, before_ms: i64, max: usize) {
         self.entries
@@ -319,7 +346,7 @@ fn following(last: i32) -> i32 {
 }
 
 /// Whether the marker with this key commits its transaction; `None` for keys of other control records.
-fn marker_commits(key: &[u8]) -> Option<bool> {
+pub(crate) fn marker_commits(key: &[u8]) -> Option<bool> {
     match key {
         [_, _, 0, 0] => Some(false),
         [_, _, 0, 1] => Some(true),

@@ -208,7 +208,7 @@ fn reach(state: &mut State) -> Result<(), StoreError> {
         let Some(log) = state.logs.get_mut(&block.log) else {
             continue;
         };
-        if block.last >= log.start {
+        if block.last >= log.start && !log.cleaned.replaced(id, block.first) {
             log.extents.push_front(Extent::stored(id, &block));
             state.segments.reached(id, block.bytes);
         }

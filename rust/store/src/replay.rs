@@ -121,6 +121,15 @@ impl Replay<'_> {
             Op::Delete { key } => state.apply(Change::Delete(key.to_vec())),
             Op::CreateLog { log } => state.apply(Change::CreateLog(*log)),
             Op::DropLog { log } => state.apply(Change::DropLog(*log)),
+            Op::Clean(clean) => {
+                for id in &clean.added {
+                    state.segments.restore(*id, Kind::Compact, 0);
+                }
+                if let Some(log) = state.logs.get_mut(&clean.log) {
+                    log.cleaned = clean.progress;
+                    log.producers.forget_vanished(&clean.vanished);
+                }
+            }
             Op::Segments { added, removed } => {
                 for id in removed {
                     state.segments.remove(*id);

@@ -15,6 +15,8 @@ pub(crate) struct Segment {
     pub(crate) live: u64,
     /// It has its index, and no frame of it is needed when the store is opened.
     pub(crate) sealed: bool,
+    /// Passes of the cleaner that read it: until they end it is not rewritten.
+    pins: u32,
     file: Option<Arc<File>>,
     used: u64,
 }
@@ -62,6 +64,7 @@ impl Segments {
             bytes: 0,
             live: 0,
             sealed: kind == Kind::Compact,
+            pins: 0,
             file,
             used: 0,
         };
@@ -136,6 +139,23 @@ impl Segments {
         }
     }
 
+    pub(crate) fn is_sealed(&self, id: u64) -> bool {
+        self.map.get(&id).is_some_and(|segment| segment.sealed)
+    }
+
+    /// Keeps a segment as it is until it is let go of as often.
+    pub(crate) fn pin(&mut self, id: u64) {
+        if let Some(segment) = self.map.get_mut(&id) {
+            segment.pins += 1;
+        }
+    }
+
+    pub(crate) fn unpin(&mut self, id: u64) {
+        if let Some(segment) = self.map.get_mut(&id) {
+            segment.pins -= 1;
+        }
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Segment)> + Clone {
         self.map.iter().map(|(id, segment)| (*id, segment))
     }
@@ -190,7 +210,7 @@ impl Segments {
     ///
     /// Rewriting one frees at least as many bytes as it writes. Small segments are joined when there are several.
     pub(crate) fn victims(&self, segment_bytes: u64) -> Vec<u64> {
-        let sealed = self.iter().filter(|(_, s)| s.sealed);
+        let sealed = self.iter().filter(|(_, s)| s.sealed && s.pins == 0);
         if sealed.clone().any(|(_, s)| s.live == 0) {
             return sealed
                 .filter(|(_, s)| s.live == 0)

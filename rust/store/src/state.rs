@@ -10,6 +10,7 @@ use crate::{
     LogId,
     batch::Header,
     cache::Cache,
+    cleaner::Replacement,
     error::Refusal,
     frame::Op,
     index::{Block, Entry, Index, IndexCache},
@@ -37,6 +38,7 @@ pub(crate) enum Pending {
     },
     Catalogue(Vec<Change>),
     Replace(Replace),
+    Clean(Arc<Replacement>),
 }
 
 /// Segments that give way to one that holds what was left of them.
@@ -52,6 +54,7 @@ impl Pending {
             Self::LogStart { .. } => 64,
             Self::Catalogue(changes) => changes.iter().map(Change::weight).sum(),
             Self::Replace(replace) => 8 * replace.removed.len() + 64,
+            Self::Clean(replacement) => replacement.weight(),
         }
     }
 
@@ -78,6 +81,7 @@ impl Pending {
                 added: replace.added.iter().map(|(id, _)| *id).collect(),
                 removed: replace.removed.clone(),
             }),
+            Self::Clean(replacement) => into.push(Op::Clean(replacement.record())),
         }
     }
 }
@@ -109,8 +113,13 @@ pub(crate) struct State {
     settled: u64,
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) moved: Vec<LogId>,
-    /// No more maintenance, and soon after no more writes.
-    pub(crate) leaving: bool,
+    /// The segment that is being written is to be given up for a new one.
+    pub(crate) roll: bool,
+    /// Segments are being rewritten: the cleaner must not begin to read them.
+    pub(crate) rewriting: bool,
+    /// Passes of the cleaner under way.
+    pub(crate) passes: usize,
+    /// No more writes.
     pub(crate) closing: bool,
 }
 
@@ -132,7 +141,9 @@ impl State {
             settled: 0,
             outcomes: Vec::new(),
             moved: Vec::new(),
-            leaving: false,
+            roll: false,
+            rewriting: false,
+            passes: 0,
             closing: false,
         }
     }
@@ -261,6 +272,10 @@ impl State {
                     positions.next();
                     self.replace(replace);
                 }
+                Pending::Clean(replacement) => {
+                    positions.next();
+                    self.replace_cleaned(&replacement);
+                }
             }
         }
         self.settle(group.last_sequence, group.weight, None);
@@ -360,7 +375,7 @@ impl State {
                     }
                     self.mark_moved(id);
                 }
-                Pending::LogStart { .. } | Pending::Replace(_) => {}
+                Pending::LogStart { .. } | Pending::Replace(_) | Pending::Clean(_) => {}
                 Pending::Catalogue(changes) => {
                     for change in changes {
                         match change {

@@ -4,8 +4,11 @@ use std::{
     fs::File,
     io,
     os::fd::RawFd,
-    path::Path,
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -107,6 +110,7 @@ pub(crate) struct Shared {
     pub(crate) settled: Condvar,
     pub(crate) signal: Signal,
     pub(crate) fault: Fault,
+    leaving: AtomicBool,
 }
 
 impl Shared {
@@ -118,7 +122,13 @@ impl Shared {
             settled: Condvar::new(),
             signal: Signal::new()?,
             fault: Fault::default(),
+            leaving: AtomicBool::new(false),
         })
+    }
+
+    /// Whether the store is being closed: no more maintenance, and soon after no more writes. Set under the lock.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -141,6 +151,8 @@ pub struct Store {
     writer: Mutex<Option<JoinHandle<()>>>,
     maintainer: Mutex<Option<JoinHandle<()>>>,
     lock: Mutex<Option<File>>,
+    pub(crate) dir: PathBuf,
+    pub(crate) segment_bytes: u64,
 }
 
 /// How often a directory that changes while it is read is begun anew, and how long to wait in between.
@@ -168,6 +180,8 @@ impl Store {
             writer: Mutex::default(),
             maintainer: Mutex::default(),
             lock: Mutex::default(),
+            dir: dir.into(),
+            segment_bytes: 0,
         })
     }
 
@@ -182,6 +196,8 @@ impl Store {
             writer: Mutex::default(),
             maintainer: Mutex::default(),
             lock: Mutex::new(Some(lock)),
+            dir: dir.into(),
+            segment_bytes: options.segment_bytes,
         };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             thread::Builder::new()
@@ -200,12 +216,21 @@ impl Store {
 
     /// Commits what is staged and stops; later calls are refused.
     pub fn close(&self) {
-        self.shared.lock().leaving = true;
+        {
+            let _state = self.shared.lock();
+            self.shared.leaving.store(true, Ordering::Relaxed);
+        }
         self.shared.maintenance.notify_all();
         if let Some(thread) = hold(&self.maintainer).take() {
             let _ = thread.join();
         }
-        self.shared.lock().closing = true;
+        let mut state = self.shared.lock();
+        while state.passes > 0 {
+            let woken = self.shared.maintenance.wait(state);
+            state = woken.expect("no panic under the lock");
+        }
+        state.closing = true;
+        drop(state);
         self.shared.work.notify_all();
         if let Some(thread) = hold(&self.writer).take() {
             let _ = thread.join();

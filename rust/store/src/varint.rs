@@ -1,13 +1,6 @@
 //! Whole numbers of variable length, zigzag, as record batches have them.
 
-pub(crate) fn put_varint(out: &mut Vec<u8>, value: i64) {
-    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
-    while rest >= 0x80 {
-        out.push((rest as u8) | 0x80);
-        rest >>= 7;
-    }
-    out.push(rest as u8);
-}
+pub(crate) use sharecore_records::{put_varint, varint_len};
 
 /// Takes a number from the front; `None` when the bytes end before it does.
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<i64> {
@@ -21,12 +14,6 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<i64> {
         }
     }
     None
-}
-
-/// How many bytes `put_varint` writes.
-pub(crate) fn varint_len(value: i64) -> usize {
-    let zigzag = ((value << 1) ^ (value >> 63)).cast_unsigned();
-    (64 - (zigzag | 1).leading_zeros() as usize).div_ceil(7)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Batches as clients send them, and stores small enough to fill many segments.
 #![allow(dead_code, reason = "every test binary uses a part")]
 
+pub(crate) mod keyed;
 pub(crate) mod process;
 
 use std::path::Path;

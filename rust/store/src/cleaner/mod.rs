@@ -1,0 +1,373 @@
+//! Log compaction: of each key the newest record stays (KIP-58).
+//!
+//! A pass reads the newest offset of each key from the part of the log that no pass has seen, writes what is left of all
+//! before its end into segments of their own, and has one frame of the journal put them in the place of what was there:
+//! before that frame is durable nothing has happened, after it everything. A pass holds the store's lock for moments only.
+
+mod files;
+mod keep;
+mod offset_map;
+mod pace;
+mod section;
+mod transactions;
+
+use std::{collections::HashMap, path::Path, sync::Arc};
+
+use crate::{
+    LogId,
+    error::Refusal,
+    frame::Clean,
+    index::Block,
+    log::Extent,
+    producer::{Aborted, LastBatch},
+    segment::Kind,
+    state::{Pending, State},
+    store::{Shared, Store},
+};
+use files::{Reader, Writer};
+use keep::{Fate, Keep, expanded, marker_commits};
+use offset_map::OffsetMap;
+use pace::Pace;
+pub use section::Dirt;
+pub(crate) use section::Progress;
+use section::{Section, Source};
+use transactions::Transactions;
+
+/// Bytes that an expanded batch may have.
+const EXPANDED_MAX: usize = 256 << 20;
+
+/// How a pass works.
+#[derive(Debug, Clone, Copy)]
+pub struct CleanOptions {
+    /// The time now.
+    pub now_ms: i64,
+    /// Segments with newer records stay as they are (`min.compaction.lag.ms`).
+    pub newest_ms: i64,
+    /// How long tombstones and markers stay that this pass sees first (`delete.retention.ms`).
+    pub delete_retention_ms: i64,
+    /// Memory for keys (`log.cleaner.dedupe.buffer.size`), and the share of it that is used
+    /// (`log.cleaner.io.buffer.load.factor`).
+    pub keys_bytes: usize,
+    /// See `keys_bytes`.
+    pub keys_load: f64,
+    /// About how many bytes are read at a time (`log.cleaner.io.buffer.size`).
+    pub read_bytes: usize,
+    /// Bytes a second read and written (`log.cleaner.io.max.bytes.per.second`).
+    pub bytes_per_second: f64,
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cleaned {
+    /// First offset that it did not see.
+    pub end: i64,
+    /// Records that it looked at, and those that stayed.
+    pub records_read: u64,
+    /// See `records_read`.
+    pub records_kept: u64,
+    /// Bytes of what it replaced, and of what it wrote instead.
+    pub bytes_before: u64,
+    /// See `bytes_before`.
+    pub bytes_after: u64,
+    /// Different keys between the end of the last pass and of this one.
+    pub keys: u64,
+    /// Memory that they took.
+    pub keys_bytes: u64,
+    /// Whether there were more keys than memory for them: another pass goes on from `end`.
+    pub is_partial: bool,
+}
+
+/// Segments with what is left of a log's beginning; becomes true with the frame that carries it.
+pub(crate) struct Replacement {
+    pub(crate) log: LogId,
+    pub(crate) progress: Progress,
+    pub(crate) added: Vec<(u64, Block)>,
+    /// Aborted transactions of which nothing is left.
+    pub(crate) vanished: Vec<Aborted>,
+}
+
+impl Replacement {
+    pub(crate) fn record(&self) -> Clean {
+        let mut added: Vec<u64> = self.added.iter().map(|(id, _)| *id).collect();
+        added.dedup();
+        Clean {
+            log: self.log,
+            progress: self.progress,
+            added,
+            vanished: self.vanished.clone(),
+        }
+    }
+
+    pub(crate) fn weight(&self) -> usize {
+        8 * self.added.len() + size_of::<Aborted>() * self.vanished.len() + 64
+    }
+}
+
+impl Store {
+    /// What there is to clean in a log; `newest_ms` as in [`CleanOptions`].
+    pub fn dirt(&self, log: LogId, newest_ms: i64) -> Result<Dirt, Refusal> {
+        let mut section = Section::of(&self.shared.lock(), log, newest_ms)?;
+        section.spare_last()?;
+        section.dirt()
+    }
+
+    /// Compacts a log; `None` when there is nothing to do. Takes as long as it takes: a call for a thread of its own.
+    ///
+    /// What is undecided or lies in the journal segment that is being written is left alone, and so is the last batch.
+    pub fn clean(&self, log: LogId, options: &CleanOptions) -> Result<Option<Cleaned>, Refusal> {
+        let pass = Pass::begin(&self.shared, log, options)?;
+        pass.run(&self.dir, self.segment_bytes)
+    }
+
+    /// Gives up the journal segment that is being written for a new one, so that its batches may be compacted.
+    pub fn roll(&self) -> Result<(), Refusal> {
+        let mut state = self.shared.lock();
+        state.writable()?;
+        state.roll = true;
+        self.shared.work.notify_one();
+        Ok(())
+    }
+}
+
+/// One pass over one log; keeps its segments from being rewritten while it runs.
+struct Pass<'a> {
+    shared: &'a Shared,
+    options: &'a CleanOptions,
+    log: LogId,
+    section: Section,
+    /// The segments that it writes have ids from this one on; none that it reads has.
+    since: u64,
+    aborted: Vec<Aborted>,
+    producers: HashMap<i64, LastBatch>,
+}
+
+impl<'a> Pass<'a> {
+    fn begin(shared: &'a Shared, id: LogId, options: &'a CleanOptions) -> Result<Self, Refusal> {
+        let mut state = shared.lock();
+        state.writable()?;
+        while state.rewriting && !shared.is_leaving() {
+            let woken = shared.maintenance.wait(state);
+            state = woken.expect("no panic under the lock");
+        }
+        if shared.is_leaving() {
+            return Err(Refusal::Storage("the store is being closed".into()));
+        }
+        if state.log(id)?.cleaning {
+            return Err(Refusal::Storage(format!("log {id} is being compacted")));
+        }
+        let section = Section::of(&state, id, options.newest_ms)?;
+        for source in &section.sources {
+            state.segments.pin(source.extent.segment);
+        }
+        state.passes += 1;
+        let since = state.segments.next_id();
+        let log = state.log_mut(id)?;
+        log.cleaning = true;
+        let mut aborted = log.producers.aborted(section.start, i64::MAX);
+        aborted.sort_by_key(|transaction| transaction.first_offset);
+        Ok(Self {
+            producers: log.producers.last_batches(),
+            aborted,
+            shared,
+            options,
+            log: id,
+            section,
+            since,
+        })
+    }
+
+    fn run(mut self, dir: &Path, segment_bytes: u64) -> Result<Option<Cleaned>, Refusal> {
+        self.section.spare_last()?;
+        let mut pace = Pace::new(self.shared, self.options.bytes_per_second);
+        let (newest, end, is_partial) = self.newest_offsets(&mut pace)?;
+        if end <= self.section.dirty_from {
+            return Ok(None);
+        }
+        let now_ms = self.options.now_ms;
+        let mut keep = Keep {
+            newest: &newest,
+            transactions: Transactions::new(&self.aborted),
+            producers: &self.producers,
+            now_ms,
+            horizon_ms: now_ms.saturating_add(self.options.delete_retention_ms),
+            records_read: 0,
+            records_kept: 0,
+        };
+        let mut writer = Writer::new(self.shared, dir, self.log, segment_bytes);
+        let sources = &self.section.sources;
+        let count = sources.partition_point(|source| source.extent.first < end);
+        for source in &sources[..count] {
+            self.rewrite(source, end, &mut keep, &mut writer, &mut pace)?;
+        }
+        writer.finish()?;
+        let replacement = Replacement {
+            log: self.log,
+            progress: Progress {
+                end,
+                covered: sources[count - 1].extent.last + 1,
+                since: self.since,
+            },
+            added: writer.written.clone(),
+            vanished: keep.transactions.vanished(end),
+        };
+        let cleaned = Cleaned {
+            end,
+            records_read: keep.records_read,
+            records_kept: keep.records_kept,
+            bytes_before: sources[..count].iter().map(|s| s.extent.bytes).sum(),
+            bytes_after: writer.bytes,
+            keys: newest.len() as u64,
+            keys_bytes: newest.bytes() as u64,
+            is_partial,
+        };
+        self.install(replacement, &mut writer)?;
+        Ok(Some(cleaned))
+    }
+
+    /// The newest offset of each key from where the last pass ended, up to the returned offset; true when the memory for
+    /// keys ended there.
+    fn newest_offsets(&self, pace: &mut Pace<'_>) -> Result<(OffsetMap, i64, bool), Refusal> {
+        let mut newest = OffsetMap::new(self.options.keys_bytes, self.options.keys_load);
+        let Section {
+            dirty_from, limit, ..
+        } = self.section;
+        // those with their marker before this part would never end here
+        let aborted = self.aborted.iter().filter(|a| a.last_offset >= dirty_from);
+        let aborted: Vec<Aborted> = aborted.copied().collect();
+        let mut transactions = Transactions::new(&aborted);
+        let mut end = dirty_from;
+        for source in &self.section.sources {
+            if source.extent.last < dirty_from || source.extent.first >= limit {
+                continue;
+            }
+            let entries = source.entries(dirty_from)?;
+            let mut reader = Reader::new(source, self.options.read_bytes)?;
+            for at in 0..entries.len() {
+                if entries[at].last() >= limit {
+                    return Ok((newest, end, false));
+                }
+                let batch = reader.batch(&entries[at..], pace)?;
+                let records = expanded(&batch)?;
+                if batch.header.is_control() {
+                    transactions.marker(&batch.header, marker_commits(&batch, &records)?);
+                } else if !transactions.data(&batch.header) {
+                    for record in batch.records(&records) {
+                        let record =
+                            record.map_err(|fault| keep::damaged(&batch.header, &fault))?;
+                        let Some(key) = record.key.filter(|_| record.offset >= dirty_from) else {
+                            continue;
+                        };
+                        // one batch goes in however many keys it has, or there would be no end
+                        if newest.is_full() && end > dirty_from && newest.get(key).is_none() {
+                            return Ok((newest, end, true));
+                        }
+                        newest.put(key, record.offset);
+                    }
+                }
+                end = entries[at].last() + 1;
+            }
+        }
+        Ok((newest, end, false))
+    }
+
+    fn rewrite(
+        &self,
+        source: &Source,
+        end: i64,
+        keep: &mut Keep<'_>,
+        writer: &mut Writer<'_>,
+        pace: &mut Pace<'_>,
+    ) -> Result<(), Refusal> {
+        let entries = source.entries(self.section.start)?;
+        let mut reader = Reader::new(source, self.options.read_bytes)?;
+        for at in 0..entries.len() {
+            let batch = reader.batch(&entries[at..], pace)?;
+            let fate = if entries[at].last() < end {
+                keep.batch(&batch)?
+            } else {
+                Fate::AsItIs
+            };
+            match fate {
+                Fate::Gone => {}
+                Fate::AsItIs => writer.push(batch.bytes(), pace)?,
+                Fate::Anew(bytes) => writer.push(&bytes, pace)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn install(&self, replacement: Replacement, writer: &mut Writer<'_>) -> Result<(), Refusal> {
+        let progress = replacement.progress;
+        let sequence = {
+            let mut state = self.shared.lock();
+            state.writable()?;
+            state.log(self.log)?;
+            let sequence = state.stage(Pending::Clean(Arc::new(replacement)));
+            self.shared.work.notify_one();
+            sequence
+        };
+        let installed = self.shared.wait(sequence, |state: &State| {
+            let added = writer.written.first();
+            let log = state.logs.get(&self.log);
+            log.is_some_and(|log| log.cleaned == progress)
+                || added.is_some_and(|(id, _)| state.segments.contains(*id))
+        });
+        if !installed {
+            let what = "the frame that puts compacted segments in place could not be written";
+            return Err(Refusal::Storage(what.into()));
+        }
+        writer.keep();
+        Ok(())
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        for source in &self.section.sources {
+            state.segments.unpin(source.extent.segment);
+        }
+        if let Some(log) = state.logs.get_mut(&self.log) {
+            log.cleaning = false;
+        }
+        state.passes -= 1;
+        drop(state);
+        self.shared.maintenance.notify_all();
+    }
+}
+
+impl State {
+    /// Readers find the new segments in the place of what a pass has read.
+    pub(crate) fn replace_cleaned(&mut self, replacement: &Replacement) {
+        let Replacement {
+            log: id,
+            progress,
+            added,
+            vanished,
+        } = replacement;
+        for (segment, block) in added {
+            self.segments.add(*segment, Kind::Compact, None);
+            self.segments.wrote(*segment, block.bytes);
+        }
+        let Some(log) = self.logs.get_mut(id) else {
+            for (segment, block) in added {
+                self.segments.freed(*segment, block.bytes);
+            }
+            return;
+        };
+        self.cache.forget_before(*id, log, progress.covered);
+        for extent in log.forget_covered(progress.covered) {
+            self.segments.freed(extent.segment, extent.bytes);
+        }
+        for (segment, block) in added.iter().rev() {
+            if block.last >= log.start {
+                let extent = Extent::stored(*segment, block);
+                log.extents.push_front(extent);
+            } else {
+                self.segments.freed(*segment, block.bytes);
+            }
+        }
+        log.cleaned = *progress;
+        log.producers.forget_vanished(vanished);
+    }
+}

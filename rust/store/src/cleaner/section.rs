@@ -1,0 +1,160 @@
+//! The part of a log that may be compacted, and how much of it has not been.
+
+use std::{fs::File, path::PathBuf, sync::Arc};
+
+use crate::{
+    LogId, disk,
+    error::Refusal,
+    index::{self, Entry, Index},
+    log::{Extent, Log},
+    state::State,
+};
+
+/// What there is to clean in a log (`min.cleanable.dirty.ratio`, `max.compaction.lag.ms`, `segment.ms`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dirt {
+    /// Bytes of batches that have been compacted, and of those that may be now.
+    pub clean_bytes: u64,
+    /// See `clean_bytes`.
+    pub dirty_bytes: u64,
+    /// Newest timestamp of the first batch that may be compacted now.
+    pub dirty_since_ms: Option<i64>,
+    /// Bytes in the journal segment that is being written: they wait until it is full or given up.
+    pub active_bytes: u64,
+    /// Newest timestamp of the first of them.
+    pub active_since_ms: Option<i64>,
+}
+
+/// The sealed segments of a log up to what must stay as it is.
+pub(crate) struct Section {
+    pub(crate) start: i64,
+    /// First offset that no pass has seen.
+    pub(crate) dirty_from: i64,
+    /// First offset that this pass may not look at.
+    pub(crate) limit: i64,
+    pub(crate) sources: Vec<Source>,
+    /// Its batches in segments without their index on the disk: the one being written, and full ones before it.
+    active: Vec<Extent>,
+}
+
+/// Batches of the log in one sealed segment.
+pub(crate) struct Source {
+    pub(crate) extent: Extent,
+    path: PathBuf,
+}
+
+impl Source {
+    pub(crate) fn open(&self) -> Result<File, Refusal> {
+        File::open(&self.path).map_err(|error| self.unreadable(&error))
+    }
+
+    pub(crate) fn unreadable(&self, error: &dyn std::fmt::Display) -> Refusal {
+        Refusal::Storage(format!("{}: {error}", self.path.display()))
+    }
+
+    /// Batches from `start` on.
+    pub(crate) fn entries(&self, start: i64) -> Result<Vec<Entry>, Refusal> {
+        let entries = match &self.extent.index {
+            Index::Memory(entries) => Arc::clone(entries),
+            Index::Stored(stored) => index::load(&self.open()?, *stored, disk::Source::Disk)
+                .map_err(|error| self.unreadable(&error))?,
+        };
+        let live = entries.iter().filter(|e| e.last() >= start);
+        Ok(live.copied().collect())
+    }
+}
+
+impl Section {
+    /// What of the log may be compacted: decided, in sealed segments, not newer than `newest_ms`, and never the last batch,
+    /// which tells readers where the log ends.
+    pub(crate) fn of(state: &State, id: LogId, newest_ms: i64) -> Result<Self, Refusal> {
+        let log = state.log(id)?;
+        let sealed = |extent: &&Extent| state.segments.is_sealed(extent.segment);
+        let extents: Vec<Extent> = log.extents.iter().take_while(sealed).cloned().collect();
+        let active: Vec<Extent> = log.extents.iter().skip(extents.len()).cloned().collect();
+        let dirty_from = log.cleaned.end.max(log.start);
+        let young = extents
+            .iter()
+            .find(|e| e.last >= dirty_from && e.max_timestamp > newest_ms);
+        let stable = log.offsets().last_stable;
+        let limit = [young, active.first()]
+            .into_iter()
+            .flatten()
+            .map(|extent| extent.first)
+            .fold(stable, i64::min);
+        let sources = extents.into_iter().map(|extent| Source {
+            path: state.segments.path(extent.segment),
+            extent,
+        });
+        Ok(Self {
+            start: log.start,
+            dirty_from,
+            limit,
+            sources: sources.collect(),
+            active,
+        })
+    }
+
+    /// Sets the limit before the last batch where that lies in a sealed segment; reads its index.
+    pub(crate) fn spare_last(&mut self) -> Result<(), Refusal> {
+        let Some(source) = self.sources.last().filter(|_| self.active.is_empty()) else {
+            return Ok(());
+        };
+        let last = source.entries(self.start)?.last().map(|entry| entry.base);
+        self.limit = self.limit.min(last.unwrap_or(i64::MAX));
+        Ok(())
+    }
+
+    pub(crate) fn dirt(&self) -> Result<Dirt, Refusal> {
+        let mut dirt = Dirt::default();
+        for Source { extent, .. } in &self.sources {
+            let live = extent.live_bytes(self.start);
+            let behind = |offset| extent.live_bytes(self.start.max(offset));
+            dirt.clean_bytes += live - behind(self.dirty_from);
+            if extent.first < self.limit {
+                dirt.dirty_bytes += behind(self.dirty_from) - behind(self.limit);
+            }
+        }
+        let first = self
+            .sources
+            .iter()
+            .find(|source| source.extent.last >= self.dirty_from)
+            .filter(|_| dirt.dirty_bytes > 0);
+        if let Some(source) = first {
+            let entries = source.entries(self.dirty_from)?;
+            dirt.dirty_since_ms = entries.first().map(|entry| entry.max_timestamp);
+        }
+        let active = self.active.iter();
+        dirt.active_bytes = active.map(|extent| extent.live_bytes(self.start)).sum();
+        if let Some(Index::Memory(entries)) = self.active.first().map(|extent| &extent.index) {
+            let first = entries.iter().find(|entry| entry.last() >= self.start);
+            dirt.active_since_ms = first.map(|entry| entry.max_timestamp);
+        }
+        Ok(dirt)
+    }
+}
+
+/// How far a log has been compacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Progress {
+    /// First offset that no pass has seen.
+    pub(crate) end: i64,
+    /// Of what lies before this offset, only segments from `since` on hold what is left.
+    pub(crate) covered: i64,
+    pub(crate) since: u64,
+}
+
+impl Progress {
+    /// Whether batches from `first` on that lie in `segment` have been replaced by others.
+    pub(crate) fn replaced(&self, segment: u64, first: i64) -> bool {
+        first < self.covered && segment < self.since
+    }
+}
+
+impl Log {
+    /// Forgets what a pass has replaced; returns it.
+    pub(crate) fn forget_covered(&mut self, covered: i64) -> Vec<Extent> {
+        let count = self.extents.partition_point(|e| e.last < covered);
+        self.extents.drain(..count).collect()
+    }
+}

@@ -1,0 +1,77 @@
+//! Which batches belong to aborted transactions, and which markers have nothing left to decide.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{batch::Header, producer::Aborted};
+
+/// The transactions of a log while its batches go by in order.
+pub(crate) struct Transactions<'a> {
+    /// By first offset.
+    aborted: &'a [Aborted],
+    next: usize,
+    /// By producer: its aborted transaction, and whether a batch of it was seen.
+    aborting: HashMap<i64, (Aborted, bool)>,
+    /// Producers of other transactions of which a batch was seen.
+    committing: HashSet<i64>,
+    seen: HashSet<(i64, i64)>,
+}
+
+impl<'a> Transactions<'a> {
+    /// `aborted` in the order of first offsets.
+    pub(crate) fn new(aborted: &'a [Aborted]) -> Self {
+        Self {
+            aborted,
+            next: 0,
+            aborting: HashMap::new(),
+            committing: HashSet::new(),
+            seen: HashSet::new(),
+        }
+    }
+
+    fn begin_up_to(&mut self, offset: i64) {
+        while let Some(begun) = self.aborted.get(self.next).copied()
+            && begun.first_offset <= offset
+        {
+            self.aborting.insert(begun.producer_id, (begun, false));
+            self.next += 1;
+        }
+    }
+
+    /// Takes a batch of records; true when it was aborted.
+    pub(crate) fn data(&mut self, header: &Header) -> bool {
+        self.begin_up_to(header.last_offset());
+        if !header.is_transactional() {
+            return false;
+        }
+        if let Some((aborted, seen)) = self.aborting.get_mut(&header.producer_id) {
+            *seen = true;
+            self.seen
+                .insert((aborted.producer_id, aborted.first_offset));
+            return true;
+        }
+        self.committing.insert(header.producer_id);
+        false
+    }
+
+    /// Takes a marker that commits or not, `None` for one without its record; true when no batch of its transaction is
+    /// left before it.
+    pub(crate) fn marker(&mut self, header: &Header, commits: Option<bool>) -> bool {
+        self.begin_up_to(header.last_offset());
+        match commits {
+            None => true,
+            Some(false) => self
+                .aborting
+                .remove(&header.producer_id)
+                .is_none_or(|(_, seen)| !seen),
+            Some(true) => !self.committing.remove(&header.producer_id),
+        }
+    }
+
+    /// Aborted transactions that were decided before `end` and have no batch any more: readers need not know of them.
+    pub(crate) fn vanished(&self, end: i64) -> Vec<Aborted> {
+        let gone = |a: &&Aborted| {
+            a.last_offset < end && !self.seen.contains(&(a.producer_id, a.first_offset))
+        };
+        self.aborted.iter().filter(gone).copied().collect()
+    }
+}
