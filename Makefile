@@ -265,6 +265,9 @@ bench-groups: .venv/.installed .venv-test/.installed jars ## 2,000 members in 20
 bench-cold: .venv/.installed .venv-test/.installed jars ## how long others wait while old records are read from the disk (ARGS="--disk-mb 20")
 	$(BIN)/python -m benches.cold $(ARGS)
 
+bench-compaction: .venv/.installed .venv-test/.installed jars ## log compaction beside Apache Kafka 4.3.1 (ARGS="--records 1000000 --keys 100000")
+	$(BIN)/python -m benches.compaction $(ARGS)
+
 bench-store: ## the store beside fjall 3: the table of docs/decisions/embedded-store.md
 	@.ci/need cargo
 	cargo run -q --release --locked --manifest-path benches/store/Cargo.toml

@@ -5,24 +5,11 @@ from os import PathLike
 from typing import Any, Self, final
 
 __all__ = [
-    "Partition",
-    "Record",
-    "ShareStateFold",
-    "Store",
-    "Write",
-    "bench_trace",
-    "combine",
-    "combine_state_batches",
-    "damaged_batches",
-    "decode_columns",
-    "decode_records",
-    "decode_share_state",
-    "matching",
-    "pack_write",
-    "read_acknowledgement_batches",
-    "survey_store",
+    "LogCleaner", "Partition", "Record", "ShareStateFold", "Store", "Write", "bench_trace", "combine",
+    "combine_state_batches", "damaged_batches", "decode_columns", "decode_records", "decode_share_state",
+    "matching", "pack_write", "read_acknowledgement_batches", "records_without_key", "survey_store",
     "whole_batches",
-]
+]  # fmt: skip
 
 _Four = tuple[int, int, int, int]
 _Pair = tuple[bytes | None, bytes | None]
@@ -45,11 +32,8 @@ def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) 
     """
 
 def matching(expression: str, names: Sequence[str]) -> list[str]:
-    """Those of the names that the whole of a regular expression matches, in linear time whatever it is.
-
-    Raises:
-        ValueError: it is none, or it is too large.
-    """
+    """Those of the names that the whole of a regular expression matches, in linear time whatever it is;
+    raises ValueError when it is none, or too large."""
 @final
 class Write:
     """State that has begun to change and waits for the persister."""
@@ -362,6 +346,18 @@ def pack_write(write: Write, floor: int) -> tuple[int, int, bytes]:
     Args:
         floor: the start offset after everything written before.
     """
+@final
+class LogCleaner:
+    """Compacts logs of a store; `sharecore.storage.cleaner` says what the numbers mean."""
+
+    def __new__(cls, store: Store) -> Self: ...
+    def dirt(self, log: int, newest_ms: int) -> tuple[int, int, int | None, int, int | None]: ...
+    def roll(self) -> None: ...
+    def clean(
+        self, log: int, *, times_ms: tuple[int, int, int], limits: tuple[int, float, int, float]
+    ) -> tuple[int, int, int, int, int, int, int, bool] | None: ...
+
+def records_without_key(records: bytes) -> list[int]: ...
 @final
 class Store:
     """Logs of record batches and a catalogue of keys, in one directory; `sharecore.storage` gives it a face.

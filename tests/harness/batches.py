@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 from collections.abc import Sequence
 
@@ -43,19 +44,50 @@ def keyed_batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
     sequence: int = -1,
+    gzipped: bool = False,
 ) -> bytes:
-    """One uncompressed batch of keys and values at an offset; the rest as in `batch`."""
+    """One batch of keys and values at an offset; the rest as in `batch`."""
     times = list(timestamps or range(1_000_000, 1_000_000 + len(entries)))
     records = b"".join(
         _record(index, time - times[0], key, value)
         for index, (time, (key, value)) in enumerate(zip(times, entries, strict=True))
     )
     count = len(entries)
+    if gzipped:
+        records = gzip.compress(records)
     body = (
-        _BODY.pack(0, count - 1, times[0], max(times), producer_id, producer_epoch, sequence, count) + records
+        _BODY.pack(
+            int(gzipped), count - 1, times[0], max(times), producer_id, producer_epoch, sequence, count
+        )
+        + records
     )
     crc = struct.pack(">I", crc32c(body))
     return _HEAD.pack(base, 4 + 1 + 4 + len(body), -1, 2) + crc + body
+
+
+def headers_of(records: bytes) -> list[dict[str, int]]:
+    """What the headers of batches say, but for base timestamps; a batch that is cut off is left out."""
+    found = []
+    at = 0
+    while at + 61 <= len(records):
+        base, size = struct.unpack_from(">qi", records, at)
+        attributes, last, _, newest, producer_id, epoch, sequence, count = _BODY.unpack_from(records, at + 21)
+        at += 12 + size
+        if at > len(records):
+            break
+        found.append(
+            {
+                "base_offset": base,
+                "last_offset": base + last,
+                "attributes": attributes,
+                "max_timestamp": newest,
+                "producer_id": producer_id,
+                "producer_epoch": epoch,
+                "sequence": sequence,
+                "count": count,
+            }
+        )
+    return found
 
 
 def values_of(records: bytes) -> list[tuple[int, bytes]]:

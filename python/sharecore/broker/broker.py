@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sharecore.broker.authentication import Authentication
+from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
@@ -84,6 +85,7 @@ class Broker:
             lambda: self.config, lambda listener: self.mechanisms.of(listener), dispatch, self.clock
         )
         self._retention: Retention | None = None
+        self._cleaner: Cleaner | None = None
 
     async def start(self) -> None:
         """Opens what is kept and listens.
@@ -137,6 +139,8 @@ class Broker:
         self.share.start()
         self._retention = Retention(self.storage, self.topic_configs, lambda: self.config, self.clock)
         self._retention.start()
+        self._cleaner = Cleaner(self.storage, self.topic_configs, lambda: self.config, self.clock)
+        self._cleaner.start()
 
     async def _listen(self) -> None:
         for listener in self.listeners.values():
@@ -162,6 +166,8 @@ class Broker:
         """Takes no more requests, ends those that wait, and closes what is kept after what was answered."""
         if self._retention is not None:
             self._retention.stop()
+        if self._cleaner is not None:
+            self._cleaner.stop()
         self.transport.stop()
         self.mechanisms.stop()
         self.server.stop_listening()

@@ -43,6 +43,7 @@ class TopicConfigs:
                 log_append_time=config.message_timestamp_type == "LogAppendTime",
                 before_max_ms=config.message_timestamp_before_max_ms,
                 after_max_ms=config.message_timestamp_after_max_ms,
+                needs_keys="compact" in config.cleanup_policy,
             )
 
     def _topic_changed(self, change: TopicChange, topic: Topic) -> None:

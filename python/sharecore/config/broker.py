@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from sharecore.config.cleaner import CleanerSettings
 from sharecore.config.consumer import ConsumerSettings, TransactionSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.config.network import NetworkSettings
@@ -28,6 +29,7 @@ DURABILITIES = ("fsync", "os")
 class BrokerConfig(
     NetworkSettings,
     TopicSettings,
+    CleanerSettings,
     ShareSettings,
     ShareCoordinatorSettings,
     ConsumerSettings,

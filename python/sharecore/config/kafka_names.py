@@ -12,7 +12,6 @@ KAFKA_PREFIXES = (
     "group.streams.",
     "internal.",
     "listener.name.",
-    "log.cleaner.",
     "metadata.",
     "metric.",
     "metrics.",

@@ -32,7 +32,33 @@ class TopicConfig:
         synonym="compression.type",
     )
     delete_retention_ms: int = setting(
-        Kind.LONG, 86400000, "Time that tombstones of a compacted topic are kept.", low=0
+        Kind.LONG,
+        86400000,
+        "Time that tombstones of a compacted topic are kept.",
+        low=0,
+        synonym="log.cleaner.delete.retention.ms",
+    )
+    min_cleanable_dirty_ratio: float = setting(
+        Kind.DOUBLE,
+        0.5,
+        "Share of a log that must be new since it was compacted last before it is again.",
+        low=0,
+        high=1,
+        synonym="log.cleaner.min.cleanable.ratio",
+    )
+    min_compaction_lag_ms: int = setting(
+        Kind.LONG,
+        0,
+        "Age below which records are not compacted.",
+        low=0,
+        synonym="log.cleaner.min.compaction.lag.ms",
+    )
+    max_compaction_lag_ms: int = setting(
+        Kind.LONG,
+        LONG_MAX,
+        "Age above which records are compacted however few they are.",
+        low=1,
+        synonym="log.cleaner.max.compaction.lag.ms",
     )
     max_message_bytes: int = setting(
         Kind.INT, 1048588, "Largest record batch that is taken.", low=0, synonym="message.max.bytes"
@@ -77,6 +103,12 @@ class TopicConfig:
         "Bytes that retention lets go of at a time, at most.",
         low=1048576,
         synonym="log.segment.bytes",
+    )
+    segment_ms: int = setting(
+        Kind.LONG,
+        604800000,
+        "Time after which records of a compacted topic no longer count as being written.",
+        low=1,
     )
 
     @classmethod
@@ -132,16 +164,12 @@ UNSUPPORTED_TOPIC_KEYS = frozenset(
         "leader.replication.throttled.replicas",
         "local.retention.bytes",
         "local.retention.ms",
-        "max.compaction.lag.ms",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
         "preallocate",
         "remote.log.copy.disable",
         "remote.log.delete.on.disable",
         "remote.storage.enable",
         "segment.index.bytes",
         "segment.jitter.ms",
-        "segment.ms",
         "unclean.leader.election.enable",
         "errors.deadletterqueue.group.enable",
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sharecore.storage.catalogue import Catalogue
 from sharecore.storage.configs import Configs, ResourceType
-from sharecore.storage.log import Appended, Log, ScannedBatch, Slice
+from sharecore.storage.log import Appended, Log, RecordsRefused, ScannedBatch, Slice
 from sharecore.storage.reader import Reader
 from sharecore.storage.storage import Storage, StorageOptions
 from sharecore.storage.ticket import Ticket
@@ -20,6 +20,7 @@ __all__ = [
     "Configs",
     "Log",
     "Reader",
+    "RecordsRefused",
     "ResourceType",
     "ScannedBatch",
     "Slice",

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
 
+from sharecore._core import records_without_key
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.ticket import Ticket
 
@@ -22,6 +24,22 @@ ANY_RECORDS = (1 << 63) - 1
 """As many records as there are."""
 
 T = TypeVar("T")
+
+
+class RecordsRefused(KafkaError):
+    """A batch that is refused for some of its records.
+
+    Args:
+        indexes: which records of the batch.
+        reason: what is wrong with each of them.
+        message: about the batch.
+    """
+
+    def __init__(self, code: ErrorCode, indexes: Sequence[int], reason: str, message: str) -> None:
+        super().__init__(code, message)
+        self.indexes = indexes
+        self.reason = reason
+
 
 LocalRecord = tuple[bytes | None, bytes | None]
 """Key and value of a record that the broker writes itself."""
@@ -74,6 +92,7 @@ class Log:
         high_watermark: end of what is durable, and so of what may be read.
         last_stable_offset: end of what is durable and belongs to no open transaction.
         end_offset: offset of the next record, writes under way counted.
+        needs_keys: records without a key are refused, as compacted topics have it.
     """
 
     __slots__ = (
@@ -87,6 +106,7 @@ class Log:
         "index",
         "last_stable_offset",
         "log_id",
+        "needs_keys",
         "start_offset",
         "topic",
         "topic_id",
@@ -110,6 +130,7 @@ class Log:
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
+        self.needs_keys = False
         self.start_offset = self.high_watermark = self.last_stable_offset = self.end_offset = 0
 
     def append(self, records: bytes, *, now_ms: int) -> Appended:
@@ -126,7 +147,24 @@ class Log:
                 UNSUPPORTED_FOR_MESSAGE_FORMAT, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, or
                 KAFKA_STORAGE_ERROR when too much waits for the disk. Nothing is appended then.
         """
+        if self.needs_keys:
+            self._check_keys(records)
         return self._appended(self._store.append(self.log_id, records, now_ms))
+
+    def _check_keys(self, records: bytes) -> None:
+        indexes = records_without_key(records)
+        if not indexes:
+            return
+        where = f"{self.topic}-{self.index}"
+        reason = f"Compacted topic cannot accept message without key in topic partition {where}"
+        named = ", ".join(f"RecordError(batchIndex={index}, message='{reason}')" for index in indexes[:3])
+        raise RecordsRefused(
+            ErrorCode.INVALID_RECORD,
+            indexes,
+            reason,
+            f"One or more records have been rejected due to {len(indexes)} record errors in total, and only "
+            f"showing the first three errors at most: [{named}]",
+        )
 
     def append_local(
         self, records: Sequence[LocalRecord], *, now_ms: int, producer: tuple[int, int] | None = None
@@ -291,9 +329,16 @@ class Log:
         return None if sequence is None else self._ticket(sequence)
 
     def configure(
-        self, *, max_batch_bytes: int, log_append_time: bool, before_max_ms: int, after_max_ms: int
+        self,
+        *,
+        max_batch_bytes: int,
+        log_append_time: bool,
+        before_max_ms: int,
+        after_max_ms: int,
+        needs_keys: bool = False,
     ) -> None:
-        """Sets what the log accepts (max.message.bytes, message.timestamp.*)."""
+        """Sets what the log accepts (max.message.bytes, message.timestamp.*, cleanup.policy)."""
+        self.needs_keys = needs_keys
         self._store.configure(
             self.log_id,
             max_batch_bytes=max_batch_bytes,

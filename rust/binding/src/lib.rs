@@ -1,6 +1,7 @@
 //! `sharecore._core`: translates between Python and the crates below, decides nothing.
 
 mod bench;
+mod cleaner;
 mod columns;
 mod combine;
 mod convert;
@@ -21,6 +22,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::bench::bench_trace;
+    #[pymodule_export]
+    use crate::cleaner::{PyLogCleaner, records_without_key};
     #[pymodule_export]
     use crate::columns::{damaged_batches, decode_columns};
     #[pymodule_export]

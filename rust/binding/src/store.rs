@@ -22,7 +22,7 @@ type Appended = (i64, i64, i64, i64, u64);
 type Read<'py> = (Bound<'py, PyBytes>, Vec<(i64, i64)>);
 type Scanned<'py> = (Bound<'py, PyList>, i64);
 
-fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
+pub(crate) fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
     kafka_error(py, refusal.code(), &refusal.to_string())
 }
 
@@ -82,7 +82,7 @@ fn bytes_of(slice: &Slice) -> Result<Vec<u8>, Refusal> {
 }
 
 #[pyclass(name = "Store", module = "sharecore._core", frozen)]
-pub(crate) struct PyStore(Store);
+pub(crate) struct PyStore(pub(crate) Store);
 
 #[pymethods]
 impl PyStore {

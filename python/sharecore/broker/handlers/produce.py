@@ -11,7 +11,7 @@ from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.broker.transactional import admit
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Disconnect
-from sharecore.storage import Log, Ticket
+from sharecore.storage import Log, RecordsRefused, Ticket
 
 _IDS_SINCE = 13
 _NO_ACKNOWLEDGEMENT = 0
@@ -36,6 +36,12 @@ def handle(context: RequestContext, request: Any) -> Result:
             except KafkaError as error:
                 answer["error_code"] = error.code
                 answer["error_message"] = error.message or None
+                if isinstance(error, RecordsRefused):
+                    answer["log_start_offset"] = log.start_offset
+                    answer["record_errors"] = [
+                        {"batch_index": index, "batch_index_error_message": error.reason}
+                        for index in error.indexes
+                    ]
                 continue
             answer["base_offset"] = appended.base_offset
             answer["log_append_time_ms"] = appended.append_time_ms

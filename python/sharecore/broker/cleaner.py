@@ -1,0 +1,213 @@
+"""The log cleaner: which compacted log is compacted next, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+from sharecore.broker.topic_configs import TopicConfigs
+from sharecore.broker.topic_rules import INTERNAL_TOPICS
+from sharecore.clock import Clock
+from sharecore.config import BrokerConfig, TopicConfig
+from sharecore.config.keys import LONG_MAX
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Log, Storage
+from sharecore.storage.cleaner import Dirt, Limits, LogCleaner
+
+log = logging.getLogger("sharecore.broker")
+
+_THREADS_MAX = 16
+_SEAL_SECONDS = 0.2
+
+
+class _Candidate(NamedTuple):
+    log: Log
+    config: TopicConfig
+    dirt: Dirt
+
+    def ratio(self, *, with_active: bool = False) -> float:
+        """Which share of its bytes has not been compacted."""
+        dirty = self.dirt.dirty_bytes + (self.dirt.active_bytes if with_active else 0)
+        return dirty / max(1, self.dirt.clean_bytes + dirty)
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether enough of it is new, or something of it has waited long enough."""
+        since = self.dirt.dirty_since_ms
+        overdue = since is not None and since < now_ms - self.config.max_compaction_lag_ms
+        return self.dirt.dirty_bytes > 0 and (overdue or self.ratio() > self.config.min_cleanable_dirty_ratio)
+
+    def wants_new_segment(self, now_ms: int) -> bool:
+        """Whether what is in the journal segment being written would be due outside of it."""
+        dirt, config = self.dirt, self.config
+        if dirt.active_since_ms is None:
+            return False
+        age_ms = now_ms - dirt.active_since_ms
+        overdue = age_ms > config.max_compaction_lag_ms
+        rolled = dirt.active_bytes >= config.segment_bytes or age_ms >= config.segment_ms
+        enough = self.ratio(with_active=True) > config.min_cleanable_dirty_ratio
+        return overdue or (rolled and enough and age_ms >= config.min_compaction_lag_ms)
+
+
+class Cleaner:
+    """Compacts the logs of topics whose cleanup policy has `compact`, the one with the largest share of new
+    bytes first. The internal topics look after themselves.
+
+    Args:
+        storage: where the logs are.
+        topic_configs: how each topic is compacted.
+        broker_config: the broker's configuration as it is now.
+        clock: what the age of records is measured against.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        topic_configs: TopicConfigs,
+        broker_config: Callable[[], BrokerConfig],
+        clock: Clock,
+    ) -> None:
+        self._storage = storage
+        self._cleaner = LogCleaner(storage)
+        self._topic_configs = topic_configs
+        self._broker_config = broker_config
+        self._clock = clock
+        self._executor = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="log-cleaner")
+        self._task: asyncio.Task[None] | None = None
+        self._busy: set[int] = set()
+        self._unreadable: set[int] = set()
+
+    def start(self) -> None:
+        """Looks from now on, every log.cleaner.backoff.ms."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """Begins no more passes; those under way end when the storage is closed."""
+        if self._task is not None:
+            self._task.cancel()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._broker_config().log_cleaner_backoff_ms / 1000)
+            try:
+                await self._round()
+            except Exception:
+                log.exception("the log cleaner failed; it looks again later")
+
+    async def _round(self) -> None:
+        """Compacts until nothing is due any more."""
+        passes: set[asyncio.Task[bool]] = set()
+        failed: set[int] = set()
+        try:
+            while True:
+                config = self._broker_config()
+                threads = min(config.log_cleaner_threads, _THREADS_MAX)
+                while config.log_cleaner_enable and len(passes) < threads:
+                    found = await self._next(failed)
+                    if found is None:
+                        break
+                    self._busy.add(found.log.log_id)
+                    passes.add(asyncio.create_task(self._pass(found, config, failed)))
+                if not passes:
+                    return
+                _, passes = await asyncio.wait(passes, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in passes:
+                each.cancel()
+
+    async def _next(self, failed: set[int]) -> _Candidate | None:
+        passed_over = failed | self._busy | self._unreadable
+        logs = [
+            (partition, config)
+            for topic in self._storage.topics
+            if topic.name not in INTERNAL_TOPICS
+            and "compact" in (config := self._topic_configs.get(topic.name)).cleanup_policy
+            for partition in topic.partitions
+            if partition.log_id not in passed_over
+        ]
+        if not logs:
+            return None
+        now_ms = self._clock.now_ms()
+        look = partial(self._look, logs, now_ms)
+        candidates = await asyncio.get_running_loop().run_in_executor(self._executor, look)
+        due = [each for each in candidates if each.is_due(now_ms)]
+        return max(due, key=_Candidate.ratio, default=None)
+
+    def _look(self, logs: list[tuple[Log, TopicConfig]], now_ms: int) -> list[_Candidate]:
+        """What is new in each log; on a thread that may wait for the disk."""
+        found = self._dirt(logs, now_ms)
+        if any(each.wants_new_segment(now_ms) for each in found):
+            self._cleaner.roll()
+            # a pass that begins when the segment has its index takes its records along
+            time.sleep(_SEAL_SECONDS)
+            found = self._dirt(logs, now_ms)
+        return found
+
+    def _dirt(self, logs: list[tuple[Log, TopicConfig]], now_ms: int) -> list[_Candidate]:
+        found = []
+        for partition, config in logs:
+            try:
+                dirt = self._cleaner.dirt(partition, _newest_ms(config, now_ms))
+            except KafkaError as error:
+                # a topic that is being deleted, or a segment that was replaced meanwhile
+                log.debug("%s-%d is not looked at: %s", partition.topic, partition.index, error)
+                continue
+            found.append(_Candidate(partition, config, dirt))
+        return found
+
+    async def _pass(self, found: _Candidate, config: BrokerConfig, failed: set[int]) -> bool:
+        partition, now_ms = found.log, self._clock.now_ms()
+        where = f"{partition.topic}-{partition.index}"
+        clean = partial(
+            self._cleaner.clean,
+            partition,
+            now_ms=now_ms,
+            newest_ms=_newest_ms(found.config, now_ms),
+            delete_retention_ms=found.config.delete_retention_ms,
+            limits=_limits(config),
+        )
+        try:
+            done = await asyncio.get_running_loop().run_in_executor(self._executor, clean)
+        except KafkaError as error:
+            failed.add(partition.log_id)
+            if error.code == ErrorCode.CORRUPT_MESSAGE:
+                self._unreadable.add(partition.log_id)
+                log.error("%s is not compacted until the broker starts again: %s", where, error)
+            else:
+                log.warning("%s is not compacted now: %s", where, error)
+            return False
+        finally:
+            self._busy.discard(partition.log_id)
+        if done is None:
+            failed.add(partition.log_id)
+            return False
+        log.info(
+            "%s: compacted to offset %d, %d of %d records and %d of %d bytes stay",
+            where,
+            done.end_offset,
+            done.records_kept,
+            done.records_read,
+            done.bytes_after,
+            done.bytes_before,
+        )
+        return True
+
+
+def _newest_ms(config: TopicConfig, now_ms: int) -> int:
+    return now_ms - config.min_compaction_lag_ms if config.min_compaction_lag_ms > 0 else LONG_MAX
+
+
+def _limits(config: BrokerConfig) -> Limits:
+    """What one of several passes may use."""
+    threads = max(1, min(config.log_cleaner_threads, _THREADS_MAX))
+    return Limits(
+        keys_bytes=max(0, config.log_cleaner_dedupe_buffer_size) // threads,
+        keys_load=config.log_cleaner_io_buffer_load_factor,
+        read_bytes=config.log_cleaner_io_buffer_size // threads,
+        bytes_per_second=config.log_cleaner_io_max_bytes_per_second / threads,
+    )

@@ -1,0 +1,100 @@
+//! `sharecore._core.LogCleaner`: passes of log compaction over a store.
+
+use pyo3::prelude::*;
+use sharecore_records::Batches;
+use sharecore_store::CleanOptions;
+
+use crate::store::{PyStore, refused};
+
+/// Expanded bytes of one batch that are looked at; far above any batch that a log accepts.
+const EXPANDED_MAX: usize = 256 << 20;
+
+type Dirt = (u64, u64, Option<i64>, u64, Option<i64>);
+type Cleaned = (i64, u64, u64, u64, u64, u64, u64, bool);
+
+#[pyclass(name = "LogCleaner", module = "sharecore._core", frozen)]
+pub(crate) struct PyLogCleaner(Py<PyStore>);
+
+#[pymethods]
+impl PyLogCleaner {
+    #[new]
+    fn new(store: Py<PyStore>) -> Self {
+        Self(store)
+    }
+
+    fn dirt(&self, py: Python<'_>, log: u64, newest_ms: i64) -> PyResult<Dirt> {
+        let store = self.0.get();
+        let dirt = py.detach(|| store.0.dirt(log, newest_ms));
+        let d = dirt.map_err(|refusal| refused(py, &refusal))?;
+        Ok((
+            d.clean_bytes,
+            d.dirty_bytes,
+            d.dirty_since_ms,
+            d.active_bytes,
+            d.active_since_ms,
+        ))
+    }
+
+    fn roll(&self, py: Python<'_>) -> PyResult<()> {
+        let rolled = self.0.get().0.roll();
+        rolled.map_err(|refusal| refused(py, &refusal))
+    }
+
+    /// `times_ms`: now, the newest that may be compacted, how long tombstones stay; `limits`: bytes for keys, the share of
+    /// them that is filled, bytes read at a time, bytes a second.
+    #[pyo3(signature = (log, *, times_ms, limits))]
+    fn clean(
+        &self,
+        py: Python<'_>,
+        log: u64,
+        times_ms: (i64, i64, i64),
+        limits: (usize, f64, usize, f64),
+    ) -> PyResult<Option<Cleaned>> {
+        let (now_ms, newest_ms, delete_retention_ms) = times_ms;
+        let (keys_bytes, keys_load, read_bytes, bytes_per_second) = limits;
+        let options = CleanOptions {
+            now_ms,
+            newest_ms,
+            delete_retention_ms,
+            keys_bytes,
+            keys_load,
+            read_bytes,
+            bytes_per_second,
+        };
+        let store = self.0.get();
+        let cleaned = py.detach(|| store.0.clean(log, &options));
+        let cleaned = cleaned.map_err(|refusal| refused(py, &refusal))?;
+        Ok(cleaned.map(|c| {
+            (
+                c.end,
+                c.records_read,
+                c.records_kept,
+                c.bytes_before,
+                c.bytes_after,
+                c.keys,
+                c.keys_bytes,
+                c.is_partial,
+            )
+        }))
+    }
+}
+
+/// Which records of a produced batch have no key, counted from its first; none where the batch cannot be read.
+#[pyfunction]
+pub(crate) fn records_without_key(py: Python<'_>, records: &[u8]) -> Vec<usize> {
+    py.detach(|| {
+        let Some(batch) = Batches::new(records).next() else {
+            return Vec::new();
+        };
+        let Ok(expanded) = batch.expand(EXPANDED_MAX) else {
+            return Vec::new();
+        };
+        batch
+            .records(&expanded)
+            .map_while(Result::ok)
+            .enumerate()
+            .filter(|(_, record)| record.key.is_none())
+            .map(|(index, _)| index)
+            .collect()
+    })
+}
