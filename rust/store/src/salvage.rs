@@ -219,6 +219,8 @@ fn write(mut found: Survey, dir: &Path, told: &mut dyn FnMut(u64)) -> Result<(),
     found.state.segments = segments;
     for log in found.state.logs.values_mut() {
         log.extents.clear();
+        // the holes that compaction left stay known, what it replaced is not copied
+        log.cleaned.since = 0;
     }
     let bytes = checkpoint::encode(&found.state, None, since);
     checkpoint::save(dir, since.segment, &bytes)?;

@@ -8,7 +8,9 @@ use common::{
     open, tiny,
 };
 use proptest::prelude::*;
-use sharecore_store::{CleanOptions, Durability, FaultPoint, LogId, Options, Store};
+use sharecore_store::{
+    CleanOptions, Durability, FaultPoint, LogId, Options, Store, salvage, survey,
+};
 
 const PRODUCERS: usize = 2;
 const HOUR_MS: i64 = 3_600_000;
@@ -348,6 +350,40 @@ fn a_tombstone_stays_for_its_time_and_then_goes() {
             "{now_ms}"
         );
     }
+}
+
+#[test]
+fn a_compacted_log_is_whole_and_outlives_salvage() {
+    let mut world = World::new();
+    for n in 0..60_u8 {
+        world.append(&[(Some(vec![n % 7]), Some(vec![n; 100]))], 0, 0, false);
+        if n % 25 == 24 {
+            rolled(&mut world);
+            world
+                .store
+                .clean(world.log, &pass(0))
+                .expect("cleaned")
+                .expect("dirty");
+        }
+    }
+    let expected = committed(&world.store, world.log);
+    assert!(expected.len() < 30, "{}", expected.len());
+    world.store.close();
+    let findings = survey(world.dir.path(), &mut |_, _| ()).expect("readable");
+    assert_eq!(
+        (&findings.problems[..], &findings.lost[..]),
+        (&[][..], &[][..])
+    );
+    assert_eq!(findings.kept[0].batches, expected.len() as u64);
+
+    let to = world.dir.path().with_extension("salvaged");
+    salvage(world.dir.path(), &to, &mut |_, _| ()).expect("salvaged");
+    let salvaged = open(&to, &options());
+    assert_eq!(committed(&salvaged, world.log), expected);
+    let offset = salvaged.offsets(world.log).expect("a log").end;
+    drop(salvaged);
+    assert_eq!(offset, 60);
+    std::fs::remove_dir_all(to).expect("removed");
 }
 
 #[test]

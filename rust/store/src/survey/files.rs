@@ -252,7 +252,9 @@ impl Survey {
             .or_default()
             .entry(entry.base)
             .or_insert(batch);
-        if !known.is_whole {
+        // compaction writes a batch anew under its old offset: the newest counts
+        let is_newer = batch.kind == Kind::Compact && batch.segment > known.segment;
+        if !known.is_whole || (batch.is_whole && is_newer) {
             *known = batch;
         }
     }

@@ -255,7 +255,10 @@ impl Survey {
             if !known {
                 log.start = found.first_key_value().map_or(0, |(base, _)| *base);
             }
-            found.retain(|_, batch| batch.last >= log.start);
+            let cleaned = log.cleaned;
+            found.retain(|base, batch| {
+                batch.last >= log.start && !cleaned.replaced(batch.segment, *base)
+            });
             true
         });
         for (id, log) in &mut state.logs {
@@ -316,6 +319,6 @@ impl Survey {
 }
 
 /// Up to which offset records may be missing that nobody lost.
-fn holes_end(_log: &Log) -> i64 {
-    0
+fn holes_end(log: &Log) -> i64 {
+    log.cleaned.covered
 }
