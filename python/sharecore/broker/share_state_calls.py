@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from sharecore.broker.context import Result
-from sharecore.broker.gather import Gather
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.waiting import Gather, reply
 
 _NO_TOPIC = UUID(int=0)
 _NEGATIVE = KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
@@ -45,7 +45,7 @@ def each_partition(
             gather.put(key, _NEGATIVE)
         else:
             gather.run(key, operation, key, partition)
-    return gather.answer(lambda outcomes: _answer(outcomes, describe))
+    return reply(gather, lambda: _answer(gather.outcomes, describe))
 
 
 def _answer(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast, final
 
 from sharecore.network.framing import SIZE_BYTES, Framer, FrameTooLarge
+from sharecore.waiting import settle
 
 if TYPE_CHECKING:
     from sharecore.network.server import Server
@@ -174,8 +175,7 @@ class Connection(asyncio.Protocol):
         self._server.forget(self)
         self._budget.withdraw(self._room)
         hooks, self._close_hooks = self._close_hooks, []
-        for hook in hooks:
-            self._call(hook)
+        settle(hooks)
         slots, self._slots = self._slots, deque()
         self._drop_backlog()
         for slot in slots:
@@ -183,12 +183,6 @@ class Connection(asyncio.Protocol):
                 slot.future.cancel()
         held, self.held_bytes = self.held_bytes, 0
         self._budget.release(held)
-
-    def _call(self, hook: Callable[[], None]) -> None:
-        try:
-            hook()
-        except Exception:
-            log.exception("a hook failed as %s closed", self)
 
     def data_received(self, data: bytes) -> None:
         self._active_at = self._server.now()

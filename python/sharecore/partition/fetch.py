@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition.leader import Acquired, CallLater, SharePartition, Timer
+from sharecore.partition.leader import Acquired, SharePartition
+from sharecore.waiting import CallLater, DelayedFetch
 
 
 class FetchLimits(NamedTuple):
@@ -30,7 +31,7 @@ class PartitionFetch(NamedTuple):
     error: KafkaError | None = None
 
 
-class ShareFetch:
+class ShareFetch(DelayedFetch[list[PartitionFetch]]):
     """Gathers records for one member, partitions in the order given.
 
     It ends when at least `min_bytes` were acquired, when a partition has an error to tell, or when its time
@@ -38,7 +39,7 @@ class ShareFetch:
 
     Args:
         partitions: the leaders, in the order in which they are served.
-        ended: called once with what was acquired; not before `start` returns False.
+        ended: called once with what was acquired, unless `begin` returned it.
     """
 
     def __init__(
@@ -47,86 +48,44 @@ class ShareFetch:
         partitions: Sequence[SharePartition],
         limits: FetchLimits,
         call_later: CallLater,
-        ended: Callable[[list[PartitionFetch]], None],
+        ended: Callable[[list[PartitionFetch]], object],
     ) -> None:
+        super().__init__(call_later, ended)
         self._member = member
         self._partitions = partitions
         self._limits = limits
-        self._call_later = call_later
-        self._ended = ended
-        self._timer: Timer | None = None
-        self._waiting = False
-        self._results: list[PartitionFetch] = []
 
-    def start(self) -> list[PartitionFetch] | None:
+    def begin(self) -> list[PartitionFetch] | None:
         """Fetches at once, or begins to wait: None, and `ended` will be called."""
         for partition in self._partitions:
             partition.load()
         limits = self._limits
-        if self._try():
-            return self._results
-        if limits.max_bytes <= 0 or limits.max_records <= 0 or limits.max_wait_ms <= 0:
-            self._results = self._gather()
-            return self._results
-        self._waiting = True
-        self._timer = self._call_later(limits.max_wait_ms / 1000, self._time_is_over)
+        wants_records = limits.max_bytes > 0 and limits.max_records > 0
+        return self.start(limits.max_wait_ms if wants_records else 0)
+
+    def look(self, *, late: bool) -> list[PartitionFetch] | None:
+        if late:
+            return self._gather()
+        min_bytes = self._limits.min_bytes
+        if min_bytes > 1 and not self._readable(min(min_bytes, self._limits.max_bytes)):
+            return None
+        results = self._gather()
+        return results if any(result.acquired for result in results) else None
+
+    def watch(self) -> None:
         for partition in self._partitions:
             if partition.engine is None:
-                partition.when_loaded(self._partition_loaded)
+                partition.when_loaded(self.again)
             partition.wait(self)
-        return None
 
-    def cancel(self) -> None:
-        """The client has gone."""
-        if self._waiting:
-            self._stop()
-
-    # Waiter
-
-    def attempt(self) -> bool:
-        if not self._waiting:
-            return True
-        if not self._try():
-            return False
-        self._end()
-        return True
-
-    def partition_failed(self, partition: SharePartition, error: KafkaError) -> None:
-        if self._waiting:
-            self._results = self._gather()
-            self._end()
-
-    def _partition_loaded(self) -> None:
-        if self._waiting:
-            self.attempt()
-
-    def _time_is_over(self) -> None:
-        self._timer = None
-        if self._waiting:
-            self._results = self._gather()
-            self._end()
-
-    def _end(self) -> None:
-        self._stop()
-        self._ended(self._results)
-
-    def _stop(self) -> None:
-        self._waiting = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def unwatch(self) -> None:
         for partition in self._partitions:
             partition.stop_waiting(self)
 
-    def _try(self) -> bool:
-        min_bytes = self._limits.min_bytes
-        if min_bytes > 1 and not self._readable(min(min_bytes, self._limits.max_bytes)):
-            return False
-        results = self._gather()
-        if not any(result.acquired for result in results):
-            return False
-        self._results = results
-        return True
+    def partition_failed(self, partition: SharePartition, error: KafkaError) -> None:
+        """A partition that it waits for is gone."""
+        if self.waiting:
+            self.end(self._gather())
 
     def _readable(self, wanted: int) -> bool:
         """Whether the partitions have so many bytes together.

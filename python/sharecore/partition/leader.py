@@ -12,8 +12,9 @@ from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.records import aborted_ranges, holding, subtracted
 from sharecore.partition.reset import first_offset
-from sharecore.persister import Done, LoadedState, Persister, SharePartitionKey
+from sharecore.persister import LoadedState, Persister, SharePartitionKey
 from sharecore.storage import Reader
+from sharecore.waiting import CallLater, Done, Timer, settle
 
 if TYPE_CHECKING:
     from sharecore.storage import Log, Slice
@@ -41,20 +42,10 @@ _LOAD_ERRORS = {
 }
 
 
-class Timer(Protocol):
-    """A call that is due later."""
-
-    def cancel(self) -> None: ...
-
-
-CallLater = Callable[[float, Callable[[], None]], Timer]
-"""Calls back after so many seconds; `asyncio.AbstractEventLoop.call_later`."""
-
-
 class Waiter(Protocol):
     """A fetch that waits for something to acquire."""
 
-    def attempt(self) -> bool:
+    def again(self) -> bool:
         """Tries again; says whether the fetch is now answered and no longer waits."""
 
     def partition_failed(self, partition: SharePartition, error: KafkaError) -> None:
@@ -104,7 +95,7 @@ class SharePartition:
         self._timer: Timer | None = None
         self._timer_due_ms = 0
         self._waiters: dict[Waiter, None] = {}
-        self._on_loaded: list[Callable[[], None]] = []
+        self._on_loaded: list[Callable[[], object]] = []
         self._waking = False
         self._writes = 0
         self._read_committed = config.read_committed
@@ -125,7 +116,7 @@ class SharePartition:
         except KafkaError as error:
             self._loaded(error)
 
-    def when_loaded(self, callback: Callable[[], None]) -> None:
+    def when_loaded(self, callback: Callable[[], object]) -> None:
         """Calls back once loading has ended, well or not; at once when it has."""
         if self._loading:
             self._on_loaded.append(callback)
@@ -140,8 +131,7 @@ class SharePartition:
         else:
             self._begin(state)
         callbacks, self._on_loaded = self._on_loaded, []
-        for callback in callbacks:
-            callback()
+        settle(callbacks)
 
     def _begin(self, state: LoadedState) -> None:
         config, now_ms = self.config, self._clock.monotonic_ms()
@@ -336,7 +326,7 @@ class SharePartition:
             left = len(self._waiters)
             while left and self._waiters and self.fetchable:
                 waiter = next(iter(self._waiters))
-                if not waiter.attempt() and self._waiters.pop(waiter, 0) is None:
+                if not waiter.again() and self._waiters.pop(waiter, 0) is None:
                     self._waiters[waiter] = None
                 left -= 1
         finally:
@@ -384,7 +374,7 @@ class SharePartition:
                 logger.warning("state of %s was not written: %s", self.key.coordinator_key(), error)
                 error = self._write_failed(error)
             if done is not None:
-                done(error)
+                settle((done,), error)
             if self.engine is engine:
                 self._rearm()
                 if self._waiters:

@@ -9,8 +9,9 @@ from uuid import UUID
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition.leader import CallLater, SharePartition
+from sharecore.partition.leader import SharePartition
 from sharecore.persister import Persister, SharePartitionKey
+from sharecore.waiting import CallLater
 
 if TYPE_CHECKING:
     from sharecore.storage import Log

@@ -10,11 +10,9 @@ from sharecore.errors import KafkaError
 from sharecore.sharestate.coordinator import StateSummary
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import StateBatch
+from sharecore.waiting import Done
 
 __all__ = ["Done", "LoadedState", "Persister", "SharePartitionKey", "StateBatch", "StateSummary"]
-
-Done = Callable[[KafkaError | None], None]
-"""Called once: with None when the operation is durable, else with why it is not."""
 
 
 class LoadedState(NamedTuple):

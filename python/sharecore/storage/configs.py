@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 from sharecore.storage.catalogue import Catalogue
+from sharecore.waiting import settle
 
 _PREFIX = b"config/"
 
@@ -58,8 +59,7 @@ class Configs:
             self._settings[int(resource_type), name] = dict(settings)
         else:
             self._settings.pop((int(resource_type), name), None)
-        for listener in tuple(self._listeners):
-            listener(ResourceType(resource_type), name)
+        settle(tuple(self._listeners), ResourceType(resource_type), name)
 
     def on_change(self, listener: Listener) -> None:
         """Calls back with type and name after the settings of a resource have changed."""

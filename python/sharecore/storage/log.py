@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
@@ -12,11 +11,10 @@ from sharecore._core import records_without_key
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.ticket import Ticket
+from sharecore.waiting import settle
 
 if TYPE_CHECKING:
     from sharecore._core import Store
-
-logger = logging.getLogger(__name__)
 
 _SCAN_BYTES = 1 << 20
 _LEADER_EPOCH = 0
@@ -367,8 +365,5 @@ class Log:
 
     def notify(self) -> None:
         """Tells the listeners; for the storage alone."""
-        for listener in tuple(self._listeners):
-            try:
-                listener(self)
-            except Exception:  # noqa: PERF203
-                logger.exception("a listener of %s-%d failed", self.topic, self.index)
+        if self._listeners:
+            settle(tuple(self._listeners), self)

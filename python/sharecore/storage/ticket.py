@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Generator
 from typing import Any
 
 from sharecore.errors import KafkaError
-
-logger = logging.getLogger(__name__)
+from sharecore.waiting import settle
 
 
 class Ticket:
@@ -48,11 +46,7 @@ class Ticket:
         self.error = error
         self._done = True
         callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            try:
-                callback(self)
-            except Exception:  # noqa: PERF203
-                logger.exception("a callback of write %d failed", self.sequence)
+        settle(callbacks, self)
 
     def __await__(self) -> Generator[Any, None, None]:
         if not self._done:

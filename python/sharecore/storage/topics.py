@@ -12,6 +12,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.catalogue import Catalogue
 from sharecore.storage.configs import Configs, ResourceType, config_key, encode_settings
 from sharecore.storage.log import Log
+from sharecore.waiting import settle
 
 _PREFIX = b"topic/"
 _RESERVED_IDS = frozenset({UUID(int=0), UUID(int=1)})
@@ -171,8 +172,7 @@ class Topics:
         self._by_id[topic.topic_id] = topic
 
     def _tell(self, change: TopicChange, topic: Topic) -> None:
-        for listener in tuple(self._listeners):
-            listener(change, topic)
+        settle(tuple(self._listeners), change, topic)
 
 
 def stored_topics(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, UUID, list[int]]]:

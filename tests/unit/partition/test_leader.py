@@ -48,7 +48,7 @@ class Bench:
             self.answers[member] = results
 
         fetch = ShareFetch(member, leaders, limits, self.world.call_later, ended)
-        results = fetch.start()
+        results = fetch.begin()
         if results is not None:
             ended(results)
         return fetch

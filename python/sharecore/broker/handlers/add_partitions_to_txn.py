@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.promise import promise
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import promise
 
 _FENCED_SINCE = 2
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
-from sharecore.broker.gather import Gather
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Gather, reply
 
 _BY_STRATEGY = -1
 _NO_PARTITION = "This server does not host this topic-partition."
@@ -37,11 +37,11 @@ def handle(context: RequestContext, request: Any) -> Result:
                 gather.put(name, KafkaError(ErrorCode.INVALID_REQUEST, "The start offset is negative."))
             else:
                 offsets[info, partition.partition_index] = partition.start_offset
-                gather.run(name, done.__setitem__, (info, partition.partition_index))
+                done[info, partition.partition_index] = gather.part(name)
     ids = {topic.topic_name: share.topics.find(topic.topic_name) for topic in request.topics}
     existing = [topic for topic in ids.values() if topic is not None]
     share.offsets.alter(request.group_id, existing, offsets, done)
-    return gather.answer(lambda outcomes: _answer(outcomes, ids))
+    return reply(gather, lambda: _answer(gather.outcomes, ids))
 
 
 def _answer(outcomes: dict[_Name, KafkaError | None], ids: dict[str, TopicInfo | None]) -> dict[str, Any]:

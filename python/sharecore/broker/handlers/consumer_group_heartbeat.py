@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.promise import promise
 from sharecore.coordinator.consumer import Heartbeat, HeartbeatAnswer, by_topic
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import promise
 
 _OWN_ID_SINCE = 1
 

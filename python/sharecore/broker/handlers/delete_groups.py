@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.gather import Gather
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Gather, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
     gather: Gather[str] = Gather(dict.fromkeys(request.groups_names))
-    for group_id in gather.names:
+    for group_id in gather.outcomes:
         gather.run(group_id, _delete, context, group_id)
-    return gather.answer(_answer)
+    return reply(gather, lambda: _answer(gather.outcomes))
 
 
 def _delete(context: RequestContext, group_id: str, done: Done) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
-from sharecore.broker.gather import Gather
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Gather, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
@@ -17,7 +17,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     group = share.offsets.deletable(request.group_id)
     gather: Gather[str] = Gather(topic.topic_name for topic in request.topics)
     known: dict[str, TopicInfo] = {}
-    for name in gather.names:
+    for name in gather.outcomes:
         topic = share.topics.find(name)
         if topic is None:
             gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}."))
@@ -29,7 +29,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         else:
             known[name] = topic
             gather.run(name, share.offsets.delete, request.group_id, [topic])
-    return gather.answer(lambda outcomes: _answer(outcomes, known))
+    return reply(gather, lambda: _answer(gather.outcomes, known))
 
 
 def _answer(outcomes: dict[str, KafkaError | None], known: dict[str, TopicInfo]) -> dict[str, Any]:

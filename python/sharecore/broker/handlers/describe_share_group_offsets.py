@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.gather import Gather
 from sharecore.coordinator.share.offsets import SharePartitionOffset
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import KafkaError
+from sharecore.waiting import Gather, reply
 
 
 class _Wanted(NamedTuple):
@@ -27,13 +27,13 @@ def handle(context: RequestContext, request: Any) -> Result:
     for number, group in enumerate(request.groups):
         wanted += _partitions(context, number, group, refused)
     gather: Gather[_Wanted] = Gather(wanted)
-    for each in gather.names:
+    for each in gather.outcomes:
         if each.topic is None:
             gather.put(each, SharePartitionOffset())
             continue
         group_id = request.groups[each.group].group_id
         gather.run(each, offsets.describe, group_id, each.topic, each.partition)
-    return gather.answer(lambda found: _answer(request, found, refused))
+    return reply(gather, lambda: _answer(request, gather.outcomes, refused))
 
 
 def _partitions(

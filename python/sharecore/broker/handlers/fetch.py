@@ -7,11 +7,13 @@ request.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Reader
+from sharecore.waiting import DelayedFetch, Gather, reply
 
 _IDS_SINCE = 13
 _READ_COMMITTED = 1
@@ -23,42 +25,46 @@ def handle(context: RequestContext, request: Any) -> Result:
         if request.session_epoch == _FINAL_EPOCH:
             return {"responses": []}
         return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "responses": []}
-    fetch = _Fetch(context, request)
-    message = fetch.read()
-    if fetch.ready or (request.max_wait_ms <= 0 and not fetch.cold):
+    gather: Gather[None] = Gather()
+    fetch = _Fetch(context, request, gather.part(None))
+    message = fetch.start(request.max_wait_ms)
+    if message is not None:
         return message
-    return fetch.wait()
+    answer = reply(gather, lambda: gather.outcomes[None])
+    answer.add_done_callback(lambda _: fetch.cancel())
+    return answer
 
 
-class _Fetch:
-    """One request: reads what there is, and reads again when a log has grown or was read from the disk.
+class _Fetch(DelayedFetch[dict[str, Any]]):
+    """One request: reads what there is, and reads again when a log has grown or was read from the disk."""
 
-    Attributes:
-        ready: the answer need not wait.
-        cold: the answer must wait for the disk, even when its time is up.
-    """
-
-    def __init__(self, context: RequestContext, request: Any) -> None:
+    def __init__(
+        self, context: RequestContext, request: Any, ended: Callable[[dict[str, Any]], None]
+    ) -> None:
+        super().__init__(asyncio.get_running_loop().call_later, ended)
         self._context = context
         self._request = request
         self._committed = request.isolation_level == _READ_COMMITTED
         self._logs: list[Log] = []
+        self._watched: Sequence[Log] = ()
         self._readers: dict[Log, Reader] = {}
-        self._future: asyncio.Future[dict[str, Any]] | None = None
         self._scheduled = False
-        self._is_late = False
-        self.ready = False
-        self.cold = False
+        self._is_cold = False
 
-    def read(self) -> dict[str, Any]:
-        """Reads every partition, within the limits of bytes; sets `ready` and `cold`."""
+    def look(self, *, late: bool) -> dict[str, Any] | None:
+        """Reads every partition, within the limits of bytes.
+
+        None while there is not enough, or while a thread reads from the disk, which the answer waits for even
+        when its time is over.
+        """
         request = self._request
         room = min(request.max_bytes, self._context.broker.config.fetch_max_bytes)
         by_id = self._context.api_version >= _IDS_SINCE
         total = 0
         responses = []
         self._logs = []
-        self.ready = self.cold = False
+        self._is_cold = False
+        is_ready = late
         for topic in request.topics:
             partitions = []
             for asked in topic.partitions:
@@ -67,7 +73,7 @@ class _Fetch:
                     total += size
                 except KafkaError as error:
                     answer = _failed(asked.partition, error.code)
-                    self.ready = True
+                    is_ready = True
                 partitions.append(answer)
             responses.append(
                 {
@@ -75,10 +81,19 @@ class _Fetch:
                     "partitions": partitions,
                 }
             )
-        if total >= request.min_bytes or not self._logs:
-            self.ready = True
-        self.ready = self.ready and not self.cold
+        if self._is_cold or not (is_ready or total >= request.min_bytes or not self._logs):
+            return None
+        self._readers.clear()  # they hold this fetch: a cycle a fetch is work for the collector
         return {"responses": responses}
+
+    def watch(self) -> None:
+        self._watched = self._logs
+        for log in self._watched:
+            log.on_advance(self._advanced)
+
+    def unwatch(self) -> None:
+        for log in self._watched:
+            log.off_advance(self._advanced)
 
     def _read_partition(
         self, topic: Any, asked: Any, room: int, *, at_least_one: bool
@@ -99,7 +114,7 @@ class _Fetch:
             found = self._reader(log).read(asked.fetch_offset, size, limit=limit, at_least_one=at_least_one)
             if found is None:
                 # the answer is put together anew: until then this much of its room is taken
-                self.cold = True
+                self._is_cold = True
                 return {}, size
             records = found.records
             if self._committed and records:
@@ -135,26 +150,9 @@ class _Fetch:
         log: Log = found.partitions[asked.partition]
         return log
 
-    def wait(self) -> asyncio.Future[dict[str, Any]]:
-        """The answer when there are enough bytes, or when the request's time is up."""
-        loop = asyncio.get_running_loop()
-        self._future = future = loop.create_future()
-        watched = self._logs
-        for log in watched:
-            log.on_advance(self._advanced)
-        timer = loop.call_later(max(self._request.max_wait_ms, 0) / 1000, self._time_up)
-
-        def leave(done: asyncio.Future[dict[str, Any]]) -> None:
-            timer.cancel()
-            for log in watched:
-                log.off_advance(self._advanced)
-
-        future.add_done_callback(leave)
-        return future
-
     def _advanced(self, log: Log) -> None:
         """A log has grown."""
-        if not self.cold:
+        if not self._is_cold:
             self._schedule()
 
     def _schedule(self) -> None:
@@ -165,15 +163,7 @@ class _Fetch:
 
     def _read_again(self) -> None:
         self._scheduled = False
-        if self._future is None or self._future.done():
-            return
-        message = self.read()
-        if self.ready or (self._is_late and not self.cold):
-            self._future.set_result(message)
-
-    def _time_up(self) -> None:
-        self._is_late = True
-        self._read_again()
+        self.again()
 
 
 def _failed(partition: int, code: ErrorCode) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.promise import promise
 from sharecore.coordinator.classic import JoinRequest, JoinResult
 from sharecore.errors import ErrorCode
+from sharecore.waiting import promise
 
 _REBALANCE_TIMEOUT_SINCE = 1
 _MEMBER_ID_REQUIRED_SINCE = 4

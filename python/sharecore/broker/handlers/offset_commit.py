@@ -6,10 +6,10 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.offsets import Refused, answer_commit, read_commits
-from sharecore.broker.promise import promise
 from sharecore.coordinator.commits import CommitRequest
 from sharecore.coordinator.offset_records import NO_TIME
 from sharecore.errors import KafkaError
+from sharecore.waiting import promise
 
 _IDS_SINCE = 10
 

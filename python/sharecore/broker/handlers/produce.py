@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
@@ -12,6 +10,7 @@ from sharecore.broker.transactional import admit
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Disconnect
 from sharecore.storage import Log, RecordsRefused, Ticket
+from sharecore.waiting import Gather, reply
 
 _IDS_SINCE = 13
 _NO_ACKNOWLEDGEMENT = 0
@@ -46,7 +45,7 @@ def handle(context: RequestContext, request: Any) -> Result:
             answer["base_offset"] = appended.base_offset
             answer["log_append_time_ms"] = appended.append_time_ms
             answer["log_start_offset"] = appended.log_start_offset
-            if not appended.ticket.done():
+            if not appended.ticket.done() or appended.ticket.error is not None:
                 waiting.append((answer, appended.ticket))
         if context.api_version >= _IDS_SINCE:
             topics.append({"topic_id": topic.topic_id, "partition_responses": answers})
@@ -77,24 +76,19 @@ def _log(context: RequestContext, topic: Any, index: int) -> Log:
     return found.partitions[index]
 
 
-def _when_durable(
-    message: dict[str, Any], waiting: list[tuple[dict[str, Any], Ticket]]
-) -> asyncio.Future[dict[str, Any]]:
+def _when_durable(message: dict[str, Any], waiting: list[tuple[dict[str, Any], Ticket]]) -> Result:
     """The answer, once every append in it has been written or has failed."""
-    future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-    left = len(waiting)
+    gather: Gather[int] = Gather()
+    for number, (_, ticket) in enumerate(waiting):
+        ticket.add_done_callback(gather.part(number))
 
-    def done(answer: dict[str, Any], ticket: Ticket) -> None:
-        nonlocal left
-        left -= 1
-        if ticket.error is not None:
-            answer.update(error_code=ticket.error.code, base_offset=-1)
-        if not left and not future.done():
-            future.set_result(message)
+    def written() -> dict[str, Any]:
+        for answer, ticket in waiting:
+            if ticket.error is not None:
+                answer.update(error_code=ticket.error.code, base_offset=-1)
+        return message
 
-    for answer, ticket in waiting:
-        ticket.add_done_callback(partial(done, answer))
-    return future
+    return reply(gather, written)
 
 
 def _close_on_failure(topics: list[dict[str, Any]]) -> None:

@@ -7,14 +7,17 @@ have ended.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.share_acknowledgements import Acknowledgements
+from sharecore.broker.share_acknowledgements import acknowledge
+from sharecore.broker.share_answer import ShareAnswer
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId, ShareSession
+from sharecore.waiting import Gather, reply
 
 _RECORD_LIMIT = 1
 
@@ -70,43 +73,40 @@ async def _refuse_slowly(request: Any, error: KafkaError) -> dict[str, Any]:
 
 
 class _Call:
-    """One ShareFetch on its way."""
+    """One ShareFetch on its way: its acknowledgements, and its fetch under the name None."""
 
     def __init__(self, context: RequestContext, request: Any, session: ShareSession) -> None:
-        self._context = context
+        self._node_id = context.broker.identity.node_id
+        self._share = context.broker.share
         self._request = request
         self._session = session
-        self._share = context.broker.share
+        self._gather: Gather[SharePartitionId | None] = Gather()
         self._refused: dict[SharePartitionId, KafkaError] = {}
-        self._fetched: list[PartitionFetch] | None = None
+        self._fetched: Sequence[PartitionFetch] = ()
         self._fetch: ShareFetch | None = None
-        self._future: asyncio.Future[dict[str, Any]] | None = None
 
     def begin(self) -> Result:
         """Answers at once where that is possible."""
         request, session = self._request, self._session
-        self._acknowledgements = Acknowledgements(
+        acknowledge(
             self._share,
             session.group_id,
             session.member_id,
             request.topics,
+            self._gather,
             may_renew=request.is_renew_ack,
         )
         if request.share_session_epoch == FINAL_EPOCH:
             self._share.sessions.close(session)
-            self._fetched = []
         else:
-            self._start_fetch()
-        if self._fetched is not None and not self._acknowledgements.pending:
-            return self._answer()
-        self._future = asyncio.get_running_loop().create_future()
-        self._future.add_done_callback(self._done)
-        session.fetches[self] = None
-        if self._acknowledgements.pending:
-            self._acknowledgements.when_ended(self._part_ended)
-        return self._future
+            self._gather.run(None, self._begin_fetch)
+        answer = reply(self._gather, self._answer)
+        if isinstance(answer, asyncio.Future):
+            session.fetches[self] = None
+            answer.add_done_callback(self._done)
+        return answer
 
-    def _start_fetch(self) -> None:
+    def _begin_fetch(self, done: Callable[[None], None]) -> None:
         request, session = self._request, self._session
         leaders, self._refused = self._share.partitions.get_all(session.group_id, session.rotation())
         limits = FetchLimits(
@@ -117,92 +117,60 @@ class _Call:
             request.batch_size,
             request.share_acquire_mode == _RECORD_LIMIT,
         )
-        loop = asyncio.get_running_loop()
-        fetch = ShareFetch(session.member_id, leaders, limits, loop.call_later, self._fetch_ended)
-        self._fetched = fetch.start()
-        if self._fetched is not None:
-            self._touch()
-        else:
+
+        def ended(fetched: list[PartitionFetch]) -> None:
+            self._fetch = None  # each holds the other: a cycle a fetch is work for the collector
+            self._fetched = fetched
+            for each in fetched:
+                if each.acquired:
+                    session.touched.add((each.partition.key.topic_id, each.partition.key.partition))
+            done(None)
+
+        fetch = ShareFetch(session.member_id, leaders, limits, asyncio.get_running_loop().call_later, ended)
+        fetched = fetch.begin()
+        if fetched is None:
             self._fetch = fetch
-
-    def _fetch_ended(self, fetched: list[PartitionFetch]) -> None:
-        self._fetched = fetched
-        self._fetch = None  # each holds the other: a cycle a fetch is work for the collector
-        self._touch()
-        self._part_ended()
-
-    def _touch(self) -> None:
-        for fetched in self._fetched or ():
-            if fetched.acquired:
-                self._session.touched.add((fetched.partition.key.topic_id, fetched.partition.key.partition))
-
-    def _part_ended(self) -> None:
-        future = self._future
-        if (
-            future is not None
-            and not future.done()
-            and self._fetched is not None
-            and not self._acknowledgements.pending
-        ):
-            future.set_result(self._answer())
+        else:
+            ended(fetched)
 
     def abandon(self) -> None:
         """The session has ended: the answer is what there is."""
-        self._cancel_fetch()
-        if self._fetched is None:
-            self._fetched = []
-        self._part_ended()
+        if self._fetch is not None:
+            self._fetch.end([])
 
     def _done(self, future: asyncio.Future[dict[str, Any]]) -> None:
         self._session.fetches.pop(self, None)
-        if future.cancelled():
-            self._cancel_fetch()
-
-    def _cancel_fetch(self) -> None:
-        if self._fetch is not None:
+        if future.cancelled() and self._fetch is not None:
             self._fetch.cancel()
             self._fetch = None
 
     def _answer(self) -> dict[str, Any]:
-        leader = {"leader_id": self._context.broker.identity.node_id, "leader_epoch": 0}
-        entries: dict[SharePartitionId, dict[str, Any]] = {}
-        for fetched in self._fetched or ():
-            key = fetched.partition.key
-            entry: dict[str, Any] = {
-                "records": fetched.records,
-                "acquired_records": [
-                    {"first_offset": first, "last_offset": last, "delivery_count": count}
-                    for first, last, count in fetched.acquired
-                ],
-            }
+        group_id = self._session.group_id
+        partitions = self._share.partitions
+        answer = ShareAnswer(self._node_id, partitions.config(group_id).share_record_lock_duration_ms)
+        failed = list(self._refused)
+        for fetched in self._fetched:
+            partition = fetched.partition.key.topic_id, fetched.partition.key.partition
+            acquired = [
+                {"first_offset": first, "last_offset": last, "delivery_count": count}
+                for first, last, count in fetched.acquired
+            ]
+            answer.name(partition, records=fetched.records, acquired_records=acquired)
             if fetched.error is not None:
-                entry["error_code"] = fetched.error.code
-                entry["error_message"] = fetched.error.message or None
-            entries[key.topic_id, key.partition] = entry
+                answer.refuse(partition, fetched.error)
+                failed.append(partition)
         for partition, error in self._refused.items():
-            entries[partition] = {"error_code": error.code, "error_message": error.message or None}
+            answer.refuse(partition, error)
         if self._request.max_records > 0 and self._request.max_bytes > 0:
             for partition in self._session.unreported:
-                if self._share.partitions.can_acquire(self._session.group_id, *partition):
-                    entries.setdefault(partition, {})
-        self._session.report(entries, [key for key, entry in entries.items() if "error_code" in entry])
-        for partition, failure in self._acknowledgements.errors.items():
-            entry = entries.setdefault(partition, {})
-            if failure is not None:
-                entry["acknowledge_error_code"] = failure.code
-                entry["acknowledge_error_message"] = failure.message or None
-        topics: dict[UUID, list[dict[str, Any]]] = {}
-        for (topic_id, index), entry in entries.items():
-            entry["partition_index"] = index
-            entry["current_leader"] = leader
+                if partitions.can_acquire(group_id, *partition):
+                    answer.name(partition)
+        self._session.report(answer.partitions, failed)
+        for name, error in self._gather.outcomes.items():
+            if name is not None:
+                answer.name(name)
+                if error is not None:
+                    answer.refuse(name, error, "acknowledge_")
+        for entry in answer.partitions.values():
             entry.setdefault("records", b"")
-            topics.setdefault(topic_id, []).append(entry)
-        group_id = self._session.group_id
-        return {
-            "acquisition_lock_timeout_ms": self._share.partitions.config(
-                group_id
-            ).share_record_lock_duration_ms,
-            "responses": [
-                {"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in topics.items()
-            ],
-        }
+        return answer.message()

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer
 from sharecore.errors import KafkaError
+from sharecore.waiting import Gather, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
@@ -23,28 +23,14 @@ def handle(context: RequestContext, request: Any) -> Result:
         context.client_id or "",
         f"/{context.connection.peer_host}",
     )
-    answers: list[HeartbeatAnswer | KafkaError] = []
-    future: asyncio.Future[dict[str, Any]] | None = None
-
-    def answered(answer: HeartbeatAnswer | KafkaError) -> None:
-        if future is None:
-            answers.append(answer)
-        elif not future.done():
-            if isinstance(answer, KafkaError):
-                future.set_exception(answer)
-            else:
-                future.set_result(_answer(answer))
-
-    context.broker.share.groups.heartbeat(heartbeat, answered)
-    if not answers:
-        future = asyncio.get_running_loop().create_future()
-        return future
-    if isinstance(answers[0], KafkaError):
-        raise answers[0]
-    return _answer(answers[0])
+    gather: Gather[None] = Gather()
+    gather.run(None, context.broker.share.groups.heartbeat, heartbeat)
+    return reply(gather, lambda: _answer(gather.outcomes[None]))
 
 
-def _answer(answer: HeartbeatAnswer) -> dict[str, Any]:
+def _answer(answer: HeartbeatAnswer | KafkaError) -> dict[str, Any]:
+    if isinstance(answer, KafkaError):
+        raise answer
     assignment = answer.assignment
     return {
         "member_id": answer.member_id,

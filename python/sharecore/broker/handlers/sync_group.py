@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.promise import promise
 from sharecore.coordinator.classic import SyncRequest, SyncResult
 from sharecore.errors import ErrorCode
+from sharecore.waiting import promise
 
 _PROTOCOL_REQUIRED_SINCE = 5
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.offsets import Refused, answer_commit, read_commits
-from sharecore.broker.promise import promise
 from sharecore.coordinator.commits import CommitRequest
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import promise
 
 _IMPLICIT_SINCE = 5
 _GROUP_METADATA_SINCE = 3

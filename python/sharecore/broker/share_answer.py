@@ -1,0 +1,52 @@
+"""The answers of ShareFetch and ShareAcknowledge: partitions by topic, with their leader."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.session import SharePartitionId
+
+
+class ShareAnswer:
+    """An answer while its partitions come together, in the order in which they are first named.
+
+    Args:
+        node_id: this broker's number; it leads all share partitions.
+        lock_ms: how long leases of the group run.
+    """
+
+    def __init__(self, node_id: int, lock_ms: int) -> None:
+        self._leader = {"leader_id": node_id, "leader_epoch": 0}
+        self._lock_ms = lock_ms
+        self.partitions: dict[SharePartitionId, dict[str, Any]] = {}
+
+    def name(self, partition: SharePartitionId, **fields: Any) -> None:
+        """Names a partition, or says more of one that is named."""
+        entry = self.partitions.get(partition)
+        if entry is None:
+            entry = {"partition_index": partition[1], "current_leader": self._leader}
+            self.partitions[partition] = entry
+        entry.update(fields)
+
+    def refuse(self, partition: SharePartitionId, error: KafkaError, prefix: str = "") -> None:
+        """Names a partition with its error; what is malformed is told of with the code alone, as by Kafka.
+
+        Args:
+            prefix: of the names of the fields: `acknowledge_`, where an answer has room for two errors.
+        """
+        message = None if error.code is ErrorCode.INVALID_REQUEST else error.message or None
+        self.name(partition, **{f"{prefix}error_code": error.code, f"{prefix}error_message": message})
+
+    def message(self) -> dict[str, Any]:
+        """The whole answer."""
+        topics: dict[UUID, list[dict[str, Any]]] = {}
+        for (topic_id, _), entry in self.partitions.items():
+            topics.setdefault(topic_id, []).append(entry)
+        return {
+            "acquisition_lock_timeout_ms": self._lock_ms,
+            "responses": [
+                {"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in topics.items()
+            ],
+        }

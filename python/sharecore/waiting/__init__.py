@@ -1,0 +1,10 @@
+"""Waiting: callbacks and those who gather them, timers, and requests that are answered later."""
+
+from __future__ import annotations
+
+from sharecore.waiting.answers import promise, reply
+from sharecore.waiting.callbacks import Done, Gather, settle
+from sharecore.waiting.delayed import DelayedFetch
+from sharecore.waiting.timers import CallLater, Timer
+
+__all__ = ["CallLater", "DelayedFetch", "Done", "Gather", "Timer", "promise", "reply", "settle"]
