@@ -1,7 +1,5 @@
 //! The states of a record and what a consumer may answer to one (KIP-932, "In-flight records").
 
-use crate::error::Refusal;
-
 /// The state of a record in a share partition, with the number that is persisted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -56,16 +54,16 @@ pub enum AckType {
 }
 
 impl AckType {
-    /// The type with a number of the protocol.
-    pub fn from_id(id: u8) -> Result<Self, Refusal> {
-        Ok(match id {
-            0 => Self::Gap,
-            1 => Self::Accept,
-            2 => Self::Release,
-            3 => Self::Reject,
-            4 => Self::Renew,
-            _ => return Err(Refusal::UnknownAckType { id }),
-        })
+    /// The type with a number of the protocol; `None` for numbers that mean nothing.
+    pub fn from_id(id: u8) -> Option<Self> {
+        match id {
+            0 => Some(Self::Gap),
+            1 => Some(Self::Accept),
+            2 => Some(Self::Release),
+            3 => Some(Self::Reject),
+            4 => Some(Self::Renew),
+            _ => None,
+        }
     }
 
     /// The state that the answer asks for; `None` for a renewal.

@@ -9,7 +9,6 @@ use crate::{
         COMPRESSION_MASK, CONTROL, DELETE_HORIZON, HEADER, LOG_APPEND_TIME, MAGIC_AT, PREFIX,
         TRANSACTIONAL, checksum, computed_checksum, number,
     },
-    record::Records,
 };
 
 /// What the timestamps of a batch mean.
@@ -160,11 +159,6 @@ impl<'a> Batch<'a> {
     pub fn expand(&self, limit: usize) -> Result<Cow<'a, [u8]>, Fault> {
         self.check()?;
         decompress(self.header.compression()?, &self.bytes[HEADER..], limit)
-    }
-
-    /// The records in what `expand` returned.
-    pub fn records<'b>(&self, expanded: &'b [u8]) -> Records<'b> {
-        Records::new(&self.header, expanded)
     }
 }
 

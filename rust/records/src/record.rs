@@ -1,7 +1,7 @@
 //! The records of one expanded batch.
 
 use crate::{
-    batch::{Header, TimestampType},
+    batch::{Batch, Header, TimestampType},
     fault::Fault,
     varint::Cursor,
 };
@@ -23,6 +23,13 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
 }
 
+impl Batch<'_> {
+    /// The records in what `expand` returned.
+    pub fn records<'b>(&self, expanded: &'b [u8]) -> Records<'b> {
+        Records::new(&self.header, expanded)
+    }
+}
+
 /// Iterates over the records of a batch; ends after the first fault.
 #[derive(Debug)]
 pub struct Records<'a> {
@@ -34,7 +41,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    pub(crate) fn new(header: &Header, expanded: &'a [u8]) -> Self {
+    fn new(header: &Header, expanded: &'a [u8]) -> Self {
         Self {
             cursor: Cursor::new(expanded),
             left: header.count,

@@ -1,7 +1,6 @@
 //! A block: up to [`BLOCK_MAX`] leaves, with what a search asks of each beside them.
 
 use super::leaf::{LEAF_MAX, LEAF_MIN, Leaf};
-use super::map::first_to_reach;
 use crate::offset::Offset;
 
 /// Leaves in a block.
@@ -155,5 +154,13 @@ impl Block {
                 .iter()
                 .zip(&self.available)
                 .all(|(leaf, &count)| leaf.available() == usize::from(count))
+    }
+}
+
+/// The index of the first end that lies at `offset` or behind it. Most maps are small: the first is tried first.
+pub(super) fn first_to_reach(lasts: &[Offset], offset: Offset) -> usize {
+    match lasts.split_first() {
+        Some((&first, rest)) if first < offset => 1 + rest.partition_point(|&last| last < offset),
+        _ => 0,
     }
 }

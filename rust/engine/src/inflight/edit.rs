@@ -62,6 +62,11 @@ impl<'a> Edit<'a> {
                     }
                     return answer.map(|_| ());
                 };
+                // the map's own tests write anything
+                debug_assert!(
+                    cfg!(test) || cell.may_become(new),
+                    "{cell:?} cannot become {new:?}"
+                );
                 let last = piece.last >= part.last;
                 if begins {
                     self.take(&run);

@@ -4,7 +4,7 @@
 //! how much of it can be acquired, so a search reads one short array a level, and a change moves at most one leaf and the
 //! ends of one block. What is kept apart from the runs costs less than two bytes a run in a full map.
 
-use super::block::Block;
+use super::block::{Block, first_to_reach};
 use super::run::Run;
 use crate::offset::{Offset, OffsetRange};
 
@@ -318,13 +318,5 @@ impl RunMap {
             return Err("the index disagrees with the runs".into());
         }
         Ok(())
-    }
-}
-
-/// The index of the first end that lies at `offset` or behind it. Most maps are small: the first is tried first.
-pub(super) fn first_to_reach(lasts: &[Offset], offset: Offset) -> usize {
-    match lasts.split_first() {
-        Some((&first, rest)) if first < offset => 1 + rest.partition_point(|&last| last < offset),
-        _ => 0,
     }
 }

@@ -81,6 +81,48 @@ impl Cell {
     pub(crate) fn is_settled(self) -> bool {
         self.state().is_terminal() && !self.is_pending()
     }
+
+    /// Whether records may go from this cell to `next`: the transitions of KIP-932, one by one.
+    ///
+    /// ```text
+    /// Available -> Acquired           leased, one delivery more
+    /// Acquired  -> Acquired           renewed
+    /// Acquired  -> begun              what its owner, or the end of its session, asks for; the lease stays
+    /// begun     -> free, Acquired     written; or not, and leased as before, or freed where the lock has run out
+    /// Acquired  -> free               the lock has run out
+    /// any       -> Archived           the log has lost the records; and what is left of a batch that is done with
+    /// ```
+    pub(crate) fn may_become(self, next: Self) -> bool {
+        use RecordState::{Acquired, Archived};
+        if self == next {
+            return true;
+        }
+        let fits = |cell: Self| {
+            let is_held = cell.lease() != LeaseId::NONE;
+            is_held == (cell.is_pending() || cell.state() == Acquired)
+                && !(cell.is_pending() && cell.state() == Acquired)
+        };
+        if !fits(self) || !fits(next) {
+            return false;
+        }
+        if self.is_settled() {
+            // a husk
+            return next == Self::free(Archived, 0);
+        }
+        if self.is_available() && next.state() == Acquired {
+            return next.delivery_count() >= self.delivery_count();
+        }
+        let keeps_lease = next.lease() == self.lease();
+        let is_held = self.lease() != LeaseId::NONE;
+        next.delivery_count() == self.delivery_count()
+            && if next.is_pending() {
+                self.state() == Acquired && keeps_lease
+            } else if next.state() == Acquired {
+                is_held && (keeps_lease || !self.is_pending())
+            } else {
+                is_held || next.state() == Archived
+            }
+    }
 }
 
 /// Offsets `first..=last`, equal in every respect and of one batch.
@@ -128,5 +170,49 @@ impl Run {
     /// Whether `next`, which follows, may be joined to this run.
     pub(crate) fn joins(&self, next: &Self) -> bool {
         self.last + 1 == next.first && self.cell() == next.cell
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RecordState::{Acknowledged, Archived, Available};
+
+    #[test]
+    fn only_the_transitions_of_the_protocol_are_let_through() {
+        let (lease, other) = (LeaseId(7), LeaseId(8));
+        let free = Cell::free(Available, 2);
+        let held = Cell::acquired(3, lease);
+        let begun = |state| held.begun(state);
+        for (from, to) in [
+            (free, Cell::acquired(3, lease)),
+            (free, Cell::free(Archived, 2)),
+            (held, Cell::acquired(3, other)),
+            (held, begun(Acknowledged)),
+            (held, begun(Available)),
+            (held, Cell::free(Available, 3)),
+            (begun(Acknowledged), Cell::free(Acknowledged, 3)),
+            (begun(Acknowledged), held),
+            (begun(Available), Cell::free(Archived, 3)),
+            (Cell::free(Acknowledged, 3), Cell::free(Archived, 0)),
+        ] {
+            assert!(from.may_become(to), "{from:?} to {to:?}");
+        }
+        for (from, to) in [
+            (free, Cell::acquired(1, lease)),
+            (free, Cell::free(Acknowledged, 2)),
+            (free, Cell::free(Available, 1)),
+            (held, Cell::acquired(2, lease)),
+            (held, Cell::free(Available, 2)),
+            (held, Cell::acquired(3, LeaseId::NONE)),
+            (held, Cell::acquired(3, other).begun(Acknowledged)),
+            (begun(Acknowledged), begun(Archived)),
+            (begun(Acknowledged), Cell::acquired(3, other)),
+            (begun(Acknowledged), Cell::free(Acknowledged, 2)),
+            (Cell::free(Acknowledged, 3), free),
+            (Cell::free(Archived, 3), held),
+        ] {
+            assert!(!from.may_become(to), "{from:?} to {to:?}");
+        }
     }
 }

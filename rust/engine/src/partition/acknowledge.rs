@@ -33,7 +33,7 @@ impl AckBatch<'_> {
                 types: types.len(),
             });
         }
-        match types.iter().find(|&&id| AckType::from_id(id).is_err()) {
+        match types.iter().find(|&&id| AckType::from_id(id).is_none()) {
             Some(&id) => Err(Refusal::UnknownAckType { id }),
             None => Ok(()),
         }
@@ -42,14 +42,18 @@ impl AckBatch<'_> {
     /// The type of a piece's first offset; the piece is cut to the offsets of that type.
     fn type_of(&self, piece: &mut OffsetRange) -> Result<AckType, Refusal> {
         if let &[id] = self.types {
-            return AckType::from_id(id);
+            return ack_type(id);
         }
         let types =
             &self.types[(piece.first - self.first) as usize..=(piece.last - self.first) as usize];
         let alike = types.iter().take_while(|&&id| id == types[0]).count();
         piece.last = piece.first + alike as i64 - 1;
-        AckType::from_id(types[0])
+        ack_type(types[0])
     }
+}
+
+fn ack_type(id: u8) -> Result<AckType, Refusal> {
+    AckType::from_id(id).ok_or(Refusal::UnknownAckType { id })
 }
 
 impl Partition {
@@ -142,6 +146,11 @@ impl Partition {
                 }
                 let deadline_ms = now_ms.saturating_add(config.lock_ms);
                 let lease = leases.renew(cell.lease(), *piece, now_ms, deadline_ms);
+                debug_assert_eq!(
+                    Some(leases.owner(lease)),
+                    member,
+                    "a renewal changes no owner"
+                );
                 return Ok(Cell::acquired(cell.delivery_count(), lease));
             };
             let state = match target {

@@ -3,7 +3,7 @@
 use super::Partition;
 use super::member::MemberId;
 use super::pace::{Pace, slow_from};
-use crate::inflight::{Cell, Cursor, Run};
+use crate::inflight::{Cell, Cursor, LeaseId, Run};
 use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
 
@@ -225,6 +225,11 @@ impl Partition {
             piece.last = piece
                 .last
                 .min(piece.first.saturating_add(limit - taken - 1));
+            debug_assert_eq!(
+                cell.lease(),
+                LeaseId::NONE,
+                "nobody holds what is available"
+            );
             let delivery_count = (cell.delivery_count() + 1).min(COUNT_MAX);
             let lease = leases.open(request.member, *piece, request.now_ms, request.deadline_ms);
             request.out.push(Acquired {
@@ -292,6 +297,7 @@ impl Partition {
             from = to + 1;
         }
         if self.map.first_offset() == Some(first) {
+            debug_assert!(self.start <= first, "the start offset never falls");
             self.start = first;
         }
         // the log has lost what a record batch holds below its start

@@ -17,6 +17,10 @@ impl Partition {
         let start = self.start;
         let mark = self.writes.mark();
         while let Some(lease) = self.leases.pop_expired(now_ms) {
+            debug_assert!(
+                self.leases.has_expired(lease, now_ms),
+                "its lock has not run out"
+            );
             self.expire(lease, mark);
         }
         self.begin_write(mark, start, true)

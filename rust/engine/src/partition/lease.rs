@@ -53,6 +53,11 @@ impl Leases {
         now_ms: i64,
         deadline_ms: i64,
     ) -> LeaseId {
+        debug_assert!(!range.is_empty(), "a lease of nothing");
+        debug_assert!(
+            now_ms <= deadline_ms,
+            "a lock that has run out before it begins"
+        );
         let older = self.members.get(member).newest;
         let id = self.slots.insert(Lease {
             first: range.first,
@@ -91,6 +96,10 @@ impl Leases {
     /// `count` offsets lean on the lease no more.
     pub(crate) fn settle(&mut self, id: LeaseId, count: i64) {
         let lease = &mut self.slots[id.0];
+        debug_assert!(
+            (0..=lease.live).contains(&count),
+            "more is given back than was leased"
+        );
         lease.live -= count;
         if lease.live == 0 {
             self.close(id.0);
@@ -128,6 +137,8 @@ impl Leases {
         deadline_ms: i64,
     ) -> LeaseId {
         let lease = &self.slots[id.0];
+        debug_assert!(lease.first <= piece.first && piece.last <= lease.last);
+        debug_assert!(now_ms <= deadline_ms && piece.count() <= lease.live);
         if lease.live != piece.count() {
             let renewed = self.open(lease.member, piece, now_ms, deadline_ms);
             self.settle(id, piece.count());

@@ -25,6 +25,7 @@ impl Partition {
                 if cell.lease() != lease || cell.state() != RecordState::Acquired {
                     return Ok::<_, Infallible>(cell);
                 }
+                debug_assert_eq!(leases.owner(lease), member);
                 side.clip(piece);
                 let state = side.given_back(*piece, cell.delivery_count());
                 if state.is_terminal() {

@@ -106,7 +106,12 @@ impl Partition {
                 next = Some(run.first);
                 break;
             }
+            debug_assert!(
+                run.cell().is_settled(),
+                "the start offset moves over what is settled alone"
+            );
             self.complete -= run.last - run.first.max(old) + 1;
+            debug_assert!(self.complete >= 0, "more is done with than was settled");
             passed = Some(run.last);
         }
         match next {
@@ -119,6 +124,11 @@ impl Partition {
                 self.start = unread.map_or(next, |unread| unread.min(next)).max(old);
             }
         }
+        debug_assert!(old <= self.start, "the start offset never falls");
+        debug_assert!(
+            self.start <= self.end + 1,
+            "the window begins behind its end"
+        );
         self.bury(from, self.start - 1);
         while let Some(range) = self.overtaken.pop() {
             self.bury(self.map.seek(range.first), range.last.min(self.start - 1));

@@ -236,6 +236,11 @@ impl Partition {
                 if !cell.is_pending() {
                     return Ok::<_, Infallible>(cell);
                 }
+                debug_assert_ne!(
+                    cell.state(),
+                    RecordState::Acquired,
+                    "a write settles or frees"
+                );
                 leases.settle(cell.lease(), piece.count());
                 if piece.first < *start {
                     overtaken.push(*piece);
