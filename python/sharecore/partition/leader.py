@@ -206,7 +206,13 @@ class SharePartition:
     def fetchable(self) -> bool:
         """Whether a fetch may find something to acquire now."""
         engine = self.engine
-        return engine is not None and engine.can_acquire and engine.next_fetch_offset < self.readable_end
+        try:
+            return engine is not None and engine.can_acquire and engine.next_fetch_offset < self.readable_end
+        except KafkaError as error:
+            # a defect: what is leased ends with this leader, the next one loads what was persisted
+            logger.error("%s is given up: %s", self.key.coordinator_key(), error)
+            self._fenced(self)
+            return False
 
     def readable_bytes(self, max_bytes: int) -> int:
         """How many bytes a fetch would get, up to `max_bytes`; nothing is acquired."""

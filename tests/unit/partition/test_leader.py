@@ -448,3 +448,26 @@ def test_a_disk_that_never_tells_what_it_has_in_memory_is_read_all_the_same() ->
     bench.fetch("m")
     bench.logs[0].warmed(still_cold=True)
     assert bench.answers["m"][0].acquired == [(0, 9, 1)]
+
+
+class Failed:
+    """What an engine is after a panic."""
+
+    def __getattr__(self, name: str) -> object:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine failed in an earlier call")
+
+
+def test_a_partition_whose_engine_failed_is_loaded_anew_and_takes_no_other_with_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(partitions=2)
+    for log in bench.logs:
+        log.produce(10)
+    bench.fetch("m", LIMITS._replace(max_records=4, record_limit=True))
+    failed = bench.leader()
+    assert failed.engine is not None
+    failed.engine = Failed()  # type: ignore[assignment]
+    assert bench.take("n") == [(0, 9, 1)], "the other one goes on"
+    assert "is given up" in caplog.text
+    assert bench.leader() is not failed
+    assert bench.take("n") == [(0, 9, 1)], "its leases ended with it"
