@@ -66,6 +66,8 @@ class Partition:
         max_inflight: how many offsets may be in flight.
         lock_ms: how long an acquisition lock lasts.
         renew_enabled: whether members may renew their locks.
+        dead_letters: whether what is rejected or given up waits for a dead letter (KIP-1191) before it is
+            archived.
 
     Raises:
         ValueError: a limit that is not positive, or a number that is no record state.
@@ -81,6 +83,7 @@ class Partition:
         max_inflight: int = 2000,
         lock_ms: int = 30000,
         renew_enabled: bool = True,
+        dead_letters: bool = False,
     ) -> Partition: ...
     def acquire(
         self,
@@ -129,6 +132,18 @@ class Partition:
         """The log now starts at `offset`; there is nothing to persist, it goes with the next write."""
     def archive(self, now_ms: int, first: int, last: int) -> None:
         """Settles offsets that hold no record for this group: aborted transactions, control records."""
+    def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
+        """The dead letters that have become due since the last call, in the order in which they did.
+
+        Returns:
+            (first offset, last offset, delivery count, whether a member rejected them rather than that they
+            came to their delivery limit). Loaded state does not tell: it is guessed by the delivery count.
+        """
+    def finish_archiving(self, now_ms: int, first: int, last: int) -> Write | None:
+        """The letters of first to last are written, or never will be: what waited for them is archived.
+
+        It stays archived whether the write succeeds or not.
+        """
     def commit(self, write_id: int, now_ms: int) -> None:
         """The write is durable."""
     def rollback(self, write_id: int, now_ms: int) -> None:
@@ -140,6 +155,7 @@ class Partition:
         max_inflight: int | None = None,
         lock_ms: int | None = None,
         renew_enabled: bool | None = None,
+        dead_letters: bool | None = None,
     ) -> None:
         """Changes limits; what is leased keeps its deadline."""
     @property

@@ -132,6 +132,12 @@ class CPartition:
         assert len(batches) == write.batch_count
         return CWrite(write.id, write.start_offset, batches)
 
+    def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
+        return _list("SharecoreDeadLetter", lambda *out: lib.sharecore_take_dead_letters(self._number, *out))
+
+    def finish_archiving(self, now_ms: int, first: int, last: int) -> CWrite | None:
+        return self._write(lambda write: lib.sharecore_finish_archiving(self._number, first, last, write))
+
     def move_log_start(self, now_ms: int, offset: int) -> None:
         _check(lib.sharecore_move_log_start(self._number, offset))
 

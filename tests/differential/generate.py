@@ -76,18 +76,21 @@ class Generator:
         }
         if start:
             operation["start_offset"] = start
+        if profile.dead_letters_chance and self._random.random() < profile.dead_letters_chance:
+            operation["dead_letters"] = True
         if self._random.random() < profile.loaded_chance:
-            operation["state_batches"] = self._state_batches(start, operation["max_delivery_count"])
+            states = [0, 0, 2, 3, 4] if profile.dead_letters_chance else [0, 0, 2, 4]
+            operation["state_batches"] = self._state_batches(start, operation["max_delivery_count"], states)
         if self._random.random() < profile.no_renew_chance:
             operation.update(_GROUP_CONFIG, renew_enabled=False)
         return operation
 
-    def _state_batches(self, start: int, limit: int) -> list[dict[str, int]]:
+    def _state_batches(self, start: int, limit: int, states: list[int]) -> list[dict[str, int]]:
         batches = []
         offset = start + self._random.choice([0, 0, 1, 5])
         for _ in range(self._random.randint(1, 8)):
             last = offset + self._random.choice([0, 0, 2, 9])
-            state = self._random.choice([0, 0, 2, 4])
+            state = self._random.choice(states)
             count = self._random.randint(0 if state == 4 else 1, limit)
             batches.append({"first": offset, "last": last, "state": state, "delivery_count": count})
             offset = last + 1 + self._random.choice([0, 0, 0, 1, 4, 12])
@@ -178,6 +181,9 @@ class Generator:
             )
 
     def _pass_time(self, ms: int) -> Iterator[Operation]:
+        yield from self._with_writes_alike({"op": "advance", "ms": ms})
+
+    def _with_writes_alike(self, operation: Operation) -> Iterator[Operation]:
         if not self._switches.hold:
             failing = self._random.random() < self._profile.failed_expiry_chance
             if failing:
@@ -185,7 +191,7 @@ class Generator:
                 yield {"op": "writes", "fail_next": ALL_FAIL, "error_code": code}
             elif self._switches.fail_next:
                 yield {"op": "writes"}
-        yield {"op": "advance", "ms": ms}
+        yield operation
         if self._switches.fail_next == ALL_FAIL:
             yield {"op": "writes"}
 
@@ -235,6 +241,13 @@ class Generator:
 
     def _answer_writes(self) -> Iterator[Operation]:
         yield {"op": "writes"}
+
+    def _letters(self) -> Iterator[Operation]:
+        """Some of the dead letters that are due are written; as with locks, all writes of it end alike."""
+        operation: Operation = {"op": "letters"}
+        if self._random.random() < 0.6:
+            operation["n"] = self._random.randint(1, 2)
+        yield from self._with_writes_alike(operation)
 
     def _reload(self) -> Iterator[Operation]:
         yield {"op": "reload"}

@@ -1,4 +1,4 @@
-"""Where Apache Kafka 4.3.1 differs from the engines on purpose: docs/decisions/differences-from-apache.md.
+"""Where Apache Kafka 4.4.0 differs from the engines on purpose: docs/decisions/differences-from-apache.md.
 
 Each difference is recognised at the one operation where it shows, by what led to it and by what Apache
 answered. After some of them the two states have parted, and the rest of the trace says nothing about Apache.
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.differential.step import Result, Step
+
+from sharecore.reference import ARCHIVED, ARCHIVING
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def _acknowledge_from_a_gap(step: Step, apache: Result) -> bool:
 
 def _pinned_start(step: Step, apache: Result) -> bool:
     return bool(
-        step.before.leased_below
+        step.before.held_below
         and apache["start_offset"] == step.before.start_offset < step.result["start_offset"]
         and step.result.get("acquired") == apache.get("acquired")
         and step.result["persisted"] == apache["persisted"]
@@ -111,6 +113,29 @@ def _forgotten_gap(step: Step, apache: Result) -> bool:
     )
 
 
+def _letter_lost(step: Step, apache: Result) -> bool:
+    """A record is archived there, and waits for its letter here."""
+    lost = _due(step.result) - _due(apache)
+    archived = _offsets(apache["inflight"], ARCHIVED) & _offsets(step.result["inflight"], ARCHIVING)
+    return bool(
+        step.operation["op"] in ("ack", "complete", "release")
+        and lost
+        and archived <= lost
+        and _due(apache) <= _due(step.result)
+        and step.result["persisted"] == apache["persisted"]
+    )
+
+
+def _due(result: Result) -> set[int]:
+    """Offsets whose dead letter the operation made due because of the delivery limit."""
+    letters = result.get("letters", ())
+    return {o for first, last, _, cause in letters if cause == "limit" for o in range(first, last + 1)}
+
+
+def _offsets(runs: list[list[int]], state: int) -> set[int]:
+    return {o for first, last, its, _ in runs if its == state for o in range(first, last + 1)}
+
+
 _FROZEN = Known("frozen start offset", parts=True, shows=_frozen_start)
 KNOWN = (
     Known("inconsistent range", parts=False, shows=_inconsistent_range),
@@ -122,6 +147,7 @@ KNOWN = (
     Known("start offset goes back", parts=True, shows=_start_goes_back),
     Known("fetch below the start offset", parts=True, shows=_fetch_below_start),
     Known("forgotten gap", parts=True, shows=_forgotten_gap),
+    Known("no letter after a failed write", parts=True, shows=_letter_lost),
 )
 
 

@@ -42,6 +42,7 @@ class Profile:
     single_chance: float = 0.4
     stray_chance: float = 0.05
     each_type_chance: float = 0.2
+    dead_letters_chance: float = 0.0
     ack_types: Mapping[int, float] = field(default_factory=lambda: {0: 1, 1: 10, 2: 4, 3: 2})
     advance_ms: Sequence[int] = (0, 1, 10, 1000, 15000, 29999, 30000, 60000)
 
@@ -167,12 +168,27 @@ PROFILES: Mapping[str, Profile] = {
         record_limit_chance=0.2,
         wild_chance=0.15,
     ),
+    "dead_letters": replace(
+        _MIXED,
+        weights={**_MIXED.weights, "letters": 8, "expire": 5, "release": 5, "lso": 2},
+        dead_letters_chance=1.0,
+        ack_types={0: 1, 1: 4, 2: 6, 3: 6, 4: 1},
+    ),
     "loaded": replace(_MIXED, loaded_chance=1.0, hole_chance=(0.0, 0.4)),
     "mixed": _MIXED,
     "anything": replace(
         _MIXED,
         ours_only=True,
-        weights={**_MIXED.weights, "lso": 4, "archive": 2, "configure": 1, "hold_writes": 3, "fail": 2},
+        weights={
+            **_MIXED.weights,
+            "lso": 4,
+            "archive": 2,
+            "configure": 1,
+            "hold_writes": 3,
+            "fail": 2,
+            "letters": 4,
+        },
+        dead_letters_chance=0.3,
         max_inflight=(5, 15, 50, 200),
         loaded_chance=0.5,
         wild_chance=0.2,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sharecore.reference import ACQUIRED, Partition
+from sharecore.reference import ACQUIRED, ARCHIVING, Partition
 from sharecore.trace.driver import Driver
 from sharecore.trace.engines import engine
 
@@ -20,13 +20,13 @@ class Hidden:
 
     Attributes:
         start_offset: -1 when there is no partition yet.
-        leased_below: a record below the start offset is leased still.
+        held_below: a record below the start offset is leased still, or waits for its dead letter.
         offsets: every offset in flight, those below the start offset included.
         next_deadline_ms: when the next lock runs out.
     """
 
     start_offset: int = -1
-    leased_below: bool = False
+    held_below: bool = False
     offsets: frozenset[int] = frozenset()
     next_deadline_ms: int | None = None
 
@@ -44,7 +44,7 @@ class Hidden:
         records = list(partition.records())
         return cls(
             start,
-            any(o < start and (r.state == ACQUIRED or r.before is not None) for o, r in records),
+            any(o < start and (r.state in (ACQUIRED, ARCHIVING) or r.before is not None) for o, r in records),
             frozenset(o for o, _ in records),
             partition.next_deadline_ms,
         )

@@ -30,6 +30,8 @@ class Switches:
         kind = operation["op"]
         if kind == "advance" and 0 < self.fail_next < ALL_FAIL and self._fires(operation, driver):
             return "Apache writes once a lock and ours once for all of them: all these writes end alike"
+        if kind == "letters" and 0 < self.fail_next < ALL_FAIL:
+            return "Apache writes once a letter and ours once a range of them: all these writes end alike"
         if kind == "complete" and self.complete_all and "n" in operation:
             return "the same, with held writes"
         if kind == "reload" and self.start_unwritten:
@@ -54,7 +56,7 @@ class Switches:
             self.complete_all = False
         if not result["persisted"]:
             return
-        if kind == "advance":
+        if kind in ("advance", "letters"):
             self.complete_all |= self.hold
             self.start_unwritten |= result["start_offset"] != result["write_start_offset"]
         elif result.get("error") is None:

@@ -40,6 +40,7 @@ limits = st.fixed_dictionaries(
         "max_inflight": st.integers(1, 60),
         "lock_ms": st.sampled_from([1, 10, 1000]),
         "renew_enabled": st.booleans(),
+        "dead_letters": st.booleans(),
     },
 )
 
@@ -50,7 +51,7 @@ def state_batches(draw: st.DrawFn, start_offset: int) -> list[dict[str, int]]:
     offset = start_offset
     for gap, length, state, count in draw(
         st.lists(
-            st.tuples(st.integers(0, 6), st.integers(1, 6), st.sampled_from([0, 2, 4]), st.integers(0, 6)),
+            st.tuples(st.integers(0, 6), st.integers(1, 6), st.sampled_from([0, 2, 3, 4]), st.integers(0, 6)),
             max_size=5,
         )
     ):
@@ -199,6 +200,10 @@ class Engines(RuleBasedStateMachine):
     @rule(fields=st.fixed_dictionaries({}, optional={"n": st.integers(1, 3), "error_code": codes}))
     def complete(self, fields: dict[str, Any]) -> None:
         self.apply({"op": "complete", **fields})
+
+    @rule(fields=st.fixed_dictionaries({}, optional={"n": st.integers(1, 3)}))
+    def letters(self, fields: dict[str, Any]) -> None:
+        self.apply({"op": "letters", **fields})
 
     @rule()
     def reload(self) -> None:

@@ -140,7 +140,7 @@ def test_state_is_loaded_or_refused() -> None:
             Partition(3, state)
         assert code_of(error) == ErrorCode.INVALID_REQUEST
     with pytest.raises(ValueError, match="no record state"):
-        Partition(3, [(5, 6, 3, 1)])
+        Partition(3, [(5, 6, 5, 1)])
 
 
 def test_arguments_are_checked() -> None:

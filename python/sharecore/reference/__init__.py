@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from sharecore.reference.combine import combine
 from sharecore.reference.partition import Partition
-from sharecore.reference.record import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE
+from sharecore.reference.record import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE
 from sharecore.reference.write import Write
 
-__all__ = ["ACKNOWLEDGED", "ACQUIRED", "ARCHIVED", "AVAILABLE", "Partition", "Write", "combine"]
+__all__ = [
+    "ACKNOWLEDGED",
+    "ACQUIRED",
+    "ARCHIVED",
+    "ARCHIVING",
+    "AVAILABLE",
+    "Partition",
+    "Write",
+    "combine",
+]

@@ -8,9 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.reference.acknowledgement import RENEW, STATE_AFTER, acknowledged, check_owned
+from sharecore.reference.acknowledgement import REJECT, RELEASE, RENEW, STATE_AFTER, acknowledged, check_owned
 from sharecore.reference.acquire import Acquisition
-from sharecore.reference.record import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, Record, StateBatch
+from sharecore.reference.dead_letters import DeadLetters
+from sharecore.reference.record import (
+    ACKNOWLEDGED,
+    ACQUIRED,
+    ARCHIVED,
+    ARCHIVING,
+    AVAILABLE,
+    Record,
+    StateBatch,
+)
 from sharecore.reference.window import Window
 from sharecore.reference.write import Write
 
@@ -19,6 +28,8 @@ from sharecore.reference.write import Write
 class _OpenWrite:
     offsets: list[int]
     expiry: bool
+    given_up: list[tuple[int, int]]
+    """Offset and delivery count of what was at its delivery limit when its lock ran out."""
 
 
 class Partition:
@@ -34,6 +45,8 @@ class Partition:
         max_inflight: offsets from start to end that may be in flight; soft by what is left of a record batch.
         lock_ms: how long an acquisition lock lasts.
         renew_enabled: whether members may renew their locks.
+        dead_letters: whether what is rejected or given up waits for a dead letter (KIP-1191) before it is
+            archived.
 
     Raises:
         ValueError: a limit that is not positive.
@@ -50,6 +63,7 @@ class Partition:
         max_inflight: int = 2000,
         lock_ms: int = 30000,
         renew_enabled: bool = True,
+        dead_letters: bool = False,
     ) -> None:
         _check_limits(max_delivery_count, max_inflight, lock_ms)
         loaded = sorted(state_batches)
@@ -63,6 +77,12 @@ class Partition:
         self._max_inflight = max_inflight
         self._lock_ms = lock_ms
         self._renew_enabled = renew_enabled
+        self._dead_letters = dead_letters
+        self._due = DeadLetters()
+        for first, last, state, count in loaded:
+            if state == ARCHIVING:
+                for offset in range(first, last + 1):
+                    self._due.add(offset, count, rejected=count < max_delivery_count)
 
     def configure(
         self,
@@ -71,6 +91,7 @@ class Partition:
         max_inflight: int | None = None,
         lock_ms: int | None = None,
         renew_enabled: bool | None = None,
+        dead_letters: bool | None = None,
     ) -> None:
         """Change limits from now on; locks that run keep their deadlines.
 
@@ -86,6 +107,8 @@ class Partition:
             self._lock_ms = lock_ms
         if renew_enabled is not None:
             self._renew_enabled = renew_enabled
+        if dead_letters is not None:
+            self._dead_letters = dead_letters
 
     def acquire(
         self,
@@ -150,7 +173,8 @@ class Partition:
                     if kind == RENEW:
                         self._renew(now_ms, offset, record)
                     else:
-                        record.begin(self._state_after(record, STATE_AFTER[kind]))
+                        record.begin(self._state_after(record, kind))
+                        record.rejected = kind == REJECT and record.state == ARCHIVING
                         begun.append(offset)
         except KafkaError:
             for offset in begun:
@@ -200,6 +224,24 @@ class Partition:
                 record.end_lock(ARCHIVED)
         self._window.advance_start()
 
+    def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
+        """(first, last, delivery_count, rejected) of the records whose dead letter has become due since the
+        last call, in the order in which they did; in loaded state a rejection is guessed by the count.
+        """
+        return self._due.take()
+
+    def finish_archiving(self, now_ms: int, first: int, last: int) -> Write | None:
+        """The letters of first to last are written, or never will be: what waited for them is archived.
+
+        The records change at once, and stay so however the write ends.
+        """
+        finished = [
+            o for o, r in self._window.items(first, last) if r.state == ARCHIVING and r.before is None
+        ]
+        for offset in finished:
+            self._window.records[offset].end_lock(ARCHIVED)
+        return self._begin_write(finished, expiry=True)
+
     def commit(self, write_id: int, now_ms: int) -> None:
         """The write is durable.
 
@@ -207,7 +249,9 @@ class Partition:
             KafkaError: INVALID_REQUEST when no such write is open.
         """
         write = self._close_write(write_id)
-        for _, record in self._being_written(write):
+        for offset, record in self._being_written(write):
+            if record.state == ARCHIVING:
+                self._due.add(offset, record.delivery_count, rejected=record.rejected)
             record.commit()
         self._window.advance_start()
 
@@ -222,6 +266,8 @@ class Partition:
             record.rollback()
             if record.lock_ran_out or (record.deadline_ms is not None and record.deadline_ms <= now_ms):
                 record.end_lock(self._state_when_given_back(offset, record))
+                if record.state == ARCHIVING:
+                    self._due.add(offset, record.delivery_count, rejected=False)
         if write.expiry:
             self._window.advance_start()
 
@@ -296,19 +342,23 @@ class Partition:
         record.deadline_ms = now_ms + self._lock_ms
         heapq.heappush(self._deadlines, (record.deadline_ms, offset))
 
-    def _state_after(self, record: Record, state: int) -> int:
-        if state == AVAILABLE and record.delivery_count >= self._max_delivery_count:
-            return ARCHIVED
-        return state
+    def _state_after(self, record: Record, kind: int) -> int:
+        at_limit = record.delivery_count >= self._max_delivery_count
+        if kind == REJECT or (kind == RELEASE and at_limit):
+            return ARCHIVING if self._dead_letters else ARCHIVED
+        return STATE_AFTER[kind]
 
     def _state_when_given_back(self, offset: int, record: Record) -> int:
-        return ARCHIVED if offset < self._window.start_offset else self._state_after(record, AVAILABLE)
+        return ARCHIVED if offset < self._window.start_offset else self._state_after(record, RELEASE)
 
     def _begin_write(self, offsets: list[int], *, expiry: bool = False) -> Write | None:
         if not offsets:
             return None
+        offsets = sorted(offsets)
+        records = [(offset, self._window.records[offset]) for offset in offsets]
+        given_up = [(o, r.delivery_count) for o, r in records if expiry and r.state == ARCHIVING]
         self._last_write_id += 1
-        self._open_writes[self._last_write_id] = _OpenWrite(offsets, expiry)
+        self._open_writes[self._last_write_id] = _OpenWrite(offsets, expiry, given_up)
         return Write(
             self._last_write_id,
             self._window.start_offset,
@@ -318,9 +368,12 @@ class Partition:
 
     def _close_write(self, write_id: int) -> _OpenWrite:
         try:
-            return self._open_writes.pop(write_id)
+            write = self._open_writes.pop(write_id)
         except KeyError:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"write {write_id} is not open") from None
+        for offset, count in write.given_up:
+            self._due.add(offset, count, rejected=False)
+        return write
 
     def _being_written(self, write: _OpenWrite) -> list[tuple[int, Record]]:
         if write.expiry:
@@ -343,7 +396,7 @@ def _check_loaded(start_offset: int, batches: list[StateBatch]) -> None:
             first < follows
             or last < first
             or not 0 <= count < 2**15
-            or state not in (AVAILABLE, ACKNOWLEDGED, ARCHIVED)
+            or state not in (AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED)
         ):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,

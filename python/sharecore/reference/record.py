@@ -8,6 +8,7 @@ from dataclasses import dataclass
 AVAILABLE = 0
 ACQUIRED = 1
 ACKNOWLEDGED = 2
+ARCHIVING = 3
 ARCHIVED = 4
 
 StateBatch = tuple[int, int, int, int]
@@ -26,6 +27,8 @@ class Record:
     """The deadline passed while a write of this record was open."""
     before: int | None = None
     """The state that a failed write brings back; set while a write of this record is open."""
+    rejected: bool = False
+    """The open write tells that a member rejected the record, and that a dead letter is due."""
 
     @property
     def settled(self) -> bool:
@@ -63,6 +66,7 @@ class Record:
         assert self.before is not None
         self.state = self.before
         self.before = None
+        self.rejected = False
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -16,7 +16,7 @@ from sharecore.trace.operation import TraceError, state_batches
 _EPILOG = """\
 A trace is a text file with one JSON object a line:
   {"op": "init", "start_offset": 0, "state_batches": [], "max_delivery_count": 5, "max_inflight": 2000,
-   "lock_ms": 30000, "renew_enabled": true}                      a new partition; all fields may be left out
+   "lock_ms": 30000, "renew_enabled": true, "dead_letters": false}  a new partition; all may be left out
   {"op": "acquire", "member": "m", "batches": [[0, 9]], "max_fetch_records": 500, "batch_size": 500,
    "mode": "batch_optimized" or "record_limit", "fetch_offset": the next fetch offset}
   {"op": "ack", "member": "m", "batches": [{"first": 0, "last": 9, "types": [1]}]}
@@ -24,6 +24,7 @@ A trace is a text file with one JSON object a line:
   {"op": "release", "member": "m"}     {"op": "advance", "ms": 30000}     {"op": "lso", "offset": 5}
   {"op": "writes", "hold": false, "fail_next": 0, "error_code": -1}   how writes are answered from now on
   {"op": "complete", "n": all, "error_code": 0}                       answers held writes
+  {"op": "letters", "n": all}      the dead letters of the n oldest operations that made some due are written
   {"op": "reload"}                                                    a new partition from what was persisted
 
 Two operations more, which the oracle does not know:

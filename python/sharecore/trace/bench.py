@@ -182,6 +182,7 @@ def _make(engine: Engine, init: ops.Init) -> Partition:
         max_inflight=init.max_inflight,
         lock_ms=init.lock_ms,
         renew_enabled=init.renew_enabled,
+        dead_letters=init.dead_letters,
     )
 
 

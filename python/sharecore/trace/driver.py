@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sharecore.errors import ErrorCode, KafkaError
@@ -13,6 +15,7 @@ from sharecore.trace.operation import TraceError
 from sharecore.trace.persister import TracePersister
 
 Result = dict[str, Any]
+DeadLetter = tuple[int, int, int, bool]
 
 _START_MS = 1_000_000
 _PERSISTER_ERRORS: Mapping[int, str] = {
@@ -41,6 +44,7 @@ class Driver:
         self._partition: Partition | None = None
         self._persister = TracePersister(engine.combine, 0, [])
         self._pending: dict[int, int] = {}
+        self._letters: deque[list[DeadLetter]] = deque()
 
     @property
     def started(self) -> bool:
@@ -64,7 +68,7 @@ class Driver:
         self._index += 1
         self._persister.written = []
         outcome = self._outcome(operation)
-        return {"i": self._index, "op": line["op"], **outcome, **self._snapshot()}
+        return {"i": self._index, "op": line["op"], **outcome, **self._snapshot(), **self._letters_due()}
 
     def _outcome(self, operation: ops.Operation) -> Result:
         match operation:
@@ -91,6 +95,8 @@ class Driver:
                 self._persister.configure(hold=hold, fail_next=fail_next, fail_code=error_code)
             case ops.Complete(most, error_code):
                 return self._complete(most, error_code)
+            case ops.Letters(most):
+                self._finish_letters(most)
         return {}
 
     def _start(self, init: ops.Init, start_offset: int, state: Sequence[StateBatch]) -> Result:
@@ -102,11 +108,13 @@ class Driver:
                 max_inflight=init.max_inflight,
                 lock_ms=init.lock_ms,
                 renew_enabled=init.renew_enabled,
+                dead_letters=init.dead_letters,
             )
         except (KafkaError, ValueError) as error:
             raise TraceError(f"a partition that cannot be: {error}") from error
         self._persister = TracePersister(self._engine.combine, start_offset, state)
         self._pending = {}
+        self._letters.clear()
         self.now_ms = _START_MS
         return {"error": None}
 
@@ -151,6 +159,22 @@ class Driver:
                 completed[str(self._pending.pop(write.id))] = error
         return {"completed": completed}
 
+    def _finish_letters(self, most: int | None) -> None:
+        count = len(self._letters) if most is None else min(most, len(self._letters))
+        for _ in range(count):
+            for letter in self._letters.popleft():
+                self._persist(
+                    partial(self.partition.finish_archiving, self.now_ms, *letter[:2]), awaited=False
+                )
+
+    def _letters_due(self) -> Result:
+        assert self._init is not None
+        due = sorted(self.partition.take_dead_letters())
+        if due:
+            self._letters.append(due)
+        shown = [[*letter[:3], "reject" if letter[3] else "limit"] for letter in due]
+        return {"letters": joined(shown)} if self._init.dead_letters else {}
+
     def _persist(self, change: Callable[[], Write | None], *, awaited: bool = True) -> Result:
         try:
             write = change()
@@ -194,10 +218,15 @@ def exception_name(code: ErrorCode) -> str:
 
 def coalesced(batches: Iterable[StateBatch]) -> list[list[int]]:
     """Lists [first, last, state, count], adjacent equal ones joined: batch granularity does not show."""
-    runs: list[list[int]] = []
-    for first, last, state, count in batches:
-        if runs and runs[-1][1] + 1 == first and runs[-1][2:] == [state, count]:
-            runs[-1][1] = last
+    return joined([*batch] for batch in batches)
+
+
+def joined(rows: Iterable[list[Any]]) -> list[list[Any]]:
+    """Lists [first, last, ...], ascending, adjacent ones that are equal in the rest joined."""
+    runs: list[list[Any]] = []
+    for row in rows:
+        if runs and runs[-1][1] + 1 == row[0] and runs[-1][2:] == row[2:]:
+            runs[-1][1] = row[1]
         else:
-            runs.append([first, last, state, count])
+            runs.append(row)
     return runs

@@ -21,6 +21,7 @@ class Init:
     max_inflight: int
     lock_ms: int
     renew_enabled: bool
+    dead_letters: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,20 @@ class Complete:
 
 
 @dataclass(frozen=True, slots=True)
+class Letters:
+    """The dead letters of the oldest `most` operations that made any due are written; None for all."""
+
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reload:
     pass
 
 
 Leasing = Acquire | Acknowledge | Release | Advance | MoveLogStart
 Administering = Archive | Configure
-Persisting = ConfigureWrites | Complete | Reload
+Persisting = ConfigureWrites | Complete | Letters | Reload
 Operation = Init | Leasing | Administering | Persisting
 
 
@@ -128,6 +136,7 @@ def _init(line: Mapping[str, Any]) -> Init:
         int(line.get("max_inflight", 2000)),
         int(line.get("lock_ms", 30000)),
         bool(line.get("renew_enabled", True)),
+        bool(line.get("dead_letters", False)),
     )
 
 
@@ -157,9 +166,8 @@ def _configure(line: Mapping[str, Any]) -> Configure:
     limits = {
         name: int(line[name]) for name in ("max_delivery_count", "max_inflight", "lock_ms") if name in line
     }
-    if "renew_enabled" in line:
-        return Configure({**limits, "renew_enabled": bool(line["renew_enabled"])})
-    return Configure(limits)
+    switches = {name: bool(line[name]) for name in ("renew_enabled", "dead_letters") if name in line}
+    return Configure({**limits, **switches})
 
 
 def _configure_writes(line: Mapping[str, Any]) -> ConfigureWrites:
@@ -183,5 +191,6 @@ _PARSERS: dict[Any, Callable[[Mapping[str, Any]], Operation]] = {
     "configure": _configure,
     "writes": _configure_writes,
     "complete": _complete,
+    "letters": lambda line: Letters(int(line["n"]) if "n" in line else None),
     "reload": lambda line: Reload(),
 }

@@ -3,7 +3,9 @@
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use sharecore_engine::{AckBatch, AcquireOptions, Config, Partition, StateBatch, Write};
+use sharecore_engine::{
+    AckBatch, AcquireOptions, Config, DeadLetterCause, Partition, StateBatch, Write,
+};
 use sharecore_guard::Guarded;
 use smallvec::SmallVec;
 
@@ -98,7 +100,8 @@ impl PyPartition {
         reason = "pyo3 extracts owned arguments"
     )]
     #[pyo3(signature = (start_offset = 0, state_batches = StateBatches(vec![]), *, max_delivery_count = 5, max_inflight = 2000,
-                        lock_ms = 30000, renew_enabled = true))]
+                        lock_ms = 30000, renew_enabled = true, dead_letters = false))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         start_offset: i64,
@@ -107,12 +110,14 @@ impl PyPartition {
         max_inflight: i64,
         lock_ms: i64,
         renew_enabled: bool,
+        dead_letters: bool,
     ) -> PyResult<Self> {
         let config = checked(Config {
             max_delivery_count,
             max_inflight,
             lock_ms,
             renew_enabled,
+            dead_letters,
         })?;
         let inner = Partition::new(config, start_offset, &state_batches.0)
             .map_err(|refusal| refused(py, refusal))?;
@@ -188,6 +193,29 @@ impl PyPartition {
         self.with(py, |partition| partition.archive(first, last))
     }
 
+    fn take_dead_letters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let due = self.with(py, Partition::take_dead_letters)?;
+        PyList::new(
+            py,
+            due.iter().map(|letter| {
+                let rejected = letter.cause == DeadLetterCause::Rejected;
+                (letter.first, letter.last, letter.delivery_count, rejected)
+            }),
+        )
+    }
+
+    fn finish_archiving(
+        &self,
+        py: Python<'_>,
+        now_ms: i64,
+        first: i64,
+        last: i64,
+    ) -> PyResult<Option<PyWrite>> {
+        self.sweep(py, |partition| {
+            partition.finish_archiving(first, last).map(PyWrite::of)
+        })
+    }
+
     fn commit(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
         let answer = self.with(py, |partition| partition.commit(write_id))?;
         answer.map_err(|refusal| refused(py, refusal))
@@ -198,7 +226,9 @@ impl PyPartition {
         answer.map_err(|refusal| refused(py, refusal))
     }
 
-    #[pyo3(signature = (*, max_delivery_count = None, max_inflight = None, lock_ms = None, renew_enabled = None))]
+    #[pyo3(signature = (*, max_delivery_count = None, max_inflight = None, lock_ms = None, renew_enabled = None,
+                        dead_letters = None))]
+    #[allow(clippy::too_many_arguments)]
     fn configure(
         &self,
         py: Python<'_>,
@@ -206,6 +236,7 @@ impl PyPartition {
         max_inflight: Option<i64>,
         lock_ms: Option<i64>,
         renew_enabled: Option<bool>,
+        dead_letters: Option<bool>,
     ) -> PyResult<()> {
         self.with(py, |partition| {
             let now = partition.config();
@@ -214,6 +245,7 @@ impl PyPartition {
                 max_inflight: max_inflight.unwrap_or(now.max_inflight),
                 lock_ms: lock_ms.unwrap_or(now.lock_ms),
                 renew_enabled: renew_enabled.unwrap_or(now.renew_enabled),
+                dead_letters: dead_letters.unwrap_or(now.dead_letters),
             })?);
             Ok(())
         })?

@@ -49,6 +49,8 @@ typedef struct {
   uint16_t max_delivery_count;
   // Whether members may renew their locks.
   bool renew_enabled;
+  // Whether what is rejected or given up waits for a dead letter before it is archived (KIP-1191).
+  bool dead_letters;
   // How many offsets may be in flight; positive.
   int64_t max_inflight;
   // How long an acquisition lock lasts, in milliseconds; positive.
@@ -64,7 +66,7 @@ typedef struct {
   int64_t first;
   // Last offset.
   int64_t last;
-  // 0 available, 1 acquired, 2 acknowledged, 4 archived.
+  // 0 available, 1 acquired, 2 acknowledged, 3 archiving, 4 archived.
   uint8_t state;
   // How often the records were delivered.
   uint16_t delivery_count;
@@ -123,6 +125,18 @@ typedef struct {
   // How many state batches `sharecore_write_batches` gives.
   size_t batch_count;
 } SharecoreWrite;
+
+// Neighbouring records that wait for a dead letter each.
+typedef struct {
+  // First offset.
+  int64_t first;
+  // Last offset.
+  int64_t last;
+  // How often the records were delivered.
+  uint16_t delivery_count;
+  // A member rejected them; else they came to their delivery limit. Guessed by the delivery count in loaded state.
+  bool rejected;
+} SharecoreDeadLetter;
 
 // Where a partition stands.
 typedef struct {
@@ -292,6 +306,27 @@ SharecoreStatus sharecore_combine(const SharecoreStateBatch *existing,
                                   SharecoreStateBatch *out,
                                   size_t capacity,
                                   size_t *count);
+
+// The dead letters that have become due since the last call, in the order in which they did.
+//
+// TOO_SMALL: nothing is taken; ask again with a larger array.
+//
+// # Safety
+// `out` must point to `capacity` writable elements, `count` be null or writable.
+SharecoreStatus sharecore_take_dead_letters(SharecorePartition partition,
+                                            SharecoreDeadLetter *out,
+                                            size_t capacity,
+                                            size_t *count);
+
+// The letters of `first` to `last` are written, or never will be: what waited for them is archived, and stays so whether
+// the write succeeds or not.
+//
+// # Safety
+// `write` must be null or writable.
+SharecoreStatus sharecore_finish_archiving(SharecorePartition partition,
+                                           int64_t first,
+                                           int64_t last,
+                                           SharecoreWrite *write);
 
 // Where the partition stands: offsets, counts, the next deadline.
 //

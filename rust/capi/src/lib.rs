@@ -8,6 +8,7 @@
     reason = "the documentation goes into a C header, where names stand bare"
 )]
 
+mod dead_letter;
 mod guard;
 mod handle;
 mod inspect;
@@ -18,6 +19,7 @@ mod status;
 mod types;
 mod write;
 
+pub use dead_letter::{sharecore_finish_archiving, sharecore_take_dead_letters};
 pub use handle::SharecorePartition;
 pub use inspect::{sharecore_check, sharecore_inflight, sharecore_inspect};
 pub use lease::{sharecore_acknowledge, sharecore_acquire, sharecore_acquired, sharecore_release};
@@ -26,8 +28,8 @@ pub use life::{
 };
 pub use status::{SharecoreStatus, sharecore_last_error};
 pub use types::{
-    SharecoreAcknowledgement, SharecoreAcquired, SharecoreConfig, SharecoreFetch, SharecoreRange,
-    SharecoreState, SharecoreStateBatch, SharecoreWrite,
+    SharecoreAcknowledgement, SharecoreAcquired, SharecoreConfig, SharecoreDeadLetter,
+    SharecoreFetch, SharecoreRange, SharecoreState, SharecoreStateBatch, SharecoreWrite,
 };
 pub use write::{
     sharecore_advance, sharecore_archive, sharecore_combine, sharecore_commit,

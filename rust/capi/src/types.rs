@@ -1,7 +1,7 @@
 //! The structs of the boundary: plain data, as C lays it out.
 //!
-//! States and types are Kafka's numbers. States: 0 available, 1 acquired, 2 acknowledged, 4 archived. Types of
-//! acknowledgement: 0 gap, 1 accept, 2 release, 3 reject, 4 renew.
+//! States and types are Kafka's numbers. States: 0 available, 1 acquired, 2 acknowledged, 3 archiving, 4 archived.
+//! Types of acknowledgement: 0 gap, 1 accept, 2 release, 3 reject, 4 renew.
 
 use sharecore_engine::{Acquired, Config, InFlightRun, RecordState, StateBatch};
 
@@ -15,6 +15,8 @@ pub struct SharecoreConfig {
     pub max_delivery_count: u16,
     /// Whether members may renew their locks.
     pub renew_enabled: bool,
+    /// Whether what is rejected or given up waits for a dead letter before it is archived (KIP-1191).
+    pub dead_letters: bool,
     /// How many offsets may be in flight; positive.
     pub max_inflight: i64,
     /// How long an acquisition lock lasts, in milliseconds; positive.
@@ -39,7 +41,7 @@ pub struct SharecoreStateBatch {
     pub first: i64,
     /// Last offset.
     pub last: i64,
-    /// 0 available, 1 acquired, 2 acknowledged, 4 archived.
+    /// 0 available, 1 acquired, 2 acknowledged, 3 archiving, 4 archived.
     pub state: u8,
     /// How often the records were delivered.
     pub delivery_count: u16,
@@ -99,6 +101,20 @@ pub struct SharecoreWrite {
     pub batch_count: usize,
 }
 
+/// Neighbouring records that wait for a dead letter each.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharecoreDeadLetter {
+    /// First offset.
+    pub first: i64,
+    /// Last offset.
+    pub last: i64,
+    /// How often the records were delivered.
+    pub delivery_count: u16,
+    /// A member rejected them; else they came to their delivery limit. Guessed by the delivery count in loaded state.
+    pub rejected: bool,
+}
+
 /// Where a partition stands.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +150,7 @@ impl SharecoreConfig {
             max_inflight: self.max_inflight,
             lock_ms: self.lock_ms,
             renew_enabled: self.renew_enabled,
+            dead_letters: self.dead_letters,
         })
     }
 }
@@ -143,6 +160,7 @@ impl From<Config> for SharecoreConfig {
         Self {
             max_delivery_count: config.max_delivery_count,
             renew_enabled: config.renew_enabled,
+            dead_letters: config.dead_letters,
             max_inflight: config.max_inflight,
             lock_ms: config.lock_ms,
         }
@@ -189,7 +207,7 @@ pub(crate) fn state_batches(batches: &[SharecoreStateBatch]) -> Result<Vec<State
             let state = RecordState::from_id(batch.state).ok_or_else(|| {
                 Failure::new(
                     SharecoreStatus::BadArgument,
-                    format_args!("{} is no record state; 0, 1, 2 and 4 are", batch.state),
+                    format_args!("{} is no record state; 0 to 4 are", batch.state),
                 )
             })?;
             Ok(StateBatch {

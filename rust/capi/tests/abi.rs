@@ -22,6 +22,7 @@ fn config() -> SharecoreConfig {
     let mut config = SharecoreConfig {
         max_delivery_count: 0,
         renew_enabled: false,
+        dead_letters: false,
         max_inflight: 0,
         lock_ms: 0,
     };

@@ -10,7 +10,14 @@ fn the_header_is_up_to_date() {
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
     let mut builder = cbindgen::Builder::new().with_config(config);
     for file in [
-        "status", "handle", "types", "life", "lease", "write", "inspect",
+        "status",
+        "handle",
+        "types",
+        "life",
+        "lease",
+        "write",
+        "dead_letter",
+        "inspect",
     ] {
         builder = builder.with_src(root.join("src").join(file).with_extension("rs"));
     }

@@ -32,6 +32,7 @@ impl Window {
             max_inflight: size + BATCH,
             lock_ms: batches + 1,
             renew_enabled: true,
+            dead_letters: false,
         };
         let mut window = Self {
             partition: Partition::new(config, 0, &[]).expect("empty state"),

@@ -17,6 +17,7 @@ pub use combine::combine;
 pub use error::{Refusal, RefusalKind};
 pub use offset::{Offset, OffsetRange};
 pub use partition::{
-    AckBatch, AcquireOptions, Acquired, Config, InFlightRun, Partition, StateBatch, Write,
+    AckBatch, AcquireOptions, Acquired, Config, DeadLetter, DeadLetterCause, InFlightRun,
+    Partition, StateBatch, Write,
 };
 pub use record_state::{AckType, RecordState};

@@ -10,6 +10,8 @@ pub enum RecordState {
     Acquired = 1,
     /// Accepted by a consumer; terminal.
     Acknowledged = 2,
+    /// Rejected or given up, and waiting for its dead letter; archived then (KIP-1191).
+    Archiving = 3,
     /// Rejected, given up at the delivery limit, or gone from the log; terminal.
     Archived = 4,
 }
@@ -21,6 +23,7 @@ impl RecordState {
             0 => Some(Self::Available),
             1 => Some(Self::Acquired),
             2 => Some(Self::Acknowledged),
+            3 => Some(Self::Archiving),
             4 => Some(Self::Archived),
             _ => None,
         }

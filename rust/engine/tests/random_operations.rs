@@ -25,6 +25,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => (any::<u8>(), prop::bool::weighted(0.7)).prop_map(|(which, well)| Step::End { which, well }),
         1 => (1..7_u16, 1..60_u8)
             .prop_map(|(max_delivery_count, max_inflight)| Step::Configure { max_delivery_count, max_inflight }),
+        3 => (1..5_u8).prop_map(|most| Step::Letters { most }),
         1 => Just(Step::Reload),
     ];
     prop::collection::vec(step, 1..120)
@@ -34,8 +35,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn invariants_hold(max_delivery_count in 1..6_u16, max_inflight in 5..60_i64, steps in steps()) {
-        let config = Config { max_delivery_count, max_inflight, lock_ms: 1000, renew_enabled: true };
+    fn invariants_hold(max_delivery_count in 1..6_u16, max_inflight in 5..60_i64, dead_letters in any::<bool>(),
+                       steps in steps()) {
+        let config = Config { max_delivery_count, max_inflight, lock_ms: 1000, renew_enabled: true, dead_letters };
         let mut world = World::new(config);
         for step in &steps {
             world.step(step);

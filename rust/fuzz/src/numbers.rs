@@ -39,6 +39,7 @@ fn config(u: &mut Unstructured<'_>) -> Result<Config> {
         max_inflight: number(u)?.max(1),
         lock_ms: number(u)?.max(1),
         renew_enabled: u.arbitrary()?,
+        dead_letters: u.arbitrary()?,
     })
 }
 
@@ -50,7 +51,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
             break;
         }
         let member = u.choose(&MEMBERS)?;
-        let write = match u.int_in_range(0..=9_u8)? {
+        let write = match u.int_in_range(0..=10_u8)? {
             0..=2 => {
                 acquire(u, &mut partition, now_ms, member)?;
                 None
@@ -68,6 +69,11 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
             8 => {
                 partition.archive(number(u)?, number(u)?);
                 None
+            }
+            9 => {
+                partition.take_dead_letters();
+                let write = partition.finish_archiving(number(u)?, number(u)?);
+                write.map(|write| write.id)
             }
             _ => {
                 partition.configure(config(u)?);

@@ -19,6 +19,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
         max_inflight: u.int_in_range(1..=80)?,
         lock_ms: 1000,
         renew_enabled: u.ratio(7, 8)?,
+        dead_letters: u.ratio(1, 2)?,
     });
     for _ in 0..STEPS_MAX {
         if u.is_empty() {
@@ -30,7 +31,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
 }
 
 fn step(u: &mut Unstructured<'_>) -> Result<Step> {
-    let kind: u8 = u.int_in_range(0..=15)?;
+    let kind: u8 = u.int_in_range(0..=16)?;
     Ok(match kind {
         0..=3 => Step::Acquire {
             member: u.int_in_range(0..=3)?,
@@ -68,6 +69,9 @@ fn step(u: &mut Unstructured<'_>) -> Result<Step> {
         14 => Step::Configure {
             max_delivery_count: u.int_in_range(1..=7)?,
             max_inflight: u.int_in_range(1..=80)?,
+        },
+        15 => Step::Letters {
+            most: u.int_in_range(0..=4)?,
         },
         _ => Step::Reload,
     })

@@ -7,7 +7,7 @@ from typing import Any
 
 from sharecore.trace.engines import Engine, Partition, StateBatch, Write
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
@@ -22,6 +22,7 @@ class SharePartition:
             "max_inflight": 2000,
             "lock_ms": 30000,
             "renew_enabled": True,
+            "dead_letters": False,
             **limits,
         }
         self.partition: Partition = engine.partition(start_offset, list(state), **settings)
@@ -49,6 +50,12 @@ class SharePartition:
     def pass_time(self, ms: int) -> list[StateBatch]:
         self.now_ms += ms
         return self._commit(self.partition.advance(self.now_ms))
+
+    def letters(self) -> list[tuple[int, int, int, bool]]:
+        return self.partition.take_dead_letters()
+
+    def letter_written(self, first: int, last: int) -> list[StateBatch]:
+        return self._commit(self.partition.finish_archiving(self.now_ms, first, last))
 
     def commit(self, write: Write) -> None:
         self.partition.commit(write.id, self.now_ms)

@@ -15,8 +15,8 @@ impl LeaseId {
 /// All that is known of each offset of a run, in one word: two are compared at once.
 ///
 /// ```text
-/// bits   63       57            56        48..51  32..48           0..32
-///                 opens batch   pending   state   delivery count   lease
+/// bits   63   58         57            56        48..51  32..48           0..32
+///             rejected   opens batch   pending   state   delivery count   lease
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell(u64);
@@ -27,6 +27,8 @@ const STATE: u64 = 0b111 << STATE_SHIFT;
 const PENDING: u64 = 1 << 56;
 /// Of a run, not of its cell: a batch, as first acquired, begins with it.
 const OPENS_BATCH: u64 = 1 << 57;
+/// While the transition is being written: a member rejected the records, they have not come to their delivery limit.
+const REJECTED: u64 = 1 << 58;
 
 impl Cell {
     fn new(state: RecordState, delivery_count: u16, lease: LeaseId) -> Self {
@@ -51,6 +53,15 @@ impl Cell {
     pub(crate) fn begun(self, state: RecordState) -> Self {
         let pending = Self::new(state, self.delivery_count(), self.lease());
         Self(pending.0 | PENDING)
+    }
+
+    /// The same records while it is being written that a member rejected them, and that a dead letter is due.
+    pub(crate) fn rejected(self) -> Self {
+        Self(self.begun(RecordState::Archiving).0 | REJECTED)
+    }
+
+    pub(crate) fn is_rejected(self) -> bool {
+        self.0 & REJECTED != 0
     }
 
     pub(crate) fn state(self) -> RecordState {

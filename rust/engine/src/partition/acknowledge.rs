@@ -140,7 +140,8 @@ impl Partition {
             if Some(leases.owner(cell.lease())) != member {
                 return Err(Refusal::NotOwner { offset });
             }
-            let Some(target) = batch.type_of(piece)?.target() else {
+            let kind = batch.type_of(piece)?;
+            let Some(target) = kind.target() else {
                 if !config.renew_enabled {
                     return Err(Refusal::RenewDisabled);
                 }
@@ -153,15 +154,19 @@ impl Partition {
                 );
                 return Ok(Cell::acquired(cell.delivery_count(), lease));
             };
-            let state = match target {
-                RecordState::Available => side.given_back(*piece, cell.delivery_count()),
-                settled => settled,
+            let (state, begun) = match kind {
+                AckType::Release => {
+                    let state = side.given_back(*piece, cell.delivery_count());
+                    (state, cell.begun(state))
+                }
+                AckType::Reject if side.dead_letters => (RecordState::Archiving, cell.rejected()),
+                _ => (target, cell.begun(target)),
             };
             if state.is_terminal() {
                 *complete += piece.count();
             }
             writes.push(mark, *piece, state, cell.delivery_count());
-            Ok(cell.begun(state))
+            Ok(begun)
         })
     }
 }

@@ -33,6 +33,13 @@ impl Partition {
                     return Err(format!("{at} is acquired under a lock that has run out"));
                 }
             }
+            if run.cell().is_rejected()
+                && (run.cell().state() != RecordState::Archiving || !run.cell().is_pending())
+            {
+                return Err(format!(
+                    "{at} is rejected, and not on its way to a dead letter"
+                ));
+            }
             if run.first < self.start && run.cell().is_available() {
                 return Err(format!("{at} is available before the start offset"));
             }

@@ -1,5 +1,6 @@
 //! A partition from its persisted state.
 
+use super::dead_letter::DeadLetters;
 use super::lease::Leases;
 use super::writes::Writes;
 use super::{Config, Partition, StateBatch};
@@ -33,6 +34,7 @@ impl Partition {
             complete: 0,
             overtaken: Vec::new(),
             writes: Writes::default(),
+            dead_letters: DeadLetters::default(),
         };
         if start_offset < 0 {
             return Err(Refusal::CorruptState {
@@ -59,6 +61,9 @@ impl Partition {
             next = batch.last + 1;
             if batch.state.is_terminal() {
                 partition.complete += batch.last - batch.first + 1;
+            }
+            if batch.state == RecordState::Archiving {
+                partition.dead_letters.found(batch, &config);
             }
             let range = OffsetRange::new(batch.first, batch.last);
             let run = Run::new(range, Cell::free(batch.state, batch.delivery_count));

@@ -43,7 +43,8 @@ impl Partition {
     /// Settles offsets that hold no record for this group: aborted transactions, control records.
     pub fn archive(&mut self, first: Offset, last: Offset) {
         self.archive_where(OffsetRange::new(first, last), |cell| {
-            !cell.is_pending() && !cell.state().is_terminal()
+            use RecordState::{Acquired, Available};
+            !cell.is_pending() && matches!(cell.state(), Available | Acquired)
         });
         self.advance_start();
     }

@@ -3,6 +3,7 @@
 mod acknowledge;
 mod acquire;
 mod check;
+mod dead_letter;
 mod expiry;
 mod lease;
 mod load;
@@ -16,6 +17,8 @@ mod writes;
 
 pub use self::acknowledge::AckBatch;
 pub use self::acquire::{AcquireOptions, Acquired};
+use self::dead_letter::DeadLetters;
+pub use self::dead_letter::{DeadLetter, DeadLetterCause};
 use self::lease::Leases;
 use self::window::ReadGap;
 pub use self::write::{StateBatch, Write};
@@ -35,6 +38,9 @@ pub struct Config {
     pub lock_ms: i64,
     /// Whether members may renew their locks (`share.renew.acknowledge.enable`).
     pub renew_enabled: bool,
+    /// Whether what is rejected or given up waits for a dead letter before it is archived
+    /// (`errors.deadletterqueue.topic.name` is set).
+    pub dead_letters: bool,
 }
 
 impl Default for Config {
@@ -44,6 +50,7 @@ impl Default for Config {
             max_inflight: 2000,
             lock_ms: 30_000,
             renew_enabled: true,
+            dead_letters: false,
         }
     }
 }
@@ -80,6 +87,7 @@ pub struct Partition {
     /// Ranges before `start` to be looked through for what is settled when `start` moves next.
     overtaken: Vec<OffsetRange>,
     writes: Writes,
+    dead_letters: DeadLetters,
 }
 
 impl Partition {
@@ -153,6 +161,7 @@ impl Partition {
             + self.map.memory_bytes()
             + self.leases.memory_bytes()
             + self.writes.memory_bytes()
+            + self.dead_letters.memory_bytes()
             + self.overtaken.capacity() * size_of::<OffsetRange>()
     }
 }
@@ -162,6 +171,7 @@ impl Partition {
 struct Side {
     start: Offset,
     max_delivery_count: u16,
+    dead_letters: bool,
 }
 
 impl Side {
@@ -169,14 +179,26 @@ impl Side {
         Self {
             start: partition.start,
             max_delivery_count: partition.config.max_delivery_count,
+            dead_letters: partition.config.dead_letters,
         }
     }
 
     fn given_back(self, piece: OffsetRange, delivery_count: u16) -> RecordState {
-        if piece.first < self.start || delivery_count >= self.max_delivery_count {
+        if piece.first < self.start {
             RecordState::Archived
+        } else if delivery_count >= self.max_delivery_count {
+            self.given_up()
         } else {
             RecordState::Available
+        }
+    }
+
+    /// Where a record goes that is never delivered again, though nobody accepted it.
+    fn given_up(self) -> RecordState {
+        if self.dead_letters {
+            RecordState::Archiving
+        } else {
+            RecordState::Archived
         }
     }
 

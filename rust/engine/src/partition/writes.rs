@@ -229,6 +229,7 @@ impl Partition {
             overtaken,
             start,
             writes,
+            dead_letters,
             ..
         } = self;
         for range in writes.begun(at) {
@@ -245,10 +246,11 @@ impl Partition {
                 if piece.first < *start {
                     overtaken.push(*piece);
                 }
+                dead_letters.committed(*piece, cell);
                 Ok(Cell::free(cell.state(), cell.delivery_count()))
             });
         }
-        writes.end(at);
+        self.end_write(at);
         self.advance_start();
         Ok(())
     }
@@ -258,11 +260,19 @@ impl Partition {
         let at = self.open_write(write_id)?;
         let expiry = self.writes.open[at].expiry;
         self.restore(|writes| writes.begun(at), now_ms);
-        self.writes.end(at);
+        self.end_write(at);
         if expiry {
             self.advance_start();
         }
         Ok(())
+    }
+
+    /// The write has ended, either way: what lay at its delivery limit when its lock ran out is due now.
+    fn end_write(&mut self, at: usize) {
+        if self.writes.open[at].expiry {
+            self.dead_letters.expired(self.writes.batches_of(at));
+        }
+        self.writes.end(at);
     }
 
     /// Undoes what an operation, which is refused, has begun since the mark.
@@ -284,6 +294,7 @@ impl Partition {
             overtaken,
             complete,
             writes,
+            dead_letters,
             ..
         } = self;
         for range in ranges(writes) {
@@ -305,6 +316,8 @@ impl Partition {
                     if piece.first < side.start {
                         overtaken.push(*piece);
                     }
+                } else if state == RecordState::Archiving {
+                    dead_letters.given_up(*piece, cell.delivery_count());
                 }
                 Ok(Cell::free(state, cell.delivery_count()))
             });

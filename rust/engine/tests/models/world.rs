@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sharecore_engine::{
-    AckBatch, AcquireOptions, Config, OffsetRange, Partition, RecordState, StateBatch, Write,
-    combine,
+    AckBatch, AcquireOptions, Config, DeadLetter, OffsetRange, Partition, RecordState, StateBatch,
+    Write, combine,
 };
 
 /// An operation; offsets count from the start offset or from where the next fetch reads.
@@ -43,6 +43,10 @@ pub(crate) enum Step {
         max_delivery_count: u16,
         max_inflight: u8,
     },
+    /// Some of the dead letters that are due are written.
+    Letters {
+        most: u8,
+    },
     Reload,
 }
 
@@ -53,6 +57,8 @@ pub(crate) struct World {
     durable: (i64, Vec<StateBatch>),
     /// Id and start offset of the writes that are open.
     open: Vec<(u64, i64)>,
+    /// The letters that are due, taken from the partition.
+    letters: Vec<DeadLetter>,
 }
 
 impl World {
@@ -64,6 +70,7 @@ impl World {
             now_ms: 0,
             durable: (0, vec![]),
             open: vec![],
+            letters: vec![],
         }
     }
 
@@ -125,12 +132,17 @@ impl World {
                 self.partition.configure(self.config);
                 None
             }
+            Step::Letters { most } => {
+                self.finish(usize::from(*most), before.0);
+                None
+            }
             Step::Reload => return self.reload(),
         };
         if let Some((id, start_offset)) = write {
             assert_eq!(start_offset, before.0);
             self.open.push((id, start_offset));
         }
+        self.take_letters();
         if let Err(broken) = self.partition.check() {
             panic!("{broken}");
         }
@@ -152,6 +164,12 @@ impl World {
             assert!(
                 !state.is_terminal() || state_now == state || undone,
                 "{offset} was {state:?} and is {state_now:?}"
+            );
+            assert!(
+                state != RecordState::Archiving
+                    || undone
+                    || matches!(state_now, RecordState::Archiving | RecordState::Archived),
+                "{offset} waited for its dead letter and is {state_now:?}"
             );
         }
     }
@@ -258,6 +276,34 @@ impl World {
         assert!(self.partition.commit(id).is_err(), "a write ends once");
     }
 
+    /// Each letter is due once, for a record that waits for it.
+    fn take_letters(&mut self) {
+        let states = self.states();
+        for letter in self.partition.take_dead_letters() {
+            assert!(letter.first <= letter.last);
+            for offset in letter.first.max(self.partition.start_offset())..=letter.last {
+                let found = states.get(&offset);
+                assert_eq!(
+                    found,
+                    Some(&(RecordState::Archiving, letter.delivery_count))
+                );
+            }
+            let apart = |other: &DeadLetter| other.last < letter.first || letter.last < other.first;
+            assert!(self.letters.iter().all(apart), "{letter:?} is due twice");
+            self.letters.push(letter);
+        }
+    }
+
+    fn finish(&mut self, most: usize, start_offset: i64) {
+        for letter in self.letters.drain(..most.min(self.letters.len())) {
+            let write = self.partition.finish_archiving(letter.first, letter.last);
+            if let Some(write) = write {
+                assert_eq!(write.start_offset, start_offset);
+                self.open.push(told(write));
+            }
+        }
+    }
+
     /// What was acknowledged durably is so after a restart.
     fn reload(&mut self) {
         let start = self.partition.start_offset();
@@ -269,6 +315,8 @@ impl World {
         self.partition =
             Partition::new(self.config, self.durable.0, &self.durable.1).expect("sound state");
         self.open.clear();
+        self.letters.clear();
+        self.take_letters();
         self.partition.check().expect("invariants");
         for (offset, (state, _)) in self.states() {
             assert!(state != RecordState::Acquired);

@@ -44,7 +44,7 @@ final class Bench {
                         t.acquired += sp.acquire(o.member, o.mode, o.batchSize, o.maxFetch,
                             o.fetchOffset >= 0 ? o.fetchOffset : next, o.data, FetchIsolation.HIGH_WATERMARK).count();
                     } catch (IllegalArgumentException e) {
-                        t.throwsCount++;             // 4.3.1 does this at the in-flight limit
+                        t.throwsCount++;             // 4.4.0 does this at the in-flight limit
                     }
                 }
                 case 2 -> {

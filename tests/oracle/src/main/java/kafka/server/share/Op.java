@@ -27,14 +27,14 @@ final class Op {
     String member;
     long startOffset, fetchOffset = -1, arg, records;
     int maxDelivery, maxInflight, lockMs, maxFetch, batchSize, n;
-    boolean renewEnabled = true;
+    boolean renewEnabled = true, deadLetters;
     List<PersisterStateBatch> state;
     ShareAcquireMode mode;
     FetchPartitionData data;
     List<ShareAcknowledgementBatch> acks;
     JsonNode json;
 
-    static final String[] KINDS = {"init", "acquire", "ack", "release", "advance", "lso", "writes", "complete", "reload"};
+    static final String[] KINDS = {"init", "acquire", "ack", "release", "advance", "lso", "writes", "complete", "reload", "letters"};
     static final ObjectMapper JSON = new ObjectMapper();
 
     static List<PersisterStateBatch> stateBatches(JsonNode a) {
@@ -76,6 +76,7 @@ final class Op {
                 o.maxInflight = j.path("max_inflight").asInt(2000);
                 o.lockMs = j.path("lock_ms").asInt(30000);
                 o.renewEnabled = j.path("renew_enabled").asBoolean(true);
+                o.deadLetters = j.path("dead_letters").asBoolean(false);
             }
             case 1 -> {
                 o.data = new FetchPartitionData(Errors.NONE, Long.MAX_VALUE, 0, records(j.get("batches")), Optional.empty(),
@@ -99,6 +100,7 @@ final class Op {
             case 5 -> o.arg = j.get("offset").asLong();
             case 6 -> { o.arg = j.path("hold").asBoolean(false) ? 1 : 0; o.n = j.path("fail_next").asInt(0); o.maxFetch = j.path("error_code").asInt(-1); }
             case 7 -> { o.n = j.path("n").asInt(Integer.MAX_VALUE); o.maxFetch = j.path("error_code").asInt(0); }
+            case 9 -> o.n = j.path("n").asInt(Integer.MAX_VALUE);
             default -> throw new IllegalArgumentException("unknown op: " + line);
         }
         return o;

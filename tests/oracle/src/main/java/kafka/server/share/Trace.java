@@ -1,6 +1,8 @@
 package kafka.server.share;
 
 import org.apache.kafka.common.message.ShareFetchResponseData.AcquiredRecords;
+import org.apache.kafka.server.share.dlq.ShareGroupDLQManager;
+import org.apache.kafka.server.share.dlq.ShareGroupDLQRecordParameter;
 import org.apache.kafka.server.share.fetch.InFlightBatch;
 import org.apache.kafka.server.share.fetch.InFlightState;
 import org.apache.kafka.server.share.fetch.ShareAcquiredRecords;
@@ -81,6 +83,24 @@ final class Trace {
         List<PersisterStateBatch> all = new ArrayList<>();
         for (MemPersister.Write x : w) all.addAll(x.batches());
         sb.append(",\"persisted\":").append(runs(all)).append(",\"write_start_offset\":").append(w.isEmpty() ? "null" : "" + w.get(0).startOffset());
+        if (!rig.deadLetters) return;
+        sb.append(",\"letters\":[");
+        String sep = "";
+        List<ShareGroupDLQRecordParameter> due = new ArrayList<>(rig.letters.asked);
+        due.sort(Comparator.comparingLong(ShareGroupDLQRecordParameter::firstOffset));
+        for (int k = 0; k < due.size(); ) {
+            ShareGroupDLQRecordParameter letter = due.get(k);
+            long last = letter.lastOffset();
+            for (k++; k < due.size() && due.get(k).firstOffset() == last + 1 && due.get(k).deliveryCount().equals(letter.deliveryCount())
+                && due.get(k).cause().equals(letter.cause()); k++) {
+                last = due.get(k).lastOffset();
+            }
+            String cause = letter.cause().orElseThrow() == ShareGroupDLQManager.CLIENT_REJECT ? "reject" : "limit";
+            sb.append(sep).append('[').append(letter.firstOffset()).append(',').append(last).append(',')
+                .append(letter.deliveryCount().orElseThrow()).append(",\"").append(cause).append("\"]");
+            sep = ",";
+        }
+        sb.append(']');
     }
 
     static String err(Throwable t) {
@@ -100,7 +120,10 @@ final class Trace {
                 i++;
                 Op o = Op.parse(line);
                 StringBuilder sb = new StringBuilder("{\"i\":").append(i).append(",\"op\":\"").append(Op.KINDS[o.kind]).append('"');
-                if (rig != null) rig.persister.writes = new ArrayList<>();
+                if (rig != null) {
+                    rig.persister.writes = new ArrayList<>();
+                    rig.letters.asked = new ArrayList<>();
+                }
                 try {
                     CompletableFuture<Void> f = null;
                     switch (o.kind) {
@@ -156,6 +179,11 @@ final class Trace {
                             sb.append('}');
                         }
                     }
+                    if (o.kind == 9) {
+                        for (int k = 0; k < o.n && !rig.letters.held.isEmpty(); k++) {
+                            for (CompletableFuture<Void> written : rig.letters.held.poll()) written.complete(null);
+                        }
+                    }
                     if (f != null) {
                         if (!f.isDone()) pending.put(i, f);
                         sb.append(",\"error\":").append(f.isDone() ? err(Rig.errorOf(f)) : "\"pending\"");
@@ -165,6 +193,7 @@ final class Trace {
                     sb.append(",\"threw\":").append(err(e));
                     if (raw) sb.append(",\"message\":").append(Op.JSON.writeValueAsString(String.valueOf(e.getMessage())));
                 }
+                if (!rig.letters.asked.isEmpty()) rig.letters.close();
                 snapshot(sb, rig);
                 if (raw) {
                     sb.append(",\"writes\":[");

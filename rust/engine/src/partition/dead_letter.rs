@@ -1,0 +1,150 @@
+//! Dead letters: what is rejected or given up waits for its letter before it is archived (KIP-1191).
+
+use std::convert::Infallible;
+
+use super::write::{StateBatch, Write};
+use super::{Config, Partition};
+use crate::inflight::Cell;
+use crate::offset::{Offset, OffsetRange};
+use crate::record_state::RecordState;
+
+/// Why a record becomes a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeadLetterCause {
+    /// A member rejected it.
+    Rejected,
+    /// It came back at its delivery limit.
+    DeliveryLimit,
+}
+
+/// Neighbouring records that wait for a letter each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// First offset.
+    pub first: Offset,
+    /// Last offset, included.
+    pub last: Offset,
+    /// How often the records were delivered.
+    pub delivery_count: u16,
+    /// Why; a guess by the delivery count where the state was loaded, as it does not tell.
+    pub cause: DeadLetterCause,
+}
+
+/// The letters that are due and that nobody has taken yet.
+#[derive(Debug, Default)]
+pub(super) struct DeadLetters(Vec<DeadLetter>);
+
+impl DeadLetters {
+    fn push(&mut self, range: OffsetRange, delivery_count: u16, cause: DeadLetterCause) {
+        let OffsetRange { first, last } = range;
+        match self.0.last_mut() {
+            Some(before)
+                if before.last + 1 == first
+                    && (before.delivery_count, before.cause) == (delivery_count, cause) =>
+            {
+                before.last = last;
+            }
+            _ => self.0.push(DeadLetter {
+                first,
+                last,
+                delivery_count,
+                cause,
+            }),
+        }
+    }
+
+    /// The transition of a piece is durable.
+    #[inline]
+    pub(super) fn committed(&mut self, piece: OffsetRange, cell: Cell) {
+        if cell.state() == RecordState::Archiving {
+            let cause = if cell.is_rejected() {
+                DeadLetterCause::Rejected
+            } else {
+                DeadLetterCause::DeliveryLimit
+            };
+            self.push(piece, cell.delivery_count(), cause);
+        }
+    }
+
+    /// The write of locks that ran out has ended.
+    pub(super) fn expired(&mut self, batches: &[StateBatch]) {
+        for batch in batches {
+            if batch.state == RecordState::Archiving {
+                self.given_up(
+                    OffsetRange::new(batch.first, batch.last),
+                    batch.delivery_count,
+                );
+            }
+        }
+    }
+
+    /// Records are free and at their delivery limit.
+    pub(super) fn given_up(&mut self, piece: OffsetRange, delivery_count: u16) {
+        self.push(piece, delivery_count, DeadLetterCause::DeliveryLimit);
+    }
+
+    /// State that was loaded tells of records whose letter is due.
+    pub(super) fn found(&mut self, batch: &StateBatch, config: &Config) {
+        let cause = if batch.delivery_count >= config.max_delivery_count {
+            DeadLetterCause::DeliveryLimit
+        } else {
+            DeadLetterCause::Rejected
+        };
+        self.push(
+            OffsetRange::new(batch.first, batch.last),
+            batch.delivery_count,
+            cause,
+        );
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<DeadLetter>()
+    }
+}
+
+impl Partition {
+    /// The letters that are due and that nobody has taken yet, in the order in which they became so.
+    pub fn dead_letters(&self) -> &[DeadLetter] {
+        &self.dead_letters.0
+    }
+
+    /// The letters that have become due since the last call, in the order in which they did.
+    ///
+    /// Each stays due until [`finish_archiving`](Self::finish_archiving) is told of it; a partition that is loaded anew
+    /// names it again.
+    pub fn take_dead_letters(&mut self) -> Vec<DeadLetter> {
+        std::mem::take(&mut self.dead_letters.0)
+    }
+
+    /// The letters of `first..=last` are written, or never will be: what waited for them is archived.
+    ///
+    /// Archived it is at once and stays so, whether the write of it succeeds or not; a letter may then be written twice,
+    /// after the state is loaded anew. The start offset moves when the write has ended, either way.
+    pub fn finish_archiving(&mut self, first: Offset, last: Offset) -> Option<Write<'_>> {
+        let start = self.start;
+        let mark = self.writes.mark();
+        let Self {
+            map,
+            complete,
+            overtaken,
+            writes,
+            ..
+        } = self;
+        // a caller may ask for any numbers; no record has a negative offset
+        let range = OffsetRange::new(first.max(0), last);
+        let Ok(()) = map.rewrite(range, |piece, cell| {
+            if cell.state() != RecordState::Archiving || cell.is_pending() {
+                return Ok::<_, Infallible>(cell);
+            }
+            if piece.first < start {
+                piece.last = piece.last.min(start - 1);
+                overtaken.push(*piece);
+            } else {
+                *complete += piece.count();
+            }
+            writes.push(mark, *piece, RecordState::Archived, cell.delivery_count());
+            Ok(Cell::free(RecordState::Archived, cell.delivery_count()))
+        });
+        self.begin_write(mark, start, true)
+    }
+}
