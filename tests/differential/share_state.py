@@ -25,13 +25,7 @@ from sharecore.errors import KafkaError
 from sharecore.sharestate.coordinator import ShareCoordinator
 from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
 from sharecore.sharestate.records import (
-    SNAPSHOT,
     StateBatch,
-    Update,
-    decode_record,
-    encode_key,
-    encode_snapshot,
-    encode_update,
     pack_batches,
     unpack_batches,
 )
@@ -182,28 +176,6 @@ def _write(dice: Random, state: list[int]) -> Operation:
     }
 
 
-def apart(records: Records) -> Records:
-    """Records with equal neighbours among their state batches joined: Apache's combiner leaves some apart."""
-    return [_joined(str(key), value) for key, value in records]
-
-
-def _joined(key: str, value: str | None) -> Sequence[str | None]:
-    kind, partition, content = decode_record(
-        bytes.fromhex(key), None if value is None else bytes.fromhex(value)
-    )
-    if content is None:
-        return [key, None]
-    batches: list[StateBatch] = []
-    for first, last, state, count in unpack_batches(content.batches):
-        if batches and batches[-1][1:] == (first - 1, state, count):
-            batches[-1] = (batches[-1][0], last, state, count)
-        else:
-            batches.append((first, last, state, count))
-    packed = content._replace(batches=pack_batches(batches))
-    encoded = encode_update(packed) if isinstance(packed, Update) else encode_snapshot(packed)
-    return [encode_key(SNAPSHOT if not isinstance(packed, Update) else kind, partition).hex(), encoded.hex()]
-
-
 def apache(episodes: Sequence[tuple[int, Sequence[Operation]]], directory: Path) -> list[Result]:
     """What Apache's shard answers and writes.
 
@@ -236,15 +208,14 @@ def differences(seed: int, count: int, directory: Path) -> tuple[dict[str, int],
     """Compares `count` operations.
 
     Returns:
-        how many operations, records, and records that are equal only when neighbours are joined; and up to
-        five differences with the commands that show them again.
+        how many operations and records, and up to five differences with the commands that show them again.
     """
     episodes = []
     for number in range(0, count, EPISODE):
         updates = Random(seed + number).choice([0, 1, 5, 50, 500])
         episodes.append((updates, list(operations(seed + number, min(EPISODE, count - number)))))
     theirs = iter(apache(episodes, directory))
-    counted = {"operations": 0, "records": 0, "joined": 0}
+    counted = {"operations": 0, "records": 0}
     found: list[str] = []
     for updates, some in episodes:
         ours = Ours(updates)
@@ -252,11 +223,6 @@ def differences(seed: int, count: int, directory: Path) -> tuple[dict[str, int],
             mine, their = ours.run(operation), next(theirs)
             counted["operations"] += 1
             counted["records"] += len(mine["records"])
-            if mine["records"] != their["records"] and mine["records"] == apart(their["records"]):
-                counted["joined"] += 1
-                their = {**their, "records": mine["records"]}
-            if operation["op"] == "read" and len(their["answer"]) == 4:
-                their = {**their, "answer": [*their["answer"][:3], _join(their["answer"][3])]}
             if mine != their:
                 shown = {**operation, "topic_id": None}
                 found.append(
@@ -271,16 +237,6 @@ def differences(seed: int, count: int, directory: Path) -> tuple[dict[str, int],
         for _ in range(len(some) - 1 - some.index(operation)):
             next(theirs)
     return counted, found
-
-
-def _join(batches: list[list[int]]) -> list[list[int]]:
-    out: list[list[int]] = []
-    for batch in batches:
-        if out and out[-1][1] + 1 == batch[0] and out[-1][2:] == batch[2:]:
-            out[-1] = [out[-1][0], *batch[1:]]
-        else:
-            out.append(list(batch))
-    return out
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -302,7 +258,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"DIFFERENCE: {text}")
     print(
         f"{counted['operations']} operations gave {counted['records']} records, {len(found)} differences; "
-        f"{counted['joined']} with neighbours joined that Apache leaves apart; "
         f"{time.monotonic() - began:.0f} s"
     )
     return 1 if found else 0

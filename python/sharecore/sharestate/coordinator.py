@@ -67,6 +67,7 @@ class ShareCoordinator:
             KafkaError: INVALID_REQUEST, FENCED_STATE_EPOCH, or why the state cannot be loaded.
         """
         shard = self._shard(key)
+        _check_epochs(state_epoch=state_epoch)
         state = shard.states.get(key)
         now_ms = self._clock.now_ms()
         if state is None:
@@ -89,7 +90,7 @@ class ShareCoordinator:
         """Writes a change of a share partition's state.
 
         Args:
-            start_offset: -1 leaves it as it is.
+            start_offset: one that is not behind that of the state leaves it as it is, -1 for instance.
             batches: packed, in any order.
 
         Raises:
@@ -100,7 +101,7 @@ class ShareCoordinator:
         state = self._writable(shard, key, state_epoch, leader_epoch)
         if batches:
             try:
-                batches = combine_state_batches([batches], start_offset)
+                batches = combine_state_batches([batches], max(start_offset, state.start_offset))
             except ValueError as error:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
         self._append(shard, state, start_offset, delivery_complete_count, batches, done)
@@ -125,6 +126,7 @@ class ShareCoordinator:
     def _writable(
         self, shard: StateShard, key: SharePartitionKey, state_epoch: int, leader_epoch: int
     ) -> ShareState:
+        _check_epochs(leader_epoch, state_epoch)
         state = shard.states.get(key)
         if state is None:
             raise KafkaError(
@@ -161,6 +163,7 @@ class ShareCoordinator:
                 loaded.
         """
         shard = self._shard(key)
+        _check_epochs(leader_epoch)
         state = shard.states.get(key)
         if state is None:
             raise KafkaError(
@@ -247,3 +250,10 @@ class ShareCoordinator:
         self._runtime.check_owner(shard.index)
         shard.ensure_loaded()
         return shard
+
+
+def _check_epochs(leader_epoch: int = 0, state_epoch: int = 0) -> None:
+    if leader_epoch < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The leader epoch cannot be a negative number.")
+    if state_epoch < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The state epoch cannot be a negative number.")

@@ -119,8 +119,14 @@ class ShareState:
         """Takes a change in and gives the record to append.
 
         It is an update, or a snapshot of everything once `updates_per_snapshot` updates stand since the last
-        one. `batches` are packed, ascending, apart, and none lies below the start offset.
+        one. The start offset never falls, nor does the count while it stays. `batches` are packed, ascending,
+        apart, and none lies below the start offset.
         """
+        # a write that was overtaken takes nothing back
+        if start_offset < self.start_offset:
+            start_offset, delivery_complete_count = self.start_offset, self.delivery_complete_count
+        elif start_offset == self.start_offset:
+            delivery_complete_count = max(delivery_complete_count, self.delivery_complete_count)
         update = Update(
             self.snapshot_epoch,
             self.leader_epoch,

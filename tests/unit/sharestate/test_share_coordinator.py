@@ -350,12 +350,41 @@ def test_what_begins_in_an_engine_is_written_without_what_needs_no_state() -> No
     assert [update.delivery_complete_count for update in updates] == [0, 0, 10, 10]
 
 
+def test_a_write_that_was_overtaken_takes_nothing_back() -> None:
+    bench = Bench()
+    bench.initialize(start_offset=5)
+    bench.write(8, [(8, 9, ARCHIVED, 1)], count=2)
+    bench.write(6, [(6, 8, AVAILABLE, 1), (10, 10, ACKED, 1)], count=9)
+    bench.write(8, [], count=1)
+    state = bench.coordinator.read(KEY, 0)
+    assert (state.start_offset, unpack_batches(state.batches)) == (
+        8,
+        [(8, 8, 0, 1), (9, 9, 4, 1), (10, 10, 2, 1)],
+    )
+    assert bench.coordinator.summary(KEY).delivery_complete_count == 2
+    bench.write(9, [], count=0)
+    assert bench.coordinator.summary(KEY).delivery_complete_count == 0
+
+
+@pytest.mark.parametrize(("leader_epoch", "state_epoch"), [(-1, 0), (0, -1)])
+def test_negative_epochs_are_refused(leader_epoch: int, state_epoch: int) -> None:
+    bench = Bench()
+    bench.initialize()
+    with refused(ErrorCode.INVALID_REQUEST):
+        bench.write(0, [], leader_epoch=leader_epoch, state_epoch=state_epoch)
+    with refused(ErrorCode.INVALID_REQUEST):
+        if leader_epoch < 0:
+            bench.coordinator.read(KEY, leader_epoch)
+        else:
+            bench.initialize(state_epoch)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_restart_finds_what_was_written(seed: int) -> None:
     dice = random.Random(seed)
     bench = Bench(logs=3, updates_per_snapshot=dice.choice([0, 1, 4, 500]))
     keys = [KEY._replace(partition=number) for number in range(6)]
-    starts = dict.fromkeys(keys, -1)
+    starts, epochs = dict.fromkeys(keys, -1), dict.fromkeys(keys, 0)
     for step in range(300):
         key = dice.choice(keys)
         if starts[key] < 0 or dice.random() < 0.02:
@@ -364,6 +393,7 @@ def test_a_restart_finds_what_was_written(seed: int) -> None:
                 starts[key] = -1
                 continue
             starts[key] = dice.randrange(50)
+            epochs[key] = step
             bench.initialize(step, starts[key], key)
             continue
         starts[key] += dice.randrange(4)
@@ -374,7 +404,7 @@ def test_a_restart_finds_what_was_written(seed: int) -> None:
             dice.choice([AVAILABLE, ACKED, ARCHIVED]),
             1 + dice.randrange(3),
         )
-        bench.write(starts[key], [batch], state_epoch=-1, key=key)
+        bench.write(starts[key], [batch], state_epoch=epochs[key], key=key)
         if dice.random() < 0.05:
             bench.coordinator.prune()
     bench.world.run()
