@@ -22,6 +22,8 @@ BANNED = {
     r"\bpytest\.(mark\.)?skip\b": "a test that never runs is none",
     r"/(home|root|Users|work|tmp)/\w": "a path of one machine",
 }
+# the boundary of one compiled module cannot be several files
+MAY_BE_LONG = {Path("python/sharecore/_core.pyi")}
 EXEMPT = {Path("tests/tidy/test_tree.py")}
 
 
@@ -41,7 +43,11 @@ def sources() -> list[Path]:
 
 
 def test_no_file_is_longer_than_one_idea() -> None:
-    lengths = {str(path): len((ROOT / path).read_text().splitlines()) for path in sources()}
+    lengths = {
+        str(path): len((ROOT / path).read_text().splitlines())
+        for path in sources()
+        if path not in MAY_BE_LONG
+    }
     assert {path: lines for path, lines in lengths.items() if lines > LINES_MAX} == {}
 
 

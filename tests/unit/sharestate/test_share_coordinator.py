@@ -357,10 +357,8 @@ def test_a_write_that_was_overtaken_takes_nothing_back() -> None:
     bench.write(6, [(6, 8, AVAILABLE, 1), (10, 10, ACKED, 1)], count=9)
     bench.write(8, [], count=1)
     state = bench.coordinator.read(KEY, 0)
-    assert (state.start_offset, unpack_batches(state.batches)) == (
-        8,
-        [(8, 8, 0, 1), (9, 9, 4, 1), (10, 10, 2, 1)],
-    )
+    assert state.start_offset == 8
+    assert [*unpack_batches(state.batches)] == [(8, 9, ARCHIVED, 1), (10, 10, ACKED, 1)]
     assert bench.coordinator.summary(KEY).delivery_complete_count == 2
     bench.write(9, [], count=0)
     assert bench.coordinator.summary(KEY).delivery_complete_count == 0
