@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.unit.reference.share_partition import (
     ACCEPT,
     ACQUIRED,
@@ -17,7 +19,7 @@ from tests.unit.reference.share_partition import (
 from sharecore.trace.engines import Engine
 
 
-def with_letters(engine: Engine, **limits: int) -> SharePartition:
+def with_letters(engine: Engine, **limits: Any) -> SharePartition:
     p = SharePartition(engine, dead_letters=True, **limits)
     assert p.fetch("m", (0, 9)) == [(0, 9, 1)]
     return p
