@@ -237,6 +237,7 @@ impl Survey {
             dropped,
             ends,
             history_lost,
+            since,
             ..
         } = self;
         batches.retain(|id, found| {
@@ -245,7 +246,11 @@ impl Survey {
                 found.retain(|_, batch| state.segments.contains(batch.segment));
             }
             let known = state.logs.contains_key(id);
-            if !known && (!*history_lost || dropped.contains(id) || found.is_empty()) {
+            // a log that the checkpoint does not know was dropped before it, or made behind it
+            let is_newer =
+                |batch: &Batch| batch.kind == Kind::Journal && batch.segment >= since.segment;
+            let may_be = *history_lost && !dropped.contains(id) && found.values().any(is_newer);
+            if !known && !may_be {
                 return false;
             }
             if !known {
