@@ -348,10 +348,12 @@ def test_records_without_a_key_are_refused_as_kafka_refuses_them(brokers: dict[s
         for policy in ("compact", "compact,delete"):
             side.configure(cleanup_policy=policy)
             _until(lambda side=side: side.produce(batches[0]).error_code != 0, "the policy to hold")
-        answers.append([side.produce(batch) for batch in batches])
+        # where a batch that is taken begins depends on how soon the policy came to hold
+        taken = [side.produce(batch) for batch in batches]
+        answers.append([(a.error_code, a.error_message, a.record_errors, a.log_start_offset) for a in taken])
         side.close()
     assert answers[0] == answers[1]
-    assert [answer.error_code for answer in answers[0]] == [87, 87, 87, 0] * 2
+    assert [code for code, *_ in answers[0]] == [87, 87, 87, 0] * 2
 
 
 def test_records_of_a_compacted_topic_are_not_deleted_on_request(brokers: dict[str, Broker]) -> None:
