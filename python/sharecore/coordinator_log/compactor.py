@@ -57,9 +57,8 @@ class Compactor:
         self._compaction = None
         newer = self._staged.keys_under_way()
         live = [(key, value) for key, value in compaction.live() if key not in newer]
-        size = sum(len(key) + len(value or b"") for key, value in live)
         try:
-            for some in cut(live, size) if live else ():
+            for some in cut(live) if live else ():
                 self._log.append_local(some, now_ms=self._clock.now_ms())
             self._log.delete_records(compaction.end)
         except KafkaError as error:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from sharecore.coordinator_log.timers import TimerHandle, Timers
-from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog, WriteTicket, settle
+from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog, settle
 from sharecore.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -30,12 +30,14 @@ class _Batch:
 
     producer: Producer | None = None
     records: list[Record] = field(default_factory=list)
-    size: int = 0
     waiting: list[Done] = field(default_factory=list)
     placed: list[tuple[int, Callable[[int], None]]] = field(default_factory=list)
     now_ms: int = 0
     attempts: int = 0
     deadline: TimerHandle | None = None
+    open: int = 0
+    """Appends of it whose end is not known."""
+    error: KafkaError | None = None
 
 
 class StagedLog:
@@ -126,17 +128,19 @@ class StagedLog:
                 attempt gave them another.
             producer: of the transaction that they are part of.
         """
-        if not self._staged:
+        staged = self._staged
+        if not staged:
             self._timers.call_soon(self.flush)
-        if not self._staged or self._staged[-1].producer != producer:
-            self._staged.append(_Batch(producer))
-        batch = self._staged[-1]
+        if staged and staged[-1].producer == producer:
+            batch = staged[-1]
+        else:
+            batch = _Batch(producer)
+            staged.append(batch)
         if placed is not None:
             batch.placed.append((len(batch.records), placed))
         if done is not None:
             batch.waiting.append(done)
         batch.records += records
-        batch.size += sum(map(_size, records))
         batch.now_ms = now_ms
 
     def flush(self) -> None:
@@ -157,33 +161,26 @@ class StagedLog:
     def _send(self, batch: _Batch) -> None:
         batch.attempts += 1
         self._sent.add(batch)
-        tickets: list[WriteTicket] = []
+        pieces = cut(batch.records)
+        batch.open, batch.error = len(pieces), None
         first = 0
-        error: KafkaError | None = None
-        for records in cut(batch.records, batch.size):
+        for number, records in enumerate(pieces):
             try:
                 appended = self.log.append_local(records, now_ms=batch.now_ms, producer=batch.producer)
-            except KafkaError as refusal:
-                error = refusal
-                break
+            except KafkaError as error:
+                self._piece_ended(batch, error, len(pieces) - number)
+                return
             for index, call in batch.placed:
                 if first <= index < first + len(records):
                     call(appended.base_offset + index - first)
             first += len(records)
-            tickets.append(appended.ticket)
-        left = len(tickets)
+            appended.ticket.add_done_callback(lambda ticket: self._piece_ended(batch, ticket.error))
 
-        def ended(ticket: WriteTicket) -> None:
-            nonlocal left, error
-            left -= 1
-            error = error or ticket.error
-            if not left:
-                self._ended(batch, error)
-
-        for ticket in tickets:
-            ticket.add_done_callback(ended)
-        if not tickets:
-            self._ended(batch, error)
+    def _piece_ended(self, batch: _Batch, error: KafkaError | None, pieces: int = 1) -> None:
+        batch.open -= pieces
+        batch.error = batch.error or error
+        if not batch.open:
+            self._ended(batch, batch.error)
 
     def _ended(self, batch: _Batch, error: KafkaError | None) -> None:
         self._sent.discard(batch)
@@ -239,19 +236,20 @@ class StagedLog:
         settle(waiting, error)
 
 
-def cut(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]:
-    """Cuts records of that size together into batches that a log takes."""
-    if size <= BATCH_BYTES:
-        yield records
-        return
+def cut(records: Sequence[Record]) -> list[Sequence[Record]]:
+    """Cuts records into batches that a log takes."""
+    if len(records) == 1 or sum(map(_size, records)) <= BATCH_BYTES:
+        return [records]
+    batches = []
     first = size = 0
     for index, record in enumerate(records):
         length = _size(record)
         if size and size + length > BATCH_BYTES:
-            yield records[first:index]
+            batches.append(records[first:index])
             first, size = index, 0
         size += length
-    yield records[first:]
+    batches.append(records[first:])
+    return batches
 
 
 def _size(record: Record) -> int:
