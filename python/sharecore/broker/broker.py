@@ -11,16 +11,16 @@ from pathlib import Path
 from sharecore.broker.authentication import Authentication
 from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.config_report import CLUSTER_WIDE
+from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
 from sharecore.broker.group_configs import GroupConfigs
-from sharecore.broker.groups import Groups
 from sharecore.broker.identity import Identity, identify
 from sharecore.broker.internal_topics import ensure_internal_topics
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.retention import Retention
-from sharecore.broker.share import Share
+from sharecore.broker.share import ShareServices
 from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.broker.transport import Transport
 from sharecore.clock import Clock, SystemClock
@@ -62,8 +62,8 @@ class Broker:
     mechanisms: Mechanisms
     producer_ids: ProducerIds
     features: Features
-    groups: Groups
-    share: Share
+    groups: Coordinators
+    share: ShareServices
 
     def __init__(
         self,
@@ -123,10 +123,10 @@ class Broker:
         await self.features.keep()
         await ensure_internal_topics(self.topics, self.config)
         loop = asyncio.get_running_loop()
-        self.groups = Groups(
+        self.groups = Coordinators(
             lambda: self.config, self.topics, self.group_configs, self.producer_ids, self.clock, loop
         )
-        self.share = Share(
+        self.share = ShareServices(
             lambda: self.config,
             self.topics,
             self.group_configs,

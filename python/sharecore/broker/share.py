@@ -13,7 +13,7 @@ from sharecore.broker.topic_view import TopicDirectory
 from sharecore.clock import Clock
 from sharecore.config import DEFAULT_PERSISTER, NO_PERSISTER, BrokerConfig
 from sharecore.coordinator.registry import GroupRegistry
-from sharecore.coordinator.share.coordinator import ShareGroups
+from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
 from sharecore.coordinator.share.offsets import ShareOffsets
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 _IDLE_CHECK_SECONDS = 60.0
 
 
-class Share:
+class ShareServices:
     """The services of share groups.
 
     Args:
@@ -78,7 +78,7 @@ class Share:
         )
         self.sessions = ShareSessionCache(config().group_share_max_share_sessions, self._session_closed)
         self.states = ShareTopicStates(self.persister, records, self.topics)
-        self.groups = ShareGroups(
+        self.groups = ShareGroupCoordinator(
             registry,
             records,
             self.topics,

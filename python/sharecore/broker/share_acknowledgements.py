@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sharecore.broker.share import Share
+from sharecore.broker.share import ShareServices
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.session import SharePartitionId
 from sharecore.waiting import Done, Gather
@@ -18,7 +18,7 @@ Batches = list[Any]
 
 
 def acknowledge(
-    share: Share,
+    share: ShareServices,
     group_id: str,
     member_id: str,
     topics: Iterable[Any],
@@ -43,7 +43,7 @@ def acknowledge(
 
 
 def _begin(
-    share: Share,
+    share: ShareServices,
     group_id: str,
     member_id: str,
     partition: SharePartitionId,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from sharecore.broker.groups import Groups
+from sharecore.broker.coordinators import Coordinators
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
@@ -20,7 +20,7 @@ _ABORTABLE_SINCE = 11
 _IMPLICIT_SINCE = 12
 
 
-def admit(groups: Groups, log: Log, records: bytes, transactional_id: str | None, version: int) -> None:
+def admit(groups: Coordinators, log: Log, records: bytes, transactional_id: str | None, version: int) -> None:
     """Sees to it that a batch is part of its producer's open transaction; the caller appends it at once.
 
     Args:

@@ -30,7 +30,7 @@ fn failed(error: &StoreError) -> PyErr {
     PyOSError::new_err(error.to_string())
 }
 
-fn triple(offsets: sharecore_store::Offsets) -> Offsets {
+fn as_tuple(offsets: sharecore_store::Offsets) -> Offsets {
     (
         offsets.start,
         offsets.high_watermark,
@@ -140,7 +140,9 @@ impl PyStore {
         let moved = drained.moved.into_iter();
         (
             outcomes.map(|o| (o.sequence, o.error)).collect(),
-            moved.map(|(log, offsets)| (log, triple(offsets))).collect(),
+            moved
+                .map(|(log, offsets)| (log, as_tuple(offsets)))
+                .collect(),
         )
     }
 
@@ -194,7 +196,7 @@ impl PyStore {
     fn offsets(&self, py: Python<'_>, log: u64) -> PyResult<Offsets> {
         self.0
             .offsets(log)
-            .map(triple)
+            .map(as_tuple)
             .map_err(|refusal| refused(py, &refusal))
     }
 

@@ -8,7 +8,7 @@ from tests.unit.coordinator_log.world import GIVEN_UP_MS, MemoryLog, World, reco
 
 from sharecore.config import GroupConfig
 from sharecore.coordinator.registry import GroupRegistry, GroupType
-from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer, ShareGroups
+from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer, ShareGroupCoordinator
 from sharecore.coordinator.share.group import Assignment, ShareGroup
 from sharecore.coordinator.share.offsets import ShareOffsets, SharePartitionOffset
 from sharecore.coordinator.share.topic_state import ShareTopicStates
@@ -63,7 +63,7 @@ class Bench:
         self.registry = GroupRegistry()
         records: CoordinatorRuntime = record_log(self.world, [self.log])
         self.states = ShareTopicStates(self.persister, records, self.topics)
-        self.groups = ShareGroups(
+        self.groups = ShareGroupCoordinator(
             self.registry,
             records,
             self.topics,

@@ -53,7 +53,7 @@ class HeartbeatAnswer(NamedTuple):
 Answered = Callable[[HeartbeatAnswer | KafkaError], None]
 
 
-class ShareGroups:
+class ShareGroupCoordinator:
     """All share groups of the broker.
 
     Args:

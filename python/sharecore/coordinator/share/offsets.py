@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from sharecore.coordinator.registry import GroupRegistry
-from sharecore.coordinator.share.coordinator import ShareGroups
+from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo, TopicView
@@ -45,7 +45,7 @@ class ShareOffsets:
     def __init__(
         self,
         registry: GroupRegistry,
-        groups: ShareGroups,
+        groups: ShareGroupCoordinator,
         states: ShareTopicStates,
         persister: Persister,
         topics: TopicView,

@@ -30,7 +30,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 
 
-class Groups:
+class Coordinators:
     """Groups that commit offsets, and transactions.
 
     Other coordinators with records in `__consumer_offsets` register with `records` before `start`.
