@@ -247,8 +247,10 @@ impl Survey {
             }
             let known = state.logs.contains_key(id);
             // a log that the checkpoint does not know was dropped before it, or made behind it
-            let is_newer =
-                |batch: &Batch| batch.kind == Kind::Journal && batch.segment >= since.segment;
+            let is_newer = |batch: &Batch| {
+                let is_behind = batch.kind == Kind::Journal && batch.segment >= since.segment;
+                is_behind || since.segment == 0
+            };
             let may_be = *history_lost && !dropped.contains(id) && found.values().any(is_newer);
             if !known && !may_be {
                 return false;
