@@ -19,10 +19,10 @@ from sharecore.coordinator.offsets import Offsets
 from sharecore.coordinator.registry import Group, GroupRegistry
 from sharecore.coordinator.transactions import TransactionCoordinator, TransactionLimits
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Topic, Topics
 from sharecore.storage.topics import TopicChange
+from sharecore.waiting import Done
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,9 @@ from sharecore.coordinator.classic import ClassicCoordinator
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.offsets import Commits, Offsets
 from sharecore.coordinator.registry import Group, GroupRegistry
-from sharecore.coordinator_log.topic_log import Done, Producer
+from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Done
 
 
 @runtime_checkable

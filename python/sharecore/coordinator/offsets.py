@@ -20,8 +20,9 @@ from sharecore.coordinator.offset_records import (
     encode_offset_key,
 )
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.topic_log import Done, Producer
+from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import KafkaError
+from sharecore.waiting import Done
 
 Commits = Mapping[TopicPartition, CommittedOffset]
 

@@ -7,8 +7,8 @@ import logging
 from sharecore.clock import Clock
 from sharecore.coordinator_log.compaction import Compaction
 from sharecore.coordinator_log.staged_log import StagedLog, cut
-from sharecore.coordinator_log.timers import Timers
 from sharecore.errors import KafkaError
+from sharecore.waiting import Timers
 
 logger = logging.getLogger(__name__)
 

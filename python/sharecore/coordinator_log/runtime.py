@@ -17,9 +17,9 @@ from sharecore.coordinator_log.compactor import Compactor
 from sharecore.coordinator_log.record_schema import UnknownRecord, number_of
 from sharecore.coordinator_log.routing import partition_for
 from sharecore.coordinator_log.staged_log import ATTEMPTS_MAX, WRITE_TIMEOUT_MS, StagedLog
-from sharecore.coordinator_log.timers import Timers
-from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog
+from sharecore.coordinator_log.topic_log import Producer, Record, TopicLog
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Done, Timers
 
 logger = logging.getLogger(__name__)
 

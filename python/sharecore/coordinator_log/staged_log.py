@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from sharecore.coordinator_log.timers import TimerHandle, Timers
-from sharecore.coordinator_log.topic_log import Done, Producer, Record, TopicLog, settle
+from sharecore.coordinator_log.topic_log import Producer, Record, TopicLog
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Done, Timer, Timers, settle
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class _Batch:
     placed: list[tuple[int, Callable[[int], None]]] = field(default_factory=list)
     now_ms: int = 0
     attempts: int = 0
-    deadline: TimerHandle | None = None
+    deadline: Timer | None = None
     open: int = 0
     """Appends of it whose end is not known."""
     error: KafkaError | None = None

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from sharecore.errors import KafkaError
 from sharecore.storage import ScannedBatch
 
-logger = logging.getLogger(__name__)
-
 Record = tuple[bytes, bytes | None]
 """Key and value; no value erases what the key stands for."""
-
-Done = Callable[[KafkaError | None], None]
-"""Called once with None when a write is durable, or with why it is not."""
 
 
 class Producer(NamedTuple):
@@ -75,12 +69,3 @@ class TopicLog(Protocol):
     def scan_batches(self, offset: int, /) -> Iterator[ScannedBatch]: ...
 
     def delete_records(self, before_offset: int, /) -> WriteTicket: ...
-
-
-def settle(waiting: Sequence[Done], error: KafkaError | None) -> None:
-    """Tells everyone who waits for a write how it ended; one that raises is logged and holds up nobody."""
-    for done in waiting:
-        try:
-            done(error)
-        except Exception:  # noqa: PERF203
-            logger.exception("what waited for a write of a coordinator failed")

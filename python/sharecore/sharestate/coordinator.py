@@ -9,12 +9,12 @@ from typing import NamedTuple
 from sharecore._core import Write, combine_state_batches, pack_write
 from sharecore.coordinator_log.routing import partition_for
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import UNINITIALIZED
 from sharecore.sharestate.shard import StateShard
 from sharecore.sharestate.state import ShareState
+from sharecore.waiting import Done
 
 
 class ReadState(NamedTuple):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 
 from sharecore.coordinator_log.staged_log import StagedLog
-from sharecore.coordinator_log.topic_log import Done, Record
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.replay import StateReplay
 from sharecore.sharestate.state import ShareState
+from sharecore.waiting import Done
 
 logger = logging.getLogger(__name__)
 

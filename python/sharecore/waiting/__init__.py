@@ -5,6 +5,17 @@ from __future__ import annotations
 from sharecore.waiting.answers import promise, reply
 from sharecore.waiting.callbacks import Done, Gather, settle
 from sharecore.waiting.delayed import DelayedFetch
-from sharecore.waiting.timers import CallLater, Timer
+from sharecore.waiting.timers import CallLater, Deadline, Timer, Timers
 
-__all__ = ["CallLater", "DelayedFetch", "Done", "Gather", "Timer", "promise", "reply", "settle"]
+__all__ = [
+    "CallLater",
+    "Deadline",
+    "DelayedFetch",
+    "Done",
+    "Gather",
+    "Timer",
+    "Timers",
+    "promise",
+    "reply",
+    "settle",
+]

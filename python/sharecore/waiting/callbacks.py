@@ -50,6 +50,11 @@ class Gather(Generic[Name]):
         """Whether some have not ended yet."""
         return bool(self._open)
 
+    @property
+    def failed(self) -> dict[Name, KafkaError]:
+        """Those that have ended with an error."""
+        return {name: each for name, each in self.outcomes.items() if isinstance(each, KafkaError)}
+
     def part(self, name: Name) -> Callable[[Any], None]:
         """What the operation of that name calls when it ends; later calls are passed over."""
         self._open.add(name)

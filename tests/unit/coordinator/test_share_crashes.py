@@ -12,10 +12,11 @@ import pytest
 from tests.unit.coordinator.test_share_groups import Bench, T, U
 from tests.unit.coordinator_log.world import Appended, MemoryLog, Ticket
 
-from sharecore.coordinator_log.topic_log import Done, Record
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import KafkaError
 from sharecore.persister import MemoryPersister
 from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.waiting import Done
 
 STEPS_MAX = 40
 

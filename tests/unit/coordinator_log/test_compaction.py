@@ -12,9 +12,10 @@ from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.coordinator.offsets import Offsets
 from sharecore.coordinator_log.compactor import Compactor
 from sharecore.coordinator_log.staged_log import BATCH_BYTES, StagedLog
-from sharecore.coordinator_log.topic_log import Done, Producer, Record, WriteTicket
+from sharecore.coordinator_log.topic_log import Producer, Record, WriteTicket
 from sharecore.errors import KafkaError
 from sharecore.storage import ScannedBatch
+from sharecore.waiting import Done
 
 
 class Partition:

@@ -7,9 +7,8 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.waiting import Gather, reply
+from sharecore.waiting import Done, Gather, reply
 
 _BY_STRATEGY = -1
 _NO_PARTITION = "This server does not host this topic-partition."

@@ -6,9 +6,8 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.share.group import ShareGroup
-from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.waiting import Gather, reply
+from sharecore.waiting import Done, Gather, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:

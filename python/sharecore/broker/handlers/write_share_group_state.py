@@ -6,9 +6,9 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_state_calls import each_partition
-from sharecore.coordinator_log.topic_log import Done
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import pack_batches
+from sharecore.waiting import Done
 
 
 def handle(context: RequestContext, request: Any) -> Result:

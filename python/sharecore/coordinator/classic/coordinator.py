@@ -22,9 +22,8 @@ from sharecore.coordinator.classic.rebalance import Rebalancer
 from sharecore.coordinator.classic.store import ClassicStore
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.timers import Deadline
-from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Deadline, Done
 
 
 class ClassicLimits(NamedTuple):

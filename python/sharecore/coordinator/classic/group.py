@@ -8,8 +8,8 @@ from enum import Enum
 
 from sharecore.coordinator.classic.member import ClassicMember, JoinResult, Protocols, SyncResult
 from sharecore.coordinator.registry import GroupType
-from sharecore.coordinator_log.timers import TimerHandle
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Timer
 
 CONSUMER_PROTOCOL = "consumer"
 
@@ -39,10 +39,10 @@ class ClassicGroup:
         self.leader: str | None = None
         self.members: dict[str, ClassicMember] = {}
         self.static: dict[str, str] = {}
-        self.pending_joins: dict[str, TimerHandle] = {}
+        self.pending_joins: dict[str, Timer] = {}
         self.pending_syncs: set[str] = set()
-        self.rebalance_timer: TimerHandle | None = None
-        self.sync_timer: TimerHandle | None = None
+        self.rebalance_timer: Timer | None = None
+        self.sync_timer: Timer | None = None
         self.newcomers = False
         self.newcomers_wait = False
         self._supporters: Counter[str] = Counter()
@@ -263,7 +263,7 @@ class ClassicGroup:
         """A member's assignment."""
         return SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol, member.assignment)
 
-    def cancel_timers(self, timers: Iterable[TimerHandle | None] = ()) -> None:
+    def cancel_timers(self, timers: Iterable[Timer | None] = ()) -> None:
         """Stops the timers of the rebalance."""
         for timer in (self.rebalance_timer, self.sync_timer, *timers):
             if timer is not None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sharecore.coordinator_log.timers import Deadline
 from sharecore.errors import ErrorCode
+from sharecore.waiting import Deadline
 
 
 class JoinResult(NamedTuple):

@@ -13,8 +13,8 @@ from sharecore.clock import Clock
 from sharecore.coordinator.classic.group import ClassicGroup, ClassicState
 from sharecore.coordinator.classic.member import ClassicMember, JoinResult, SyncResult
 from sharecore.coordinator.classic.store import ClassicStore
-from sharecore.coordinator_log.timers import Timers
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Timers
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from sharecore.coordinator.classic.records import (
     encode_group_key,
 )
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.topic_log import Done
+from sharecore.waiting import Done
 
 
 class ClassicStore:

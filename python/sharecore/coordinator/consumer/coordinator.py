@@ -33,9 +33,9 @@ from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator.topics import TopicView
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.timers import Deadline
-from sharecore.coordinator_log.topic_log import Done, Record
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Deadline, Done
 
 logger = logging.getLogger(__name__)
 

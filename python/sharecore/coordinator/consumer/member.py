@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
 
-from sharecore.coordinator_log.timers import Deadline
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Deadline
 
 Assignment = Mapping[UUID, frozenset[int]]
 """Partitions by topic id."""

@@ -16,9 +16,9 @@ from sharecore.coordinator.share.records import ShareRecord, decode_share_key, d
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicView, existing
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.timers import Deadline
-from sharecore.coordinator_log.topic_log import Done, Record
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Deadline, Done
 
 logger = logging.getLogger(__name__)
 

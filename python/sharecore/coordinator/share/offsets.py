@@ -12,10 +12,10 @@ from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo, TopicView
-from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import Persister, StateSummary
 from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.waiting import Done
 
 _NOT_KNOWN = -1
 

@@ -8,17 +8,16 @@ that stops in the middle goes on where it was (KIP-932, "Managing durable share-
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from sharecore.coordinator.share.group import ShareGroup, TopicState
 from sharecore.coordinator.topics import TopicInfo, TopicView, existing
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.topic_log import Done
 from sharecore.errors import KafkaError
 from sharecore.persister import Persister
 from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.waiting import Done, Gather
 
 logger = logging.getLogger(__name__)
 
@@ -71,14 +70,17 @@ class ShareTopicStates:
         self._write_plan(group, planned)
 
     def _make(self, group: ShareGroup, missing: Sequence[tuple[TopicInfo, list[int]]]) -> None:
-        all_done = _Gather(self._count(missing), lambda failed: self._initialized(group, missing, failed))
+        made: Gather[tuple[UUID, int]] = Gather()
         for topic, partitions in missing:
             # partitions that a known topic has grown by are new: nothing in them may be missed
             grown = topic.topic_id in group.initialized
             for partition in partitions:
                 key = SharePartitionKey(group.group_id, topic.topic_id, partition)
                 start_offset = _FROM_THE_START if grown else _NOT_KNOWN
-                self._initialize(key, group.epoch, start_offset, all_done.part((topic.topic_id, partition)))
+                made.run(
+                    (topic.topic_id, partition), self._persister.initialize, key, group.epoch, start_offset
+                )
+        made.when_ended(lambda: self._initialized(group, missing, made.failed))
 
     def _missing(self, group: ShareGroup) -> Iterable[tuple[TopicInfo, list[int]]]:
         for topic in existing(self._topics, group.subscribed):
@@ -90,12 +92,6 @@ class ShareTopicStates:
     @staticmethod
     def _count(missing: Iterable[tuple[TopicInfo, list[int]]]) -> int:
         return sum(len(partitions) for _, partitions in missing)
-
-    def _initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        try:
-            self._persister.initialize(key, state_epoch, start_offset, done)
-        except KafkaError as error:
-            done(error)
 
     def _initialized(
         self,
@@ -142,10 +138,11 @@ class ShareTopicStates:
                 for waiting in done.values():
                     waiting(error)
                 return
-            all_done = _Gather(len(offsets), ended)
+            made: Gather[tuple[TopicInfo, int]] = Gather()
             for (topic, partition), start_offset in offsets.items():
                 key = SharePartitionKey(group.group_id, topic.topic_id, partition)
-                self._initialize(key, group.epoch, start_offset, all_done.part((topic, partition)))
+                made.run((topic, partition), self._persister.initialize, key, group.epoch, start_offset)
+            made.when_ended(lambda: ended(made.failed))
 
         self._write_plan(group, planned)
 
@@ -187,13 +184,10 @@ class ShareTopicStates:
                 self._deletions -= {(group.group_id, topic_id) for topic_id in topic_ids}
                 done(error)
                 return
-            all_done = _Gather(len(keys), deleted)
+            gone: Gather[SharePartitionKey] = Gather()
             for key in keys:
-                part = all_done.part(key)
-                try:
-                    self._persister.delete(key, part)
-                except KafkaError as error:
-                    part(error)
+                gone.run(key, self._persister.delete, key)
+            gone.when_ended(lambda: deleted(gone.failed))
 
         self._write_plan(group, planned)
 
@@ -240,29 +234,6 @@ class ShareTopicStates:
 
     def _write(self, group: ShareGroup, done: Done) -> None:
         self._records.append(group.group_id, [group.topics_record()], done)
-
-
-class _Gather:
-    """Waits for several operations, and tells which of them failed."""
-
-    def __init__(self, count: int, ended: Callable[[dict[Any, KafkaError]], None]) -> None:
-        self._left = count
-        self._ended = ended
-        self._failed: dict[Any, KafkaError] = {}
-        if not count:
-            ended(self._failed)
-
-    def part(self, name: Any) -> Done:
-        """What the operation of this name calls when it ends."""
-
-        def done(error: KafkaError | None) -> None:
-            if error is not None:
-                self._failed[name] = error
-            self._left -= 1
-            if not self._left:
-                self._ended(self._failed)
-
-        return done
 
 
 def _ignore(error: KafkaError | None) -> None:

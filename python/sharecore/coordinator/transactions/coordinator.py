@@ -30,9 +30,9 @@ from sharecore.coordinator.transactions.transaction import (
     TransactionState,
 )
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.timers import Deadline
-from sharecore.coordinator_log.topic_log import Done, WriteTicket
+from sharecore.coordinator_log.topic_log import WriteTicket
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import Deadline, Done
 
 logger = logging.getLogger(__name__)
 
