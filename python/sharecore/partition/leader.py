@@ -280,7 +280,13 @@ class SharePartition:
                     break
                 raise
             # by position: each name would cost as much as a getter
-            more = engine.acquire(now_ms, member, part.batches, offset, max_records, batch_size, record_limit)
+            try:
+                more = engine.acquire(
+                    now_ms, member, part.batches, offset, max_records, batch_size, record_limit
+                )
+            except KafkaError as error:
+                self._engine_failed(error)
+                raise
             read_to = part.batches[-1][1]
             if aborted and more:
                 more = self._without(aborted, now_ms, more)
@@ -351,14 +357,24 @@ class SharePartition:
             raise self.error or KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         now_ms = self._clock.monotonic_ms()
         self.used_ms = now_ms
-        self._persist(self.engine.acknowledge(now_ms, member, batches), done)
+        try:
+            write = self.engine.acknowledge(now_ms, member, batches)
+        except KafkaError as error:
+            self._engine_failed(error)
+            raise
+        self._persist(write, done)
 
     def release(self, member: str) -> None:
         """A member's session has ended: what it holds is available again, or archived at its delivery
         limit.
         """
         if self.engine is not None:
-            self._persist(self.engine.release(self._clock.monotonic_ms(), member))
+            try:
+                write = self.engine.release(self._clock.monotonic_ms(), member)
+            except KafkaError as error:
+                self._engine_failed(error)
+            else:
+                self._persist(write)
 
     def _persist(self, write: Write | None, done: Done | None = None) -> None:
         if write is None:
@@ -374,9 +390,15 @@ class SharePartition:
             now_ms = self._clock.monotonic_ms()
             if error is None:
                 self._start_is_persisted = True
-                engine.commit(write_id, now_ms)
+                try:
+                    engine.commit(write_id, now_ms)
+                except KafkaError as failure:  # what was written stays: it is loaded anew
+                    self._engine_failed(failure)
             else:
-                engine.rollback(write_id, now_ms)
+                try:
+                    engine.rollback(write_id, now_ms)
+                except KafkaError as failure:
+                    self._engine_failed(failure)
                 logger.warning("state of %s was not written: %s", self.key.coordinator_key(), error)
                 error = self._write_failed(error)
             if done is not None:
@@ -395,6 +417,15 @@ class SharePartition:
         if error.code in _AS_NOT_LEADER and self.engine is not None:
             self._fenced(self)
         return client_error(error)
+
+    def _engine_failed(self, error: KafkaError) -> None:
+        """Ends this leader where the engine is of no more use: the next request loads the state anew.
+
+        A refusal of the engine is passed over.
+        """
+        if error.code is ErrorCode.UNKNOWN_SERVER_ERROR and self.engine is not None:
+            logger.error("the engine of %s failed: %s", self.key.coordinator_key(), error)
+            self._fenced(self)
 
     def _persist_start(self) -> None:
         """Records are out: a restart must not apply the reset policy again and step over them."""
@@ -444,7 +475,12 @@ class SharePartition:
         engine = self.engine
         if engine is None:
             return
-        self._persist(engine.advance(self._clock.monotonic_ms()))
+        try:
+            write = engine.advance(self._clock.monotonic_ms())
+        except KafkaError as error:
+            self._engine_failed(error)
+            return
+        self._persist(write)
         self._rearm()
         # free before that is written: who has waited longest comes before who asks meanwhile
         if self._waiters:

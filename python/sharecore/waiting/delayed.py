@@ -59,9 +59,10 @@ class DelayedFetch(ABC, Generic[Answer]):
         return True
 
     def end(self, answer: Answer) -> None:
-        """Answers a fetch that waits."""
-        self.cancel()
-        self._ended(answer)
+        """Answers a fetch that waits; one that does not has been answered."""
+        if self.waiting:
+            self.cancel()
+            self._ended(answer)
 
     def cancel(self) -> None:
         """Waits no longer, and is not answered."""

@@ -1,0 +1,64 @@
+"""A leader whose engine fails ends; the next one begins from what was persisted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.partition.logs import TOPIC
+from tests.unit.partition.test_leader import ACCEPT, LIMITS, Bench
+
+from sharecore.errors import ErrorCode, KafkaError
+
+
+class FailingEngine:
+    """An engine that fails when it is to do one thing."""
+
+    def __init__(self, engine: Any, operation: str) -> None:
+        self._engine = engine
+        self._operation = operation
+
+    def __getattr__(self, name: str) -> Any:
+        return self._fail if name == self._operation else getattr(self._engine, name)
+
+    def _fail(self, *args: Any) -> None:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine failed in an earlier call")
+
+
+@pytest.mark.parametrize("change", ["acquire", "acknowledge", "release", "advance", "commit"])
+def test_an_engine_that_failed_is_made_anew_from_what_was_persisted(change: str) -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m", LIMITS._replace(max_records=5, record_limit=True))
+    bench.settle("m", (0, 1, ACCEPT))
+    failed = bench.leader()
+    failed.engine = FailingEngine(failed.engine, change)  # type: ignore[assignment]
+    match change:
+        case "acquire":
+            bench.fetch("n", LIMITS._replace(max_wait_ms=0))
+            error = bench.answers.pop("n")[0].error
+            assert error is not None
+            assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+        case "acknowledge":
+            with pytest.raises(KafkaError, match="UNKNOWN_SERVER_ERROR"):
+                bench.settle("m", (2, 2, ACCEPT))
+        case "release":
+            bench.leaders.release("g", "m", [(TOPIC, 0)])
+        case "advance":
+            bench.world.run(30_001)
+        case "commit":
+            bench.settle("m", (2, 2, ACCEPT))
+            assert bench.ends == [None, None], "it is written, whatever becomes of the engine"
+    assert bench.leader() is not failed
+    left = 3 if change == "commit" else 2
+    assert bench.take("n") == [(left, 9, 1)]
+
+
+def test_a_refusal_is_no_failure_of_the_engine() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    leader = bench.leader()
+    bench.take("m")
+    with pytest.raises(KafkaError, match="INVALID_RECORD_STATE"):
+        bench.settle("n", (0, 9, ACCEPT))
+    assert bench.leader() is leader
