@@ -202,6 +202,12 @@ class Record:
     def value(self) -> Any:
         """Bytes, or what the value deserializer made of them; None when the record has none."""
     @property
+    def serialized_key_size(self) -> int:
+        """Bytes of the key as it came, whatever a deserializer made of it; -1 without a key."""
+    @property
+    def serialized_value_size(self) -> int:
+        """Bytes of the value as it came, whatever a deserializer made of it; -1 without a value."""
+    @property
     def headers(self) -> list[tuple[str, bytes | None]]:
         """In the order in which the producer wrote them; a new list each time."""
     @property

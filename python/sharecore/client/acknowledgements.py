@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import NamedTuple
 
 from sharecore.client.lease import Lease, Span
@@ -43,6 +44,8 @@ class Results:
         """Told of each error, before the application is."""
         self.answered: Callable[[Lease, Sequence[Span], KafkaError | None], None] | None = None
         """Told of each answer with what was sent, renewals among it."""
+        self.calling_in = 0
+        """The thread in which the callback runs now; 0 while it doesn't."""
         self._since: dict[TopicPartition, KafkaError | None] = {}
 
     def settled(self, lease: Lease, spans: Sequence[Span], error: KafkaError | None) -> None:
@@ -56,10 +59,13 @@ class Results:
             self.answered(lease, spans, error)
         if self.callback is not None:
             offsets = tuple((span.first, span.last) for span in spans)
+            self.calling_in = get_ident()
             try:
                 self.callback(Acknowledged(key.topic, key.partition, offsets, error))
             except Exception as raised:
                 self.raised.append(raised)
+            finally:
+                self.calling_in = 0
         elif error is not None and self.answered is None:
             logger.warning(
                 "acknowledgements of %s-%d failed, the records may come again: %s",

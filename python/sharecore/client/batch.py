@@ -66,3 +66,9 @@ def parts_of(records: Record | Iterable[Record]) -> Iterable[Part]:
         for lease, group in groupby(records, key=lambda record: record.lease)
         for record in group
     ]
+
+
+def work_on(parts: Iterable[Part]) -> None:
+    """The application said that it works on these: it may poll before it acknowledges them."""
+    for lease, low, high in parts:
+        lease.working.update(range(low, high))

@@ -20,6 +20,7 @@ from sharecore.client.metrics import MetricName
 from sharecore.errors import KafkaError
 
 T = TypeVar("T")
+_OWN_THREAD = "a callback or deserializer may call nothing of its consumer but wakeup and metrics"
 
 
 class ShareConsumer:
@@ -52,6 +53,9 @@ class ShareConsumer:
         return aio.ShareConsumer(config, **keywords)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError(_OWN_THREAD)
         if not self._thread.is_alive():
             work.close()
             raise ConsumerClosed("the consumer is closed")
@@ -139,6 +143,8 @@ class ShareConsumer:
     ) -> None:
         if not self._inner.settings.explicit:
             raise RuntimeError("acknowledge needs share.acknowledgement.mode=explicit")
+        if threading.current_thread() is self._thread:
+            raise RuntimeError(_OWN_THREAD)
         self._marked.append((records, kind))
 
     def accept(self, records: Record | Iterable[Record]) -> None:
@@ -165,7 +171,7 @@ class ShareConsumer:
         asyncio.
 
         A thread cannot be cancelled: `lost` is set when a lock is lost, and the block raises `LeaseLost` at
-            its end.
+        its end.
         """
         lost = threading.Event()
         kept = self._inner.lease(records, max_ms=max_ms, on_error=on_error, cancel=False)
@@ -185,16 +191,20 @@ class ShareConsumer:
         self._call(self._inner.commit_async)
 
     def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
-        """As the asyncio consumer's; `callback` runs in the consumer's thread and may not call it."""
+        """As the asyncio consumer's; `callback` runs in the consumer's own thread."""
         self._call(self._inner.set_acknowledgement_commit_callback, callback)
 
     def metrics(self) -> dict[MetricName, float]:
+        if threading.current_thread() is self._thread:
+            return self._inner.metrics()
         return self._call(self._inner.metrics)
 
     def wakeup(self) -> None:
         self._inner.wakeup()
 
     def close(self, timeout: float = 30.0) -> dict[TopicPartition, KafkaError | None]:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError(_OWN_THREAD)
         if not self._thread.is_alive():
             return {}
         try:

@@ -12,6 +12,19 @@ from sharecore.client.batch import Batch, Part
 from sharecore.client.lease import Lease
 
 
+async def done_by(future: asyncio.Future[None], deadline: float | None) -> bool:
+    """Whether the future was done before the loop's time was `deadline`, None for never."""
+    if deadline is None:
+        await future
+        return True
+    try:
+        async with asyncio.timeout_at(deadline):
+            await future
+    except TimeoutError:
+        return False
+    return True
+
+
 class Fetched:
     """Records of one lease, of which those before `taken` are with the application."""
 

@@ -122,8 +122,11 @@ class Cluster(Generic[AnySettings]):
                 error = refusal
         raise error
 
-    async def refresh(self, names: Iterable[str] = (), topic_ids: Iterable[UUID] = ()) -> None:
-        """Asks any broker for the brokers and for the topics that are named.
+    async def refresh(self, names: Iterable[str] = (), topic_ids: Iterable[UUID] = ()) -> dict[str, int]:
+        """Asks any broker for the brokers and for the topics that are named, or for those with these ids.
+
+        Returns:
+            The error codes of topics, by name.
 
         Raises:
             KafkaError: no broker could be reached, or the answer was an error.
@@ -137,8 +140,11 @@ class Cluster(Generic[AnySettings]):
         if getattr(response, "error_code", 0):
             raise KafkaError(response.error_code, "metadata was refused")
         self._nodes = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        refused: dict[str, int] = {}
         for topic in response.topics:
             if topic.error_code:
+                if topic.name is not None:
+                    refused[topic.name] = topic.error_code
                 if topic.topic_id in self.topics:
                     self.topics[topic.topic_id].leaders.clear()
                 continue
@@ -148,6 +154,7 @@ class Cluster(Generic[AnySettings]):
                 before = known.leaders.get(partition.partition_index)
                 if before is None or leader.epoch >= before.epoch:
                     known.leaders[partition.partition_index] = leader
+        return refused
 
     def leader(self, partition: TopicIdPartition) -> int:
         """The broker that leads a partition, -1 when it is not known."""

@@ -7,13 +7,14 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from math import inf
+from threading import get_ident
 from types import TracebackType
 from typing import Any
 
 from sharecore._core import Record
 from sharecore.client.acknowledgements import Callback, TopicPartition
-from sharecore.client.batch import Batch, Part, batch_of, parts_of
-from sharecore.client.buffer import Fetched
+from sharecore.client.batch import Batch, Part, batch_of, parts_of, work_on
+from sharecore.client.buffer import Fetched, done_by
 from sharecore.client.errors import ConsumerClosed, DeserializationError, LeaseLost, WakeupError
 from sharecore.client.intake import take_in
 from sharecore.client.keeper import Kept
@@ -28,23 +29,12 @@ _YIELD_MS = 20
 """The event loop gets a turn at least this often, even while records wait in the buffer."""
 
 
-async def _done_by(future: asyncio.Future[None], deadline: float | None) -> bool:
-    if deadline is None:
-        await future
-        return True
-    try:
-        async with asyncio.timeout_at(deadline):
-            await future
-    except TimeoutError:
-        return False
-    return True
-
-
 class ShareConsumer:
     """A member of a share group (KIP-932).
 
     In implicit mode, the default, asking for more accepts the records that came before. In explicit mode each
-    record is acknowledged by name, in any order, and any number of batches may be worked on at once.
+    record is acknowledged by name, in any order, before the next poll. Records that are leased or renewed do
+    not hold up polls, so any number of batches may be worked on at once.
 
     Must be made where an event loop runs, and used in that loop; only `wakeup` may be called from anywhere.
 
@@ -85,7 +75,7 @@ class ShareConsumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leaves the group; in implicit mode what was delivered is accepted unless the block raised."""
-        if kind is None and not self._closed:
+        if kind is None and not self._closed and not self._explicit:
             self._accept_delivered()
         await self.close()
 
@@ -94,6 +84,7 @@ class ShareConsumer:
     @property
     def subscription(self) -> frozenset[str]:
         """The topics subscribed to."""
+        self._raise_in_callback()
         return frozenset(self._subscription)
 
     @property
@@ -101,6 +92,7 @@ class ShareConsumer:
         """The share partitions that the coordinator gave to this member, as far as their topics' names are
         known.
         """
+        self._raise_in_callback()
         topics = self._runtime.cluster.topics
         return frozenset(
             TopicPartition(topics[key.topic_id].name, key.partition)
@@ -116,10 +108,13 @@ class ShareConsumer:
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
         """How long acquisition locks last, by the last answer of a leader; None before the first."""
+        self._raise_in_callback()
         return self._runtime.lock_ms or None
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Replaces the subscription; without topics it is the same as `unsubscribe`.
+
+        A name that no topic can have is told by the next poll after the broker's answer.
 
         Raises:
             ValueError: a topic without a name.
@@ -131,9 +126,7 @@ class ShareConsumer:
             raise ValueError("a topic needs a name")
         self._raise_if_closed()
         self._subscription = names
-        self._runtime.polled_ms = self._runtime.now_ms()
-        self._runtime.membership.subscribe(names)
-        self._runtime.start()
+        self._runtime.subscribe(names)
 
     def unsubscribe(self) -> None:
         """Leaves the group, and gives back what was not delivered; what is held may still be acknowledged."""
@@ -153,8 +146,10 @@ class ShareConsumer:
             ConsumerClosed: the consumer is closed, or was closed while this waited.
             CorruptRecords: records that could not be read were rejected.
             DeserializationError: a deserializer refused a record.
-            KafkaError: what the brokers refuse for good.
-            RuntimeError: there is no subscription.
+            KafkaError: what the brokers refuse for good; INVALID_TOPIC_EXCEPTION, a name that no topic can
+                have.
+            RuntimeError: there is no subscription; in explicit mode, a record of an earlier poll is neither
+                acknowledged nor being worked on (`lease`, `renew`).
         """
         runtime = self._runtime
         self._begin()
@@ -178,8 +173,9 @@ class ShareConsumer:
                 await self._give_way()
                 record = runtime.buffer.take_one()
                 if record is not None:
-                    if not self._explicit:
-                        self._delivered.append(Part(record.lease, record.position, record.position + 1))
+                    if record.lease.working:
+                        record.lease.working.discard(record.position)
+                    self._delivered.append(Part(record.lease, record.position, record.position + 1))
                     if not runtime.buffer.records:
                         runtime.advance()
                     return record
@@ -195,8 +191,24 @@ class ShareConsumer:
         self._raise_pending()
         if not self._subscription:
             raise RuntimeError("subscribe to topics before asking for records")
-        if self._delivered:
+        if self._explicit:
+            self._need_decisions()
+        else:
             self._accept_delivered()
+
+    def _deliver(self, parts: Iterable[Part]) -> None:
+        for lease, low, high in parts:
+            if lease.working:
+                lease.working.difference_update(range(low, high))
+        self._delivered.extend(parts)
+
+    def _need_decisions(self) -> None:
+        if any(lease.undecided(low, high) for lease, low, high in self._delivered):
+            raise RuntimeError(
+                "in explicit mode every record is to be acknowledged before the next poll; "
+                "lease or renew those that are still worked on"
+            )
+        self._delivered = []
 
     async def _take(self, max_records: int | None, timeout: float | None) -> Batch:
         runtime, buffer = self._runtime, self._runtime.buffer
@@ -211,14 +223,13 @@ class ShareConsumer:
         while True:
             batch = self._deserialized(buffer.take(wanted, exactly=exactly))
             if batch:
-                if not self._explicit:
-                    self._delivered.extend(batch.parts)
+                self._deliver(batch.parts)
                 runtime.commit()
                 return batch
             self._raise_pending()
             with buffer.waiting(wanted, until_ms) as woken:
                 runtime.commit()
-                if not await _done_by(woken, deadline):
+                if not await done_by(woken, deadline):
                     return Batch([], ())
             self._raise_pending()
 
@@ -245,7 +256,9 @@ class ShareConsumer:
                 refused = DeserializationError(record, error)
                 refused.__cause__ = error
                 self._put_back(batch[index + 1 :])
-                if not self._explicit:
+                if self._explicit:
+                    self._deliver(parts_of(record))
+                else:
                     self._runtime.acknowledge_parts(parts_of(record), AcknowledgeType.RELEASE)
                 if not done:
                     raise refused from error
@@ -268,6 +281,7 @@ class ShareConsumer:
         held = [record for record in records if record.lease.holds(record.position, record.position + 1)]
         groups = [(lease, list(group)) for lease, group in groupby(held, key=lambda record: record.lease)]
         for lease, group in reversed(groups):
+            lease.working.update(record.position for record in group)
             self._runtime.buffer.put_back(Fetched(lease, group))
 
     # acknowledgement
@@ -282,7 +296,7 @@ class ShareConsumer:
             KafkaError: INVALID_RECORD_STATE, for a single record that was acknowledged before.
             RuntimeError: in implicit mode.
         """
-        if not self._explicit or self._closed:
+        if not self._explicit or self._closed or self._runtime.results.calling_in:
             self._need_explicit("acknowledge")
         if isinstance(records, Record):
             lease, position = records.lease, records.position
@@ -318,6 +332,7 @@ class ShareConsumer:
         parts = list(parts_of(records))
         for lease in {part.lease for part in parts}:
             lease.owner.need_renewal()
+        work_on(parts)
         self._runtime.acknowledge_parts(parts, AcknowledgeType.RENEW)
         await asyncio.gather(*(owner.flush() for owner in {part.lease.owner for part in parts}))
         for lease, low, high in parts:
@@ -348,7 +363,9 @@ class ShareConsumer:
         """
         self._need_explicit("lease")
         limit = self.settings.lease_max_ms if max_ms is None else max_ms
-        return Kept(self._runtime.keeper, list(parts_of(records)), limit, on_error, cancel)
+        parts = list(parts_of(records))
+        work_on(parts)
+        return Kept(self._runtime.keeper, parts, limit, on_error, cancel)
 
     async def commit_sync(self, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
         """Sends acknowledgements, in implicit mode of all records delivered so far, and waits for the
@@ -366,7 +383,8 @@ class ShareConsumer:
             ConsumerClosed: the consumer is closed.
         """
         self._raise_pending()
-        self._accept_delivered()
+        if not self._explicit:
+            self._accept_delivered()
         seconds = self.settings.default_api_timeout_ms / 1000 if timeout is None else timeout
         runtime = self._runtime
         flushed = asyncio.ensure_future(runtime.flush())
@@ -392,14 +410,17 @@ class ShareConsumer:
         The answers go to the callback, and to the next `commit_sync`.
         """
         self._raise_if_closed()
-        self._accept_delivered()
+        if not self._explicit:
+            self._accept_delivered()
         self._runtime.commit()
 
     def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
         """Calls `callback` in the event loop with the answer to each share partition's acknowledgements.
 
-        What it raises is raised by the application's next poll or commit.
+        Of this consumer it may call `wakeup` and `metrics`; all else raises RuntimeError there. What it
+        raises is raised by the application's next poll or commit.
         """
+        self._raise_if_closed()
         self._runtime.results.callback = callback
 
     def _accept_delivered(self) -> None:
@@ -438,18 +459,25 @@ class ShareConsumer:
         Returns:
             As `commit_sync` does.
         """
+        self._raise_in_callback()
         if not self._closed:
             self._closed = True
             await self._runtime.close(timeout)
         return self._runtime.results.take()
 
     def _raise_if_closed(self) -> None:
+        self._raise_in_callback()
         if self._closed:
             raise ConsumerClosed("the consumer is closed")
+
+    def _raise_in_callback(self) -> None:
+        if self._runtime.results.calling_in == get_ident():
+            raise RuntimeError("an acknowledgement callback may call nothing but wakeup and metrics")
 
     def _raise_pending(self) -> None:
         """Raises what the application has to hear of; each error once, a final one each time."""
         runtime = self._runtime
+        self._raise_in_callback()
         if self._closed:
             raise ConsumerClosed("the consumer is closed")
         if self._woken:

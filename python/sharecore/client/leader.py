@@ -44,8 +44,8 @@ class PartitionLeader:
     """Fetches from one broker and takes acknowledgements to it.
 
     Everything happens in callbacks: what the application does, what the broker answers and what time brings
-        call `advance`, which sends what is due. Requests of a share session are numbered, so they go over one
-        connection, and when one is refused as a whole those behind it fail with it.
+    call `advance`, which sends what is due. Requests of a share session are numbered, so they go over one
+    connection, and when one is refused as a whole those behind it fail with it.
 
     Args:
         node: the broker.

@@ -33,6 +33,7 @@ _EXPIRED, _SENT, _DONE = 0x11, 0x20, 0x30
 _HELD_BYTE, _EXPIRED_BYTE = bytes([HELD]), bytes([_EXPIRED])
 _LEFT = (HELD, _EXPIRED)
 _PENDING = re.compile(rb"[\x00-\x04]+")
+_UNDECIDED = re.compile(rb"[\x10\x11]")
 _UNSETTLED = re.compile(rb"[\x01-\x04\x21-\x24]")
 _TO_SENT = bytes(code | _SENT if code <= AcknowledgeType.RENEW else code for code in range(256))
 _TO_PENDING = bytes(code & 0x0F if _SENT <= code < _DONE else code for code in range(256))
@@ -69,6 +70,8 @@ class Lease:
     Attributes:
         queued: whether the owner knows that there is something to send: one more mark is then all that an
             acknowledgement needs.
+        working: positions that the application leased or renewed, or has put back: it may poll before it
+            acknowledges them.
     """
 
     __slots__ = (
@@ -83,6 +86,7 @@ class Lease:
         "queued",
         "states",
         "topic",
+        "working",
     )
 
     def __init__(
@@ -96,6 +100,7 @@ class Lease:
         self.topic, self.key, self.deadline_ms, self.owner = topic, key, deadline_ms, owner
         self.lost: KafkaError | None = None
         self.queued = False
+        self.working: set[int] = set()
         self._ranges: list[tuple[int, int, int]] = []
         self._later: dict[int, int] = {}
         self._renewed: dict[int, int] = {}
@@ -161,6 +166,15 @@ class Lease:
         """Whether anything there waits for the application, renewals on their way included."""
         section = self.states[low:high]
         return any(section.find(state) >= 0 for state in _WITH_APPLICATION)
+
+    def undecided(self, low: int, high: int) -> bool:
+        """Whether the application has neither acknowledged a position there nor said that it works on it."""
+        at = _UNDECIDED.search(self.states, low, high)
+        while at is not None:
+            if at.start() not in self.working:
+                return True
+            at = _UNDECIDED.search(self.states, at.end(), high)
+        return False
 
     def spans(self, low: int, high: int) -> list[Span]:
         """Positions `low` up to `high` as neighbouring offsets, with what is marked there."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sharecore._core import damaged_batches
 from sharecore.client.batch import Part
-from sharecore.client.buffer import Fetched
+from sharecore.client.buffer import Fetched, done_by
 from sharecore.client.cluster import TopicIdPartition
-from sharecore.client.consumer import ShareConsumer, _done_by
+from sharecore.client.consumer import ShareConsumer
 from sharecore.client.errors import CorruptRecords
 from sharecore.client.keeper import Kept
 from sharecore.client.lease import _HELD_BYTE, AcknowledgeType, Lease, Span
@@ -145,7 +145,7 @@ class LeaseConsumer(ShareConsumer):
                     return []
                 with buffer.waiting(max_records, until_ms) as woken:
                     runtime.commit()
-                    if not await _done_by(woken, deadline):
+                    if not await done_by(woken, deadline):
                         return []
                 self._raise_pending()
         finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable
@@ -23,7 +22,7 @@ from sharecore.client.membership import Membership
 from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
 from sharecore.clock import Clock
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +66,9 @@ class Runtime:
         self.leaders: dict[int, PartitionLeader] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stale = asyncio.Event()
+        self._names: tuple[str, ...] = ()
+        self._look_up = False
+        """The topics are to be looked up by their names."""
         self._interrupted = asyncio.Event()
 
     @property
@@ -84,6 +86,14 @@ class Runtime:
             self.spawn(self.membership.run(), "membership")
             self.spawn(self._watch(), "metadata")
             self.spawn(self.keeper.run(), "keeper")
+
+    def subscribe(self, names: tuple[str, ...]) -> None:
+        """The topics from now on."""
+        self.polled_ms = self.now_ms()
+        self.membership.subscribe(names)
+        self._names, self._look_up = names, True
+        self.refresh()
+        self.start()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> object:
         """Runs something in a task that ends with the consumer at the latest."""
@@ -219,15 +229,18 @@ class Runtime:
         settings = self.settings
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         while True:
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(settings.metadata_max_age_ms / 1000):
                     await self._stale.wait()
+            except TimeoutError:
+                self._look_up = True
             self._stale.clear()
-            assigned = self.membership.assignment
-            if not assigned:
-                continue
             try:
-                await self.cluster.refresh(topic_ids={key.topic_id for key in assigned})
+                if self._names and self._look_up:
+                    await self._look_up_names()
+                assigned = self.membership.assignment
+                if assigned:
+                    await self.cluster.refresh(topic_ids={key.topic_id for key in assigned})
             except AuthenticationFailed as error:
                 self.fail(error, True)
                 return
@@ -241,6 +254,19 @@ class Runtime:
                 await asyncio.sleep(backoff.seconds())
             else:
                 backoff.reset()
+
+    async def _look_up_names(self) -> None:
+        """Learns the topics' leaders, which the assignment will need; says which names cannot be."""
+        self._look_up = False
+        try:
+            refused = await self.cluster.refresh(names=self._names)
+        except KafkaError:
+            self._look_up = True
+            raise
+        invalid = [name for name, code in refused.items() if code == ErrorCode.INVALID_TOPIC_EXCEPTION]
+        if invalid:
+            shown = ", ".join(map(repr, invalid))
+            self.fail(KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"no topic can be named {shown}"), False)
 
     # the end
 

@@ -16,6 +16,7 @@ from typing import Any
 from sharecore._core import Record
 from sharecore.client.consumer import ShareConsumer
 from sharecore.client.errors import ConsumerClosed, CorruptRecords, DeserializationError, LeaseLost
+from sharecore.client.keeper import Kept
 from sharecore.client.lease import AcknowledgeType
 from sharecore.errors import ConfigError, KafkaError
 
@@ -204,7 +205,9 @@ class _Run:
             self._log(logging.ERROR, "corrupt", error=error)
             return
         for record in batch:
-            task = asyncio.create_task(self._handle(record), name=f"sharecore handler {record.offset}")
+            # leased from here on, so that the next poll need not wait for it
+            lease = self._consumer.lease(record)
+            task = asyncio.create_task(self._handle(record, lease), name=f"sharecore handler {record.offset}")
             self._handling.add(task)
             task.add_done_callback(self._ended)
 
@@ -215,11 +218,11 @@ class _Run:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a handler's record could not be settled", exc_info=error)
 
-    async def _handle(self, record: Record) -> None:
+    async def _handle(self, record: Record, lease: Kept) -> None:
         """Runs the handler on one record, and settles the record as it ends."""
         began = time.monotonic()
         try:
-            async with self._consumer.lease(record):
+            async with lease:
                 kind, error = await self._call(record)
                 level = logging.INFO if kind is AcknowledgeType.ACCEPT else logging.ERROR
                 event = {1: "accepted", 2: "released", 3: "rejected"}[kind]

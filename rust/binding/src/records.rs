@@ -28,6 +28,10 @@ pub(crate) struct PyRecord {
     key: Option<Py<PyAny>>,
     #[pyo3(get)]
     value: Option<Py<PyAny>>,
+    #[pyo3(get)]
+    serialized_key_size: i32,
+    #[pyo3(get)]
+    serialized_value_size: i32,
     headers: Option<Box<[Header]>>,
     #[pyo3(get)]
     delivery_count: i16,
@@ -268,6 +272,11 @@ fn gaps(missing: &[(i64, i64)], expanded: &Expanded<'_>) -> Ranges {
     gaps
 }
 
+/// Bytes of a key or value; -1 where there is none. A batch's lengths are 32 bits wide, so a field's fit.
+fn size(field: Option<&[u8]>) -> i32 {
+    field.map_or(-1, |field| i32::try_from(field.len()).unwrap_or(i32::MAX))
+}
+
 /// What all records of a batch have in common.
 struct Shared<'a, 'py> {
     topic: &'a Bound<'py, PyString>,
@@ -316,6 +325,8 @@ fn read_batch(
                 log_append_time: shared.log_append_time,
                 key: bytes(record.key),
                 value: bytes(record.value),
+                serialized_key_size: size(record.key),
+                serialized_value_size: size(record.value),
                 headers,
                 delivery_count,
                 leader_epoch: shared.leader_epoch,

@@ -11,9 +11,11 @@ PATIENCE = 20.0
 
 async def receive(consumer: ShareConsumer, count: int) -> list[Record]:
     """Polls until `count` records came, and fails where they don't; acknowledges nothing."""
-    records: list[Record] = []
     async with asyncio.timeout(PATIENCE):
+        records = list(await consumer.poll())
         while len(records) < count:
+            if consumer.settings.explicit:
+                await consumer.renew(records)
             records += await consumer.poll()
     assert len(records) == count
     return records

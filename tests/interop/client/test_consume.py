@@ -97,7 +97,10 @@ async def test_many_batches_are_held_and_acknowledged_in_any_order(
 ) -> None:
     produce(broker.bootstrap, topic, values(50))
     async with consumer(share_acquire_mode="record_limit", max_poll_records=10) as member:
-        batches = [await member.poll(10, timeout=10) for _ in range(5)]
+        batches = []
+        for _ in range(5):
+            batches.append(await member.poll(10, timeout=10))
+            await member.renew(batches[-1])
         assert [[record.offset for record in batch] for batch in batches] == [
             list(range(first, first + 10)) for first in range(0, 50, 10)
         ]
@@ -214,6 +217,7 @@ async def test_a_lock_that_ran_out_does_not_fail_the_others(
     async with consumer(**settings) as member, consumer(**settings) as other:
         member.set_acknowledgement_commit_callback(heard.append)
         late = await member.poll(2, timeout=10)
+        await member.renew(late)
         await asyncio.sleep(3.5)
         taken = await other.poll(2, timeout=10)
         assert delivered(taken) == [(0, 2), (1, 2)]
@@ -291,13 +295,15 @@ async def test_deserializers(broker: Broker, topic: str, consumer: ConsumerMaker
     produce(broker.bootstrap, topic, [b'{"a": 1}', b"{", b"[2]"])
     async with consumer(value_deserializer=json.loads) as member:
         (first,) = await receive(member, 1)
+        member.accept(first)
         with pytest.raises(DeserializationError) as refused:
             await member.poll(timeout=10)
+        member.reject(refused.value.record)
         (last,) = await receive(member, 1)
         assert (first.value, refused.value.record.value, last.value) == ({"a": 1}, b"{", [2])
         assert isinstance(refused.value.__cause__, json.JSONDecodeError)
-        member.accept([first, last])
-        member.reject(refused.value.record)
+        assert (first.serialized_value_size, last.serialized_value_size) == (8, 3)
+        member.accept(last)
         await commit(member)
     async with consumer() as heir:
         assert await nothing_comes(heir)

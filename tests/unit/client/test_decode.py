@@ -35,6 +35,7 @@ def test_a_record_shows_what_was_written() -> None:
     (record,), gaps, cut_off, corrupt = decode(data, [(7, 9, 4)])
     assert (record.topic, record.partition, record.offset) == ("topic", 3, 9)
     assert (record.key, record.value, record.headers) == (b"key", b"value", headers)
+    assert (record.serialized_key_size, record.serialized_value_size) == (3, 5)
     assert (record.timestamp, record.timestamp_type) == (130, 0)
     assert (record.delivery_count, record.leader_epoch) == (4, 5)
     assert (record.lease, record.position) == ("lease", 2)
@@ -44,6 +45,9 @@ def test_a_record_shows_what_was_written() -> None:
 def test_null_key_and_value_are_not_empty_ones() -> None:
     records, *_ = decode(batch(0, [Content(0, None, None), Content(1, b"", b"")]), [(0, 1, 1)])
     assert [(record.key, record.value) for record in records] == [(None, None), (b"", b"")]
+    sizes = [(record.serialized_key_size, record.serialized_value_size) for record in records]
+    assert sizes == [(-1, -1), (0, 0)]
+    assert records[0].replace("key", None).serialized_key_size == -1
 
 
 def test_append_time_is_the_one_of_the_batch() -> None:

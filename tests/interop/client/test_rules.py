@@ -1,0 +1,212 @@
+"""What the consumer allows and refuses, step by step beside Java's KafkaShareConsumer."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.harness import java
+from tests.harness.aio import in_loop
+from tests.harness.broker import ROOT, Broker
+from tests.harness.clients import configure_group, produce
+from tests.interop.client.conftest import ConsumerMaker
+from tests.interop.client.receive import commit, nothing_comes, receive, values
+
+from sharecore.client import Acknowledged, AcknowledgeType, Record
+from sharecore.client.blocking import ShareConsumer
+from sharecore.errors import ErrorCode, KafkaError
+
+PATIENCE = 60.0
+
+
+def java_says(broker: Broker, topic: str, groups: list[str], classes: Path) -> list[str]:
+    """What the probe prints, run on Java's client."""
+    libraries = f"{java.CLIENT_LIBS}/*"
+    source = str(ROOT / "tests/interop/java/RulesProbe.java")
+    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", libraries, source], check=True)
+    command = java.command(
+        "RulesProbe", broker.bootstrap, topic, *groups, class_path=f"{classes}:{libraries}"
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if ": " in line and "INFO" not in line]
+
+
+class Probe:
+    """The same steps with the blocking consumer."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.bootstrap, self.topic = bootstrap, topic
+        self.lines: list[str] = []
+
+    def tell(self, step: str, run: Callable[[], object]) -> None:
+        try:
+            got = run()
+            outcome = "ok" if got is None else str(got).lower()
+        except RuntimeError:
+            outcome = "refused"
+        except KafkaError as error:
+            outcome = error.code.name
+        self.lines.append(f"{step}: {outcome}")
+
+    def open(self, group: str, topic: str) -> ShareConsumer:
+        made = ShareConsumer(
+            bootstrap_servers=self.bootstrap, group_id=group, share_acknowledgement_mode="explicit"
+        )
+        made.subscribe([topic])
+        return made
+
+    def explicit(self, group: str) -> None:
+        with self.open(group, self.topic) as consumer:
+            records = take(consumer)
+            self.lines += [
+                f"sizes: {record.serialized_key_size} {record.serialized_value_size}" for record in records
+            ]
+            self.tell("poll with nothing acknowledged", lambda: poll(consumer))
+            consumer.accept(records[0])
+            self.tell("poll with one of three acknowledged", lambda: poll(consumer))
+            self.tell("commit with one of three acknowledged", lambda: len(consumer.commit_sync()))
+            self.tell("poll after that commit", lambda: poll(consumer))
+            consumer.accept(records[1])
+            consumer.renew(records[2])
+            self.tell("poll with one of three renewed", lambda: poll(consumer))
+            consumer.release(records[2])
+
+    def callback(self, group: str) -> None:
+        with self.open(group, self.topic) as consumer:
+            records = take(consumer)
+            steps: dict[str, Callable[[], object]] = {
+                "commit_sync": lambda: len(consumer.commit_sync()),
+                "commit_async": consumer.commit_async,
+                "poll": lambda: poll(consumer),
+                "subscription": lambda: len(consumer.subscription),
+                "subscribe": lambda: consumer.subscribe([self.topic]),
+                "unsubscribe": consumer.unsubscribe,
+                "acquisition_lock_timeout_ms": lambda: bool(consumer.acquisition_lock_timeout_ms),
+                "set callback": lambda: consumer.set_acknowledgement_commit_callback(None),
+                "close": consumer.close,
+                "acknowledge": lambda: consumer.accept(records[0]),
+                "metrics": lambda: not consumer.metrics(),
+                "wakeup": consumer.wakeup,
+            }
+
+            def called(_: Acknowledged) -> None:
+                for name, step in steps.items():
+                    self.tell(f"in the callback, {name}", step)
+
+            consumer.set_acknowledgement_commit_callback(called)
+            consumer.accept(records)
+            consumer.commit_async()
+            consumer.close()
+
+    def names(self, group: str) -> None:
+        for name in ("no topic", "..", "x" * 250):
+            with self.open(group, name) as consumer:
+                self.tell("poll with an impossible name", lambda: len(take(consumer)))
+                consumer.subscribe([self.topic])
+                records = take(consumer)
+                self.lines.append(f"poll with a good name: {'true' if records else 'false'}")
+                consumer.release(records)
+
+
+def take(consumer: ShareConsumer) -> list[Record]:
+    return list(consumer.poll(timeout=20))
+
+
+def poll(consumer: ShareConsumer) -> None:
+    consumer.poll(timeout=0.001)
+
+
+def test_ours_refuses_what_javas_refuses(broker: Broker, topic: str, group: str, tmp_path: Path) -> None:
+    produce(broker.bootstrap, topic, [b"", b"one", b"three"], **{"linger.ms": 500})
+    groups = [[f"{group}-{kind}-{part}" for part in range(3)] for kind in ("java", "ours")]
+    for name in groups[0] + groups[1]:
+        configure_group(broker.bootstrap, name, share_auto_offset_reset="earliest")
+    theirs = java_says(broker, topic, groups[0], tmp_path)
+    probe = Probe(broker.bootstrap, topic)
+    probe.explicit(groups[1][0])
+    # a call that waits for the thread in which it runs would wait for ever
+    work = threading.Thread(target=probe.callback, args=(groups[1][1],), daemon=True)
+    work.start()
+    work.join(PATIENCE)
+    assert not work.is_alive()
+    probe.names(groups[1][2])
+    assert probe.lines == theirs
+    assert len(theirs) == 3 + 5 + 12 + 6
+
+
+@in_loop
+async def test_what_is_worked_on_does_not_hold_up_a_poll(
+    broker: Broker, topic: str, consumer: ConsumerMaker
+) -> None:
+    produce(broker.bootstrap, topic, values(4))
+    async with consumer(share_acquire_mode="record_limit", max_poll_records=1) as member:
+        (leased,) = await member.poll(1, timeout=20)
+        async with member.lease(leased):
+            (renewed,) = await member.poll(1, timeout=20)
+            await member.renew(renewed)
+            (back,) = await member.poll(1, timeout=20)
+            member.put_back([back])
+            (back,) = await member.poll(1, timeout=20)
+            with pytest.raises(RuntimeError, match="before the next poll"):
+                await member.poll(1, timeout=20)
+            member.accept(back)
+            (last,) = await member.poll(1, timeout=20)
+        assert [record.offset for record in (leased, renewed, back, last)] == [0, 1, 2, 3]
+        member.accept([renewed, last])
+        await commit(member)
+    async with consumer() as heir:
+        assert await nothing_comes(heir, 1)
+
+
+@in_loop
+async def test_a_callback_of_the_asyncio_consumer(
+    broker: Broker, topic: str, consumer: ConsumerMaker
+) -> None:
+    produce(broker.bootstrap, topic, values(2))
+    refused: list[str] = []
+    later: list[asyncio.Task[object]] = []
+    async with consumer() as member:
+        first, second = await receive(member, 2)
+
+        def called(_: Acknowledged) -> None:
+            try:
+                member.acknowledge(second, AcknowledgeType.ACCEPT)
+            except RuntimeError as error:
+                refused.append(str(error))
+            # a task runs once the callback has ended
+            later.append(asyncio.ensure_future(member.poll(timeout=0.1)))
+
+        member.set_acknowledgement_commit_callback(called)
+        member.accept(first)
+        await commit(member)
+        assert refused == ["an acknowledgement callback may call nothing but wakeup and metrics"]
+        with pytest.raises(RuntimeError, match="before the next poll"):
+            await later[0]
+        member.set_acknowledgement_commit_callback(None)
+        member.accept(second)
+        await commit(member)
+
+
+@in_loop
+async def test_an_impossible_name_among_good_ones(
+    broker: Broker, topic: str, consumer: ConsumerMaker
+) -> None:
+    produce(broker.bootstrap, topic, values(1))
+    async with consumer(topics=[topic, "no topic"], share_acknowledgement_mode="implicit") as member:
+        taken: list[Record] = []
+
+        async def poll_on() -> None:
+            while True:
+                taken.extend(await member.poll(timeout=1))
+
+        async with asyncio.timeout(20):
+            with pytest.raises(KafkaError, match="'no topic'") as refused:
+                await poll_on()
+            assert refused.value.code == ErrorCode.INVALID_TOPIC_EXCEPTION
+            while not taken:
+                taken += await member.poll(timeout=1)

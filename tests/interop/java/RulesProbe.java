@@ -1,0 +1,123 @@
+import org.apache.kafka.clients.consumer.AcknowledgeType;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
+import org.apache.kafka.common.errors.ApiException;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+
+/** What Java's share consumer allows and refuses, step by step: a line each, `step: outcome`. */
+public final class RulesProbe {
+    private interface Step {
+        Object run();
+    }
+
+    private static String bootstrap;
+    private static String topic;
+
+    public static void main(String[] args) {
+        bootstrap = args[0];
+        topic = args[1];
+        explicit(args[2]);
+        callback(args[3]);
+        names(args[4]);
+        System.exit(0);
+    }
+
+    private static void tell(String step, Step run) {
+        String outcome;
+        try {
+            outcome = String.valueOf(run.run());
+        } catch (IllegalStateException e) {
+            outcome = "refused";
+        } catch (ApiException e) {
+            outcome = Errors.forException(e).name();
+        }
+        System.out.println(step + ": " + outcome);
+    }
+
+    private static void tell(String step, Runnable run) {
+        tell(step, () -> {
+            run.run();
+            return "ok";
+        });
+    }
+
+    private static KafkaShareConsumer<byte[], byte[]> open(String group, String name) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("group.id", group);
+        settings.put("share.acknowledgement.mode", "explicit");
+        var consumer = new KafkaShareConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        consumer.subscribe(List.of(name));
+        return consumer;
+    }
+
+    private static List<ConsumerRecord<byte[], byte[]>> take(KafkaShareConsumer<byte[], byte[]> consumer) {
+        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        for (int tries = 0; tries < 60 && records.isEmpty(); tries++)
+            consumer.poll(Duration.ofMillis(500)).forEach(records::add);
+        return records;
+    }
+
+    private static void poll(KafkaShareConsumer<byte[], byte[]> consumer) {
+        consumer.poll(Duration.ofMillis(1));
+    }
+
+    private static void explicit(String group) {
+        try (var consumer = open(group, topic)) {
+            var records = take(consumer);
+            for (var record : records)
+                System.out.println("sizes: " + record.serializedKeySize() + " " + record.serializedValueSize());
+            tell("poll with nothing acknowledged", () -> poll(consumer));
+            consumer.acknowledge(records.get(0));
+            tell("poll with one of three acknowledged", () -> poll(consumer));
+            tell("commit with one of three acknowledged", () -> consumer.commitSync().size());
+            tell("poll after that commit", () -> poll(consumer));
+            consumer.acknowledge(records.get(1));
+            consumer.acknowledge(records.get(2), AcknowledgeType.RENEW);
+            tell("poll with one of three renewed", () -> poll(consumer));
+            // a renewed record comes again, to be acknowledged or renewed anew
+            take(consumer).forEach(record -> consumer.acknowledge(record, AcknowledgeType.RELEASE));
+        }
+    }
+
+    private static void callback(String group) {
+        try (var consumer = open(group, topic)) {
+            consumer.setAcknowledgementCommitCallback((offsets, error) -> {
+                tell("in the callback, commit_sync", () -> consumer.commitSync().size());
+                tell("in the callback, commit_async", consumer::commitAsync);
+                tell("in the callback, poll", () -> poll(consumer));
+                tell("in the callback, subscription", () -> consumer.subscription().size());
+                tell("in the callback, subscribe", () -> consumer.subscribe(List.of(topic)));
+                tell("in the callback, unsubscribe", consumer::unsubscribe);
+                tell("in the callback, acquisition_lock_timeout_ms", () -> consumer.acquisitionLockTimeoutMs().isPresent());
+                tell("in the callback, set callback", () -> consumer.setAcknowledgementCommitCallback(null));
+                tell("in the callback, close", () -> consumer.close());
+                tell("in the callback, acknowledge", () -> consumer.acknowledge(topic, 0, 0, AcknowledgeType.ACCEPT));
+                tell("in the callback, metrics", () -> consumer.metrics().isEmpty());
+                tell("in the callback, wakeup", consumer::wakeup);
+            });
+            take(consumer).forEach(consumer::acknowledge);
+            consumer.commitSync();
+        }
+    }
+
+    private static void names(String group) {
+        for (String name : List.of("no topic", "..", "x".repeat(250))) {
+            try (var consumer = open(group, name)) {
+                tell("poll with an impossible name", () -> take(consumer).size());
+                consumer.subscribe(List.of(topic));
+                tell("poll with a good name", () -> {
+                    var records = take(consumer);
+                    records.forEach(record -> consumer.acknowledge(record, AcknowledgeType.RELEASE));
+                    return !records.isEmpty();
+                });
+            }
+        }
+    }
+}
