@@ -215,9 +215,9 @@ async def test_a_lock_that_ran_out_does_not_fail_the_others(
     heard: list[Acknowledged] = []
     settings = {"share_acquire_mode": "record_limit", "prefetch_records": 0}
     async with consumer(**settings) as member, consumer(**settings) as other:
-        member.set_acknowledgement_commit_callback(heard.append)
         late = await member.poll(2, timeout=10)
         await member.renew(late)
+        member.set_acknowledgement_commit_callback(heard.append)
         await asyncio.sleep(3.5)
         taken = await other.poll(2, timeout=10)
         assert delivered(taken) == [(0, 2), (1, 2)]
