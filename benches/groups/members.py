@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sharecore.client.connection import Connection
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from sharecore.admin.model import TopicPartition
-from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.client.errors import Disconnected
 from sharecore.client.settings import ConnectionSettings
+from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from sharecore._core import Record
-from sharecore.client.acknowledgements import Acknowledged, TopicPartition
-from sharecore.client.batch import Batch
 from sharecore.client.consumer import ShareConsumer
 from sharecore.client.errors import (
     AuthenticationFailed,
@@ -15,8 +13,10 @@ from sharecore.client.errors import (
     LeaseLost,
     WakeupError,
 )
+from sharecore.client.fetching.acknowledgements import Acknowledged, TopicPartition
+from sharecore.client.fetching.batch import Batch
+from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.keeper import Kept
-from sharecore.client.lease import AcknowledgeType
 from sharecore.client.metrics import MetricName
 from sharecore.client.worker import Backoff, Reject, Release, Worker, run_until_signal, worker
 

@@ -12,10 +12,10 @@ from typing import Any, Self, TypeVar
 
 from sharecore._core import Record
 from sharecore.client import consumer as aio
-from sharecore.client.acknowledgements import Callback, TopicPartition
-from sharecore.client.batch import Batch
 from sharecore.client.errors import ConsumerClosed
-from sharecore.client.lease import AcknowledgeType
+from sharecore.client.fetching.acknowledgements import Callback, TopicPartition
+from sharecore.client.fetching.batch import Batch
+from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.metrics import MetricName
 from sharecore.errors import KafkaError
 

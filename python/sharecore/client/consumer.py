@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Any
 
 from sharecore._core import Record
-from sharecore.client.acknowledgements import Callback, TopicPartition
-from sharecore.client.batch import Batch, Part, batch_of, parts_of, work_on
-from sharecore.client.buffer import Fetched, done_by
 from sharecore.client.errors import ConsumerClosed, DeserializationError, LeaseLost, WakeupError
-from sharecore.client.intake import take_in
+from sharecore.client.fetching.acknowledgements import Callback, TopicPartition
+from sharecore.client.fetching.batch import Batch, Part, batch_of, parts_of, work_on
+from sharecore.client.fetching.buffer import Fetched, done_by
+from sharecore.client.fetching.intake import take_in
+from sharecore.client.fetching.lease import HELD, AcknowledgeType
 from sharecore.client.keeper import Kept
-from sharecore.client.lease import HELD, AcknowledgeType
 from sharecore.client.metrics import MetricName
 from sharecore.client.runtime import Runtime
 from sharecore.client.settings import RECORD_LIMIT, read_settings

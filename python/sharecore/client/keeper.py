@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Protocol
 
-from sharecore.client.batch import Part
-from sharecore.client.buffer import Buffer
 from sharecore.client.errors import LeaseLost
-from sharecore.client.lease import AcknowledgeType, Lease, Span
+from sharecore.client.fetching.batch import Part
+from sharecore.client.fetching.buffer import Buffer
+from sharecore.client.fetching.lease import AcknowledgeType, Lease, Span
 from sharecore.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sharecore._core import damaged_batches
-from sharecore.client.batch import Part
-from sharecore.client.buffer import Fetched, done_by
-from sharecore.client.cluster import TopicIdPartition
 from sharecore.client.consumer import ShareConsumer
 from sharecore.client.errors import CorruptRecords
+from sharecore.client.fetching.batch import Part
+from sharecore.client.fetching.buffer import Fetched, done_by
+from sharecore.client.fetching.host import Host
+from sharecore.client.fetching.lease import _HELD_BYTE, AcknowledgeType, Lease, Span
+from sharecore.client.fetching.link import BrokerLink
 from sharecore.client.keeper import Kept
-from sharecore.client.lease import _HELD_BYTE, AcknowledgeType, Lease, Span
+from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from sharecore.client.host import Host
-    from sharecore.client.leader import PartitionLeader
 
 _HELD_RUN = re.compile(re.escape(_HELD_BYTE) + rb"+")
 
@@ -55,7 +53,7 @@ class CountedLease(Lease):
         key: TopicIdPartition,
         acquired: Iterable[tuple[int, int, int]],
         deadline_ms: int,
-        owner: PartitionLeader,
+        owner: BrokerLink,
         size: int,
     ) -> None:
         self.acquired = tuple(acquired)
@@ -81,7 +79,7 @@ class _Bare(Fetched):
         return Part(self.lease, self.taken, self.taken + count)
 
 
-def _take_in(key: TopicIdPartition, answer: Any, leader: PartitionLeader, host: Host) -> int:
+def _take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -> int:
     """Delivers what was acquired; what can be seen to be damaged is rejected. Returns the number of offsets.
 
     Raises:
@@ -93,14 +91,14 @@ def _take_in(key: TopicIdPartition, answer: Any, leader: PartitionLeader, host: 
     if edges != sorted(edges):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{topic}-{key.partition}: ranges that do not ascend")
     records = answer.records or b""
-    lease = CountedLease(topic, key, acquired, host.now_ms() + host.lock_ms, leader, len(records))
-    leader.leases.add(lease)
+    lease = CountedLease(topic, key, acquired, host.now_ms() + host.lock_ms, link, len(records))
+    link.leases.add(lease)
     damaged = damaged_batches(records, [(first, last) for first, last, _ in acquired])
     for first, last, _ in damaged:
         for from_, to, _ in acquired:
             if from_ <= last and first <= to:
                 low, high = lease.positions(max(first, from_), min(last, to))
-                leader.mark(lease, low, high, AcknowledgeType.REJECT)
+                link.mark(lease, low, high, AcknowledgeType.REJECT)
     if damaged:
         ranges = [(first, last) for first, last, _ in damaged]
         host.fail(CorruptRecords(topic, key.partition, ranges, damaged[0][2]), False)

@@ -10,11 +10,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
-from sharecore.client.connection import Connection
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
+from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 

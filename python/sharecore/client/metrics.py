@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -78,9 +77,13 @@ class Sensor:
 
 
 class Metrics:
-    """What the parts of a consumer report, and what an application reads."""
+    """What the parts of a consumer report, and what an application reads.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        clock: seconds that never go backwards.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         now = clock()
         self._started = now

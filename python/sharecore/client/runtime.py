@@ -8,19 +8,19 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from sharecore.client.acknowledgements import Results
-from sharecore.client.batch import Part
-from sharecore.client.buffer import Buffer, Fetched
-from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.client.errors import AuthenticationFailed
-from sharecore.client.host import Demand
-from sharecore.client.intake import take_in
+from sharecore.client.fetching.acknowledgements import Results
+from sharecore.client.fetching.batch import Part
+from sharecore.client.fetching.buffer import Buffer, Fetched
+from sharecore.client.fetching.host import Demand
+from sharecore.client.fetching.intake import take_in
+from sharecore.client.fetching.lease import AcknowledgeType, Lease
+from sharecore.client.fetching.link import BrokerLink
 from sharecore.client.keeper import Keeper
-from sharecore.client.leader import PartitionLeader
-from sharecore.client.lease import AcknowledgeType, Lease
 from sharecore.client.membership import Membership
 from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
+from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.clock import Clock
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -33,7 +33,7 @@ _PREFETCH_POLLS_A_LOCK = 10
 
 
 class Runtime:
-    """Wires membership, leaders, buffer and keeper of one consumer together, and owns their tasks.
+    """Wires membership, links, buffer and keeper of one consumer together, and owns their tasks.
 
     Args:
         settings: the consumer's.
@@ -55,7 +55,7 @@ class Runtime:
         self.errors: deque[Exception] = deque(maxlen=_ERRORS_MAX)
         self.closing = False
         self.buffer = Buffer()
-        self.metrics = Metrics()
+        self.metrics = Metrics(lambda: clock.monotonic_ms() / 1000)
         self.results = Results()
         self.cluster: Cluster[Settings] = Cluster(settings)
         self.now_ms = clock.monotonic_ms
@@ -63,7 +63,7 @@ class Runtime:
         self.keeper = Keeper(self)
         self.results.refused = self.keeper.refused
         self.membership = Membership(self.cluster, self.metrics, self._assigned, self.fail, self.idle_ms)
-        self.leaders: dict[int, PartitionLeader] = {}
+        self.links: dict[int, BrokerLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stale = asyncio.Event()
         self._names: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Runtime:
     @property
     def leased(self) -> bool:
         """Whether anything is leased now."""
-        return any(leader.leases for leader in self.leaders.values())
+        return any(link.leases for link in self.links.values())
 
     def start(self) -> None:
         """Starts the tasks; nothing happens the second time."""
@@ -114,10 +114,10 @@ class Runtime:
         """How long the application has neither asked for records nor held a lease."""
         return 0 if self.keeper.busy or self.buffer.waiting_for else self.now_ms() - self.polled_ms
 
-    # what leaders ask and tell
+    # what links ask and tell
 
     def demand(self, *, requested: int, drained: bool) -> Demand | None:
-        """The fetch that is due; `requested` records are on their way from the leader that asks, and
+        """The fetch that is due; `requested` records are on their way from the broker whose link asks, and
         `drained` says that it had none the last time.
         """
         settings, buffer = self.settings, self.buffer
@@ -168,22 +168,22 @@ class Runtime:
 
     def expire(self) -> None:
         now_ms = self.now_ms()
-        for leader in self.leaders.values():
-            leader.expire(now_ms)
+        for link in self.links.values():
+            link.expire(now_ms)
 
     def advance(self) -> None:
-        """The application took records or waits for some: leaders fetch if that is due."""
-        for leader in self.leaders.values():
-            leader.advance()
+        """The application took records or waits for some: links fetch if that is due."""
+        for link in self.links.values():
+            link.advance()
 
     def commit(self) -> None:
-        """Leaders send what is marked, with a fetch if one is due."""
-        for leader in self.leaders.values():
-            leader.commit()
+        """Links send what is marked, with a fetch if one is due."""
+        for link in self.links.values():
+            link.commit()
 
     def unsettled(self) -> set[Lease]:
         """Leases with acknowledgements that have no answer yet."""
-        return {lease for leader in self.leaders.values() for lease in leader.leases if lease.unsettled}
+        return {lease for link in self.links.values() for lease in link.leases if lease.unsettled}
 
     def interrupt(self) -> None:
         """Wakes whatever waits for the application."""
@@ -197,7 +197,7 @@ class Runtime:
 
     async def flush(self) -> None:
         """Returns when all that is marked has been answered or has failed."""
-        await asyncio.gather(*(leader.flush() for leader in self.leaders.values()))
+        await asyncio.gather(*(link.flush() for link in self.links.values()))
 
     # partitions and their leaders
 
@@ -213,16 +213,16 @@ class Runtime:
             self.refresh()
 
     def _spread(self) -> None:
-        """Gives each assigned partition to the leader that is known for it."""
+        """Gives each assigned partition to the link to its leader, as far as that is known."""
         found: dict[int, set[TopicIdPartition]] = defaultdict(set)
         for key in self.membership.assignment:
             node = self.cluster.leader(key)
             if node >= 0:
                 found[node].add(key)
-        for node in found.keys() - self.leaders.keys():
-            self.leaders[node] = PartitionLeader(node, self)
-        for node, leader in self.leaders.items():
-            leader.want(frozenset(found.get(node, ())))
+        for node in found.keys() - self.links.keys():
+            self.links[node] = BrokerLink(node, self)
+        for node, link in self.links.items():
+            link.want(frozenset(found.get(node, ())))
 
     async def _watch(self) -> None:
         """Refreshes what is known of the cluster when it is out of date, or old."""
@@ -279,10 +279,10 @@ class Runtime:
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
         try:
-            for leader in self.leaders.values():
-                leader.close()
-            if self.leaders:
-                await asyncio.wait([leader.closed for leader in self.leaders.values()], timeout=timeout)
+            for link in self.links.values():
+                link.close()
+            if self.links:
+                await asyncio.wait([link.closed for link in self.links.values()], timeout=timeout)
             await self._stop_tasks()
             async with asyncio.timeout_at(until):
                 await self.membership.leave()
@@ -291,8 +291,8 @@ class Runtime:
         except KafkaError as error:
             logger.info("while leaving: %s", error)
         finally:
-            for leader in self.leaders.values():
-                leader.abandon()
+            for link in self.links.values():
+                link.abandon()
             for task in self._tasks:
                 task.cancel()
             await self.cluster.close()

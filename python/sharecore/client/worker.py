@@ -7,7 +7,6 @@ import contextlib
 import inspect
 import logging
 import signal
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,8 +15,8 @@ from typing import Any
 from sharecore._core import Record
 from sharecore.client.consumer import ShareConsumer
 from sharecore.client.errors import ConsumerClosed, CorruptRecords, DeserializationError, LeaseLost
+from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.keeper import Kept
-from sharecore.client.lease import AcknowledgeType
 from sharecore.errors import ConfigError, KafkaError
 
 logger = logging.getLogger("sharecore.worker")
@@ -220,13 +219,14 @@ class _Run:
 
     async def _handle(self, record: Record, lease: Kept) -> None:
         """Runs the handler on one record, and settles the record as it ends."""
-        began = time.monotonic()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
             async with lease:
                 kind, error = await self._call(record)
                 level = logging.INFO if kind is AcknowledgeType.ACCEPT else logging.ERROR
                 event = {1: "accepted", 2: "released", 3: "rejected"}[kind]
-                took_ms = round((time.monotonic() - began) * 1000, 1)
+                took_ms = round((loop.time() - began) * 1000, 1)
                 self._log(level, event, record=record, error=error, took_ms=took_ms)
                 if kind is AcknowledgeType.RELEASE and not isinstance(error, Release):
                     await self._back_off(record)

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from sharecore.client.cluster import Backoff, Cluster, TopicIdPartition
-from sharecore.client.connection import Connection
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.settings import ConnectionSettings, read_connection_settings
+from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 

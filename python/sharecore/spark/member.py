@@ -12,10 +12,10 @@ from typing import Any
 from sharecore.admin import Admin
 from sharecore.admin import TopicPartition as AdminPartition
 from sharecore.admin.transport import Transport
-from sharecore.client.acknowledgements import TopicPartition
 from sharecore.client.errors import CorruptRecords
+from sharecore.client.fetching.acknowledgements import TopicPartition
+from sharecore.client.fetching.lease import AcknowledgeType, Lease, Span
 from sharecore.client.keeper import Kept
-from sharecore.client.lease import AcknowledgeType, Lease, Span
 from sharecore.client.leases import LeaseConsumer, Leased
 from sharecore.client.settings import read_connection_settings
 from sharecore.errors import ConfigError, ErrorCode, KafkaError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sharecore.client.lease import AcknowledgeType
+from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.spark.ranges import Ranges
 
 FORMAT = 1

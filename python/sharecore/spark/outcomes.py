@@ -11,7 +11,7 @@ from pyarrow import fs
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sharecore.client.lease import AcknowledgeType
+from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.spark.offset import Outcome
 
 DIRECTORY = "sharecore-outcomes"

@@ -16,7 +16,7 @@ from tests.interop.client.conftest import ConsumerMaker
 from tests.interop.client.receive import nothing_comes, values
 
 from sharecore.client import Acknowledged, Batch, ShareConsumer
-from sharecore.client.connection import Connection
+from sharecore.client.wire.connection import Connection
 from sharecore.protocol import ApiKey
 
 RECORDS = 400

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from sharecore.client.lease import AcknowledgeType
+from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.errors import ConfigError
 from sharecore.spark.offset import Offset, Outcome, SharePartition, kinds_of
 from sharecore.spark.options import read_options

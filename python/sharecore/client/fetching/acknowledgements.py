@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import NamedTuple
 
-from sharecore.client.lease import Lease, Span
+from sharecore.client.fetching.lease import Lease, Span
 from sharecore.errors import KafkaError
 
 logger = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 
-from sharecore.client.acknowledgements import Results
-from sharecore.client.cluster import TopicIdPartition
-from sharecore.client.lease import AcknowledgeType, Lease, Span
+from sharecore.client.fetching.acknowledgements import Results
+from sharecore.client.fetching.lease import AcknowledgeType, Lease, Span
+from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
 
 Entry = tuple[Lease, Span]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sharecore.client.cluster import TopicIdPartition
-from sharecore.client.lease import Span
+from sharecore.client.fetching.lease import Span
+from sharecore.client.wire.cluster import TopicIdPartition
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 _EPOCH_MAX = 2**31 - 1

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
-from sharecore.client.cluster import TopicIdPartition
+from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from sharecore.client.leader import PartitionLeader
 
 
 class AcknowledgeType(IntEnum):
@@ -54,6 +51,17 @@ class Span(NamedTuple):
     at: int
 
 
+class Owner(Protocol):
+    """Where offsets were acquired, and where their acknowledgements go: the link to a broker."""
+
+    @property
+    def renews(self) -> bool: ...
+    def need_renewal(self) -> None: ...
+    def mark(self, lease: Lease, low: int, high: int, kind: int) -> None: ...
+    def commit(self) -> None: ...
+    async def flush(self) -> None: ...
+
+
 class Lease:
     """The acquired offsets of one fetch, each held, marked with an acknowledge type, sent, or done.
 
@@ -65,7 +73,7 @@ class Lease:
         key: the share partition.
         acquired: (first offset, last offset, delivery count), ascending.
         deadline_ms: when the acquisition lock runs out.
-        owner: the leader that the offsets were acquired from, where acknowledgements go.
+        owner: the link to the broker that the offsets were acquired from.
 
     Attributes:
         queued: whether the owner knows that there is something to send: one more mark is then all that an
@@ -95,7 +103,7 @@ class Lease:
         key: TopicIdPartition,
         acquired: Iterable[Sequence[int]],
         deadline_ms: int,
-        owner: PartitionLeader,
+        owner: Owner,
     ) -> None:
         self.topic, self.key, self.deadline_ms, self.owner = topic, key, deadline_ms, owner
         self.lost: KafkaError | None = None
@@ -130,8 +138,7 @@ class Lease:
         """Marks what is still held of positions `low` up to `high`.
 
         A single position may be marked anew as long as it was not sent. A lock that ran out by this machine's
-        clock
-        is no obstacle: the leader decides.
+        clock is no obstacle: the leader decides.
 
         Raises:
             KafkaError: INVALID_RECORD_STATE, for a single position that was acknowledged before.

@@ -7,13 +7,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from sharecore.client.acknowledgements import Results
-from sharecore.client.buffer import Fetched
-from sharecore.client.cluster import Cluster, TopicIdPartition
-from sharecore.client.lease import Lease
+from sharecore.client.fetching.acknowledgements import Results
+from sharecore.client.fetching.buffer import Fetched
+from sharecore.client.fetching.lease import Lease
+from sharecore.client.fetching.outbox import Parcel
 from sharecore.client.metrics import Metrics
-from sharecore.client.outbox import Parcel
 from sharecore.client.settings import Settings
+from sharecore.client.wire.cluster import Cluster, TopicIdPartition
 from sharecore.protocol import ApiKey
 
 

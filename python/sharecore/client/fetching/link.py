@@ -1,4 +1,4 @@
-"""One broker that leads share partitions: its share session, and the requests that go to it."""
+"""The link to one broker: its share session, and the requests that go to it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from sharecore.client.apis import RENEW_VERSION
-from sharecore.client.cluster import Backoff, TopicIdPartition
-from sharecore.client.connection import Connection
 from sharecore.client.errors import AuthenticationFailed, Disconnected, LeaseLost
-from sharecore.client.host import Demand, Host, Request
-from sharecore.client.lease import Lease
-from sharecore.client.outbox import Outbox, Parcel
-from sharecore.client.session import ShareSession
+from sharecore.client.fetching.host import Demand, Host, Request
+from sharecore.client.fetching.lease import Lease
+from sharecore.client.fetching.outbox import Outbox, Parcel
+from sharecore.client.fetching.session import ShareSession
 from sharecore.client.settings import RECORD_LIMIT
+from sharecore.client.wire.apis import RENEW_VERSION
+from sharecore.client.wire.cluster import Backoff, TopicIdPartition
+from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -40,7 +40,7 @@ _MOVED = {
 _FINAL = {ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
 
 
-class PartitionLeader:
+class BrokerLink:
     """Fetches from one broker and takes acknowledgements to it.
 
     Everything happens in callbacks: what the application does, what the broker answers and what time brings
@@ -177,8 +177,6 @@ class PartitionLeader:
             raise Disconnected(f"broker {self.node} closed the connection")
         if self._closing:
             return self._step_to_the_end()
-        if len(self._in_flight) >= IN_FLIGHT_MAX:
-            return False
         requested = sum(request.records for request in self._in_flight)
         demand = self._host.demand(requested=requested, drained=self._drained) if self.wanted else None
         if not self.outbox:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sharecore._core import decode_records
-from sharecore.client.buffer import Fetched
-from sharecore.client.cluster import TopicIdPartition
 from sharecore.client.errors import CorruptRecords
-from sharecore.client.lease import GAP, AcknowledgeType, Lease
+from sharecore.client.fetching.buffer import Fetched
+from sharecore.client.fetching.host import Host
+from sharecore.client.fetching.lease import GAP, AcknowledgeType, Lease
+from sharecore.client.fetching.link import BrokerLink
+from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
 
-if TYPE_CHECKING:
-    from sharecore.client.host import Host
-    from sharecore.client.leader import PartitionLeader
 
-
-def take_in(key: TopicIdPartition, answer: Any, leader: PartitionLeader, host: Host) -> int:
+def take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -> int:
     """Decodes what was acquired of a share partition and delivers it; returns how many records that is.
 
     Acquired offsets without a record are acknowledged as gaps, those of a batch that was cut off are
@@ -27,20 +25,20 @@ def take_in(key: TopicIdPartition, answer: Any, leader: PartitionLeader, host: H
     """
     topic = host.cluster.topics[key.topic_id].name
     acquired = answer.acquired_records
-    lease = Lease(topic, key, acquired, host.now_ms() + host.lock_ms, leader)
+    lease = Lease(topic, key, acquired, host.now_ms() + host.lock_ms, link)
     try:
         records, gaps, cut_off, corrupt = decode_records(
             answer.records or b"", acquired, topic, key.partition, lease
         )
     except ValueError as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{topic}-{key.partition}: {error}") from error
-    leader.leases.add(lease)
+    link.leases.add(lease)
     for first, last in gaps:
-        leader.mark(lease, *lease.positions(first, last), GAP)
+        link.mark(lease, *lease.positions(first, last), GAP)
     for first, last in cut_off:
-        leader.mark(lease, *lease.positions(first, last), AcknowledgeType.RELEASE)
+        link.mark(lease, *lease.positions(first, last), AcknowledgeType.RELEASE)
     for first, last, _ in corrupt:
-        leader.mark(lease, *lease.positions(first, last), AcknowledgeType.REJECT)
+        link.mark(lease, *lease.positions(first, last), AcknowledgeType.REJECT)
     if corrupt:
         ranges = [(first, last) for first, last, _ in corrupt]
         host.fail(CorruptRecords(topic, key.partition, ranges, corrupt[0][2]), False)

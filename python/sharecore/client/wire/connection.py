@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from sharecore.client.apis import VERSIONS
 from sharecore.client.errors import AuthenticationFailed, Disconnected
-from sharecore.client.security import authenticate
 from sharecore.client.settings import ConnectionSettings
+from sharecore.client.wire.apis import VERSIONS
+from sharecore.client.wire.security import authenticate
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey, Codec, MalformedMessage, codec
 

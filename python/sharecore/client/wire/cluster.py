@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from sharecore.client.connection import Connection
 from sharecore.client.errors import Disconnected
-from sharecore.client.security import ssl_context
 from sharecore.client.settings import ConnectionSettings
+from sharecore.client.wire.connection import Connection
+from sharecore.client.wire.security import ssl_context
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import NamedTuple, overload
 
 from sharecore._core import Record
-from sharecore.client.lease import Lease
+from sharecore.client.fetching.lease import Lease
 
 
 class Part(NamedTuple):

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sharecore._core import Record
-from sharecore.client.batch import Batch, Part
-from sharecore.client.lease import Lease
+from sharecore.client.fetching.batch import Batch, Part
+from sharecore.client.fetching.lease import Lease
 
 
 async def done_by(future: asyncio.Future[None], deadline: float | None) -> bool:

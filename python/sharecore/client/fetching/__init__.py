@@ -1,0 +1,1 @@
+"""Records from brokers to the application, and acknowledgements back."""
