@@ -179,9 +179,10 @@ async def test_the_results_of_a_commit(broker: Broker, group: str, consumer: Con
             produce(broker.bootstrap, name, values(5), partition=partition)
     heard: list[Acknowledged] = []
     async with consumer(topics=names) as member:
-        member.set_acknowledgement_commit_callback(heard.append)
         assert await member.commit_sync() == {}
-        member.accept(await receive(member, 20))
+        records = await receive(member, 20)
+        member.set_acknowledgement_commit_callback(heard.append)
+        member.accept(records)
         expected = {TopicPartition(name, partition): None for name in names for partition in range(2)}
         assert await member.commit_sync() == expected
         assert await member.commit_sync() == {}

@@ -1,0 +1,230 @@
+"""Share sessions, leases and acknowledgements against a broker in memory, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.client.scripted import LOCK_MS, TOPIC_ID, ScriptedBroker, acknowledged, fetched, member
+from tests.unit.client.virtual import in_virtual_time
+
+from sharecore.client import Acknowledged, LeaseLost, WakeupError
+from sharecore.errors import ErrorCode
+from sharecore.protocol import ApiKey
+
+FETCH, ACKNOWLEDGE = ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE
+LOCK = LOCK_MS / 1000
+
+
+def epochs(broker: ScriptedBroker) -> list[int]:
+    return [asked.body.share_session_epoch for asked in broker.asked if asked.api in (FETCH, ACKNOWLEDGE)]
+
+
+@in_virtual_time
+async def test_a_session_counts_its_requests() -> None:
+    broker = ScriptedBroker()
+    for base in (0, 10, 20):
+        broker.offer(base, base + 9)
+    async with member(prefetch_records=0) as consumer:
+        for _ in range(3):
+            consumer.accept(await consumer.poll())
+        assert list((await consumer.commit_sync()).values()) == [None]
+    counted = epochs(broker)
+    assert counted[:-1] == list(range(len(counted) - 1))
+    assert counted[-1] == -1
+    assert broker.acknowledged == [(base, base + 9, b"\1") for base in (0, 10, 20)]
+    # partitions are named when the session opens, and not again
+    assert [
+        bool(body.topics and not body.topics[0].partitions[0].acknowledgement_batches)
+        for body in broker.bodies(FETCH)
+    ][:2] == [True, False]
+
+
+@pytest.mark.parametrize("code", [ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH])
+def test_a_lost_session_is_opened_anew(code: ErrorCode) -> None:
+    @in_virtual_time
+    async def body() -> None:
+        broker = ScriptedBroker()
+        broker.offer(0, 4)
+        async with member(prefetch_records=0) as consumer:
+            batch = await consumer.poll()
+            broker.says[FETCH].append({"error_code": code, "responses": []})
+            consumer.accept(batch)
+            began = broker.loop.time()
+            assert not await consumer.poll(timeout=5)
+            assert epochs(broker)[:3] == [0, 1, 0]
+            again = broker.times(FETCH)[2] - began
+            assert 0.04 <= again <= 0.051
+            broker.offer(5, 9)
+            consumer.accept(await consumer.poll(timeout=5))
+            await consumer.commit_sync()
+        # what was refused with the session was sent again in the new one
+        assert [span[:2] for span in broker.acknowledged] == [(0, 4), (5, 9)]
+
+    body()
+
+
+@in_virtual_time
+async def test_a_lease_is_renewed_at_half_of_its_lock() -> None:
+    broker = ScriptedBroker()
+    broker.offer(0, 0)
+    async with member(prefetch_records=0) as consumer:
+        (record,) = await consumer.poll()
+        began = broker.loop.time()
+        async with consumer.lease(record) as kept:
+            await asyncio.sleep(10 * LOCK)
+            assert not kept.lost.is_set()
+        await consumer.commit_sync()
+    renewed = [
+        asked.at - began for asked in broker.asked if asked.api is ACKNOWLEDGE and asked.body.is_renew_ack
+    ]
+    assert len(renewed) >= 15
+    before = 0.0
+    for at in renewed:
+        # half of a lock's time, looked after eight times a lock
+        assert LOCK * 3 / 8 <= at - before <= LOCK * 6 / 8
+        before = at
+    assert broker.acknowledged[-1] == (0, 0, b"\1")
+
+
+@in_virtual_time
+async def test_renewal_ends_with_its_limit_and_the_lock_with_its_time() -> None:
+    broker = ScriptedBroker()
+    broker.offer(0, 0)
+    async with member(prefetch_records=0) as consumer:
+        (record,) = await consumer.poll()
+        began = broker.loop.time()
+        with pytest.raises(LeaseLost):
+            async with consumer.lease(record, max_ms=1_000):
+                await asyncio.sleep(1_000)
+        assert LOCK <= broker.loop.time() - began <= LOCK * 9 / 8 + 0.1
+    assert not any(body.is_renew_ack for body in broker.bodies(ACKNOWLEDGE))
+
+
+@in_virtual_time
+async def test_a_renewal_that_is_refused_cancels_the_block() -> None:
+    broker = ScriptedBroker()
+    broker.offer(0, 0)
+    refused = {"partition_index": 0, "error_code": ErrorCode.INVALID_RECORD_STATE}
+    broker.says[ACKNOWLEDGE].append(acknowledged([refused]))
+    async with member(prefetch_records=0) as consumer:
+        (record,) = await consumer.poll()
+        began = broker.loop.time()
+        with pytest.raises(LeaseLost):
+            async with consumer.lease(record):
+                await asyncio.sleep(1_000)
+        assert broker.loop.time() - began < LOCK
+
+
+@in_virtual_time
+async def test_what_nobody_asks_for_is_given_back_and_not_fetched_again() -> None:
+    broker = ScriptedBroker()
+    for base in range(0, 40, 10):
+        broker.offer(base, base + 9)
+    async with member(
+        max_poll_records=10, prefetch_records=30, share_acquire_mode="record_limit"
+    ) as consumer:
+        for _ in range(10):
+            consumer.accept(await consumer.poll(1))
+            await asyncio.sleep(0.1)
+        taken = len(broker.bodies(FETCH))
+        await asyncio.sleep(5 * LOCK)
+        released = [span for span in broker.acknowledged if span[2] == b"\2"]
+        assert sum(last - first + 1 for first, last, _ in released) == 30
+        records = [body.max_records for body in broker.bodies(FETCH)[taken:]]
+        assert not any(records)
+
+
+@in_virtual_time
+async def test_another_leader_is_gone_to_and_the_leases_of_the_first_are_lost() -> None:
+    first, second = ScriptedBroker(0, nodes=2), ScriptedBroker(1, nodes=2)
+    first.offer(0, 4)
+    second.offer(0, 4, 2)
+    heard: list[Acknowledged] = []
+    moved = {
+        "partition_index": 0,
+        "error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        "acknowledge_error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        "current_leader": {"leader_id": 1, "leader_epoch": 1_000},
+    }
+    endpoints = [{"node_id": 1, "host": "broker", "port": 9093, "rack": None}]
+    async with member(prefetch_records=0) as consumer:
+        consumer.set_acknowledgement_commit_callback(heard.append)
+        batch = await consumer.poll()
+        first.leaders[0] = second.leaders[0] = 1
+        first.says[FETCH].append(fetched([moved], node_endpoints=endpoints))
+        consumer.accept(batch)
+        again = await consumer.poll(timeout=5)
+        assert [record.delivery_count for record in again] == [2] * 5
+        assert [answer.error.code for answer in heard if answer.error] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        consumer.accept(again)
+        await consumer.commit_sync()
+    assert second.acknowledged == [(0, 4, b"\1")]
+
+
+@in_virtual_time
+async def test_closing_settles_releases_and_leaves() -> None:
+    broker = ScriptedBroker()
+    broker.offer(0, 9)
+    consumer = member(prefetch_records=0)
+    batch = await consumer.poll()
+    consumer.accept(batch[:4])
+    began = broker.loop.time()
+    assert list((await consumer.close()).values()) == [None]
+    assert broker.loop.time() - began < 1
+    assert broker.acknowledged == [(0, 3, b"\1")]
+    assert broker.bodies(ACKNOWLEDGE)[-1].share_session_epoch == -1
+    assert broker.bodies(ApiKey.SHARE_GROUP_HEARTBEAT)[-1].member_epoch == -1
+    assert not broker.links
+
+
+@in_virtual_time
+async def test_closing_gives_up_on_a_silent_broker() -> None:
+    broker = ScriptedBroker()
+    broker.offer(0, 9)
+    consumer = member(prefetch_records=0)
+    consumer.accept(await consumer.poll())
+    broker.says[ACKNOWLEDGE].append(None)
+    began = broker.loop.time()
+    (error,) = (await consumer.close(timeout=3)).values()
+    assert error is not None
+    assert error.code == ErrorCode.REQUEST_TIMED_OUT
+    assert 3 <= broker.loop.time() - began < 3.1
+    assert not broker.links
+
+
+@in_virtual_time
+async def test_wakeup_interrupts_the_poll_that_waits_or_the_next() -> None:
+    broker = ScriptedBroker()
+    async with member() as consumer:
+        began = broker.loop.time()
+        broker.loop.call_later(2, consumer.wakeup)
+        with pytest.raises(WakeupError):
+            await consumer.poll()
+        assert broker.loop.time() - began == pytest.approx(2, abs=0.01)
+        consumer.wakeup()
+        with pytest.raises(WakeupError):
+            await consumer.poll(timeout=1)
+        assert not await consumer.poll(timeout=1)
+
+
+@in_virtual_time
+async def test_metadata_is_refreshed_when_it_is_old() -> None:
+    broker = ScriptedBroker()
+    async with member(metadata_max_age_ms=60_000) as consumer:
+        await consumer.poll(timeout=30)
+        before = len(broker.bodies(ApiKey.METADATA))
+        await consumer.poll(timeout=600)
+        by_id = [body for body in broker.bodies(ApiKey.METADATA)[before:] if body.topics[0].name is None]
+        assert len(by_id) == 10
+        assert {body.topics[0].topic_id for body in by_id} == {TOPIC_ID}
+
+
+@in_virtual_time
+async def test_a_pause_that_the_broker_asks_for_is_kept() -> None:
+    broker = ScriptedBroker()
+    broker.says[FETCH].append(fetched([], throttle_time_ms=4_000))
+    async with member() as consumer:
+        await consumer.poll(timeout=6)
+    first, second, *_ = broker.times(FETCH)
+    assert second - first == pytest.approx(4, abs=0.01)

@@ -1,0 +1,126 @@
+"""An event loop whose time is virtual, and whose connections lead to brokers in memory: nothing waits."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import selectors
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+
+class Listener(Protocol):
+    """The side of a connection that a client connects to."""
+
+    def connected(self, link: Link) -> None: ...
+    def received(self, link: Link, data: bytes) -> None: ...
+    def disconnected(self, link: Link) -> None: ...
+
+
+class Link(asyncio.Transport):
+    """The client's end of a connection in memory."""
+
+    def __init__(self, loop: VirtualLoop, protocol: asyncio.Protocol, listener: Listener) -> None:
+        super().__init__()
+        self._loop, self._protocol, self._listener = loop, protocol, listener
+        self._closing = False
+        self.buffered = b""
+
+    def write(self, data: Any) -> None:
+        if not self._closing:
+            self._loop.call_soon(self._listener.received, self, bytes(data))
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def abort(self) -> None:
+        self.cut()
+
+    def cut(self, error: Exception | None = None) -> None:
+        """Ends the connection; both ends hear of it."""
+        if not self._closing:
+            self._closing = True
+            self._listener.disconnected(self)
+            self._loop.call_soon(self._protocol.connection_lost, error)
+
+    def answer(self, data: bytes) -> None:
+        """Sends bytes to the client."""
+        if not self._closing:
+            self._protocol.data_received(data)
+
+
+class _Selector(selectors.DefaultSelector):
+    """Instead of waiting it lets the loop's time pass."""
+
+    loop: VirtualLoop
+
+    def select(self, timeout: float | None = None) -> Any:
+        found = super().select(0)
+        if not found:
+            if timeout is None:
+                raise AssertionError("the test waits for something that nothing will bring about")
+            self.loop.now += max(0.0, timeout)
+        return found
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Time stands still while anything is to be done, and then jumps to the next timer.
+
+    Attributes:
+        listeners: who is reached at which host and port; nobody is a refused connection.
+    """
+
+    def __init__(self) -> None:
+        selector = _Selector()
+        super().__init__(selector)
+        selector.loop = self
+        self.now = 1000.0
+        self.listeners: dict[tuple[str, int], Listener] = {}
+
+    def time(self) -> float:
+        return self.now
+
+    async def create_connection(  # type: ignore[override]
+        self, protocol_factory: Callable[[], asyncio.Protocol], host: str, port: int, **_: object
+    ) -> tuple[Link, asyncio.Protocol]:
+        listener = self.listeners.get((host, port))
+        if listener is None:
+            raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
+        protocol = protocol_factory()
+        link = Link(self, protocol, listener)
+        listener.connected(link)
+        protocol.connection_made(link)
+        return link, protocol
+
+
+class LoopClock:
+    """The loop's time in milliseconds, as the clock of a consumer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def now_ms(self) -> int:
+        return 1_700_000_000_000 + self.monotonic_ms()
+
+    def monotonic_ms(self) -> int:
+        return round(self._loop.time() * 1000)
+
+
+def in_virtual_time(body: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Runs a coroutine in a loop of its own; fails where a task is left over or an error went unheard."""
+
+    @functools.wraps(body)
+    def test(*arguments: Any, **fixtures: Any) -> None:
+        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+            runner.run(_checked(body(*arguments, **fixtures)))
+
+    return test
+
+
+async def _checked(work: Awaitable[None]) -> None:
+    unheard: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+    await work
+    await asyncio.sleep(1)
+    assert asyncio.all_tasks() - {asyncio.current_task()} == set()
+    assert unheard == []
