@@ -181,6 +181,10 @@ differential-state: .venv-test/.installed ## 160,000 operations on share state, 
 	@.ci/need java maven
 	$(BIN)/python -m tests.differential.share_state --operations 160000 $(ARGS)
 
+differential-access: .venv/.installed .venv-test/.installed jars ## who may do what: 7,000 requests of principals with and without each right, ours against Apache (minutes; ARGS="--help")
+	@.ci/need java
+	$(BIN)/python -m tests.differential.access $(ARGS)
+
 SECONDS ?= 60
 FUZZ_TARGETS := operations numbers combiner records share_state recovery
 # what cargo-fuzz passes, but for its sanitizers: coverage that libFuzzer reads works on a stable compiler

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from tests.harness import java
 from tests.harness.broker import QUICK_GROUPS, SHARECORE, Broker, free_port
 from tests.harness.clients import QUIET, configure_group, create_topic, produce, share_consumer
 from tests.harness.java import TOOLS
 
+ACLS = f"{TOOLS}.AclCommand"
 SETTINGS = QUICK_GROUPS | {
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SAFE:SASL_SSL",
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
@@ -22,6 +23,8 @@ SETTINGS = QUICK_GROUPS | {
         'org.apache.kafka.common.security.plain.PlainLoginModule required user_paul="planted-paul";'
     ),
     "ssl.keystore.type": "PEM",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:root;User:paul;User:ANONYMOUS",
 }
 
 
@@ -127,7 +130,7 @@ def test_javas_tools_and_their_users(safe: Safe) -> None:
         "SCRAM-SHA-256=[password=planted-maria]",
     )
     topics = ("--bootstrap-server", safe.address, "--list", "--command-config")
-    java.run(f"{TOOLS}.TopicCommand", *topics, safe.java_client("maria", "SCRAM-SHA-256"))
+    assert java.run(f"{TOOLS}.TopicCommand", *topics, safe.java_client("maria", "SCRAM-SHA-256")) == "\n"
     java.run(f"{TOOLS}.TopicCommand", *topics, safe.java_client("paul", "PLAIN"))
     assert "maria" in run("users", "list", "-b", safe.broker.bootstrap)
     java.run("kafka.admin.ConfigCommand", *maria, "--alter", "--delete-config", "SCRAM-SHA-256")
@@ -143,6 +146,40 @@ def test_our_own_command_line(safe: Safe) -> None:
     assert {"SCRAM-SHA-256", "SCRAM-SHA-512"} == {
         line.split()[1] for line in listed.splitlines() if line.startswith("nora")
     }
-    as_nora = [f"-X{key}={value}" for key, value in safe.client("nora", "SCRAM-SHA-256").items()]
-    run("users", "delete", "nora", "-b", safe.address, *as_nora)
+    as_paul = [f"-X{key}={value}" for key, value in safe.client("paul", "PLAIN").items()]
+    run("users", "delete", "nora", "-b", safe.address, *as_paul)
     assert "nora" not in run("users", "list", *at)
+
+
+def test_rights_by_kafka_acls_and_by_our_command_line(safe: Safe) -> None:
+    for topic in ("olgas", "others"):
+        create_topic(safe.broker.bootstrap, topic)
+    run("users", "add", "olga", "-b", safe.broker.bootstrap, stdin="planted-olga\n")
+    acls = ("--bootstrap-server", safe.address, "--command-config", safe.java_client())
+    olga = ("--allow-principal", "User:olga", "--operation", "Write", "--topic", "olgas")
+    java.run(ACLS, *acls, "--add", *olga)
+    client = safe.client("olga", "SCRAM-SHA-256")
+    produce(safe.address, "olgas", [b"a"], **client)
+    assert denied(safe.address, "others", client) == "TOPIC_AUTHORIZATION_FAILED"
+    assert "olgas" in run("acls", "list", "--principal", "User:olga", "-b", safe.broker.bootstrap)
+
+    at = ("-b", safe.broker.bootstrap)
+    run("acls", "add", "--principal", "User:olga", "--operation", "all", "--topic", "oth", "--prefixed", *at)
+    produce(safe.address, "others", [b"a"], **client)
+    listed = java.run(ACLS, *acls, "--list", "--topic", "others", "--resource-pattern-type", "match")
+    assert "patternType=PREFIXED" in listed
+    run("acls", "add", "--principal", "User:*", "--operation", "write", "--topic", "others", "--deny", *at)
+    assert denied(safe.address, "others", client) == "TOPIC_AUTHORIZATION_FAILED"
+    assert run("acls", "delete", "--topic", "others", *at) == "1 deleted\n"
+    produce(safe.address, "others", [b"a"], **client)
+    java.run(ACLS, *acls, "--remove", "--force", *olga)
+    assert denied(safe.address, "olgas", client) == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def denied(address: str, topic: str, client: dict[str, Any]) -> str:
+    """The name of the error that a record ends with."""
+    told: list[str] = []
+    producer = Producer({"bootstrap.servers": address, **QUIET, **client})
+    producer.produce(topic, b"x", on_delivery=lambda error, _: told.append(error.name() if error else ""))
+    assert producer.flush(30) == 0
+    return told[0]

@@ -27,6 +27,8 @@ from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, Listener, listeners_of
 from sharecore.errors import ConfigError
 from sharecore.network import Connection, Limits, Server
+from sharecore.security.acls import Acls
+from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
 from sharecore.security.scram import Credentials
 from sharecore.storage import Configs, ResourceType, Storage, StorageOptions, Topics
@@ -60,6 +62,7 @@ class Broker:
     group_configs: GroupConfigs
     credentials: Credentials
     mechanisms: Mechanisms
+    acls: Acls
     producer_ids: ProducerIds
     features: Features
     groups: Coordinators
@@ -77,6 +80,8 @@ class Broker:
         self.config = config
         self.clock = clock or SystemClock()
         self._first_users = users
+        self._super_users = super_users_of(config)
+        self.authorizer: Authorizer | None = None
         self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
         self.transport = Transport(config, self.listeners)
         dispatch = Dispatcher(self, check_names=check_names).on_frame
@@ -109,6 +114,13 @@ class Broker:
         self.storage.attach(asyncio.get_running_loop())
         self.topics, self.configs = self.storage.topics, self.storage.configs
         self.credentials = Credentials(self.storage.catalogue)
+        self.acls = Acls(self.storage.catalogue)
+        if self.config.authorizer_class_name:
+            self.authorizer = Authorizer(
+                self.acls,
+                self._super_users,
+                open_without_acls=self.config.allow_everyone_if_no_acl_found,
+            )
         if self._first_users:
             await self.credentials.change([user.credential() for user in self._first_users])
         self._read_dynamic_config()

@@ -8,6 +8,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sharecore.broker.config_report import CLUSTER_WIDE
+from sharecore.broker.config_rights import require_config
+from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import check_name
 from sharecore.config import (
     ConfigKey,
@@ -21,6 +23,7 @@ from sharecore.config import (
     topic_keys,
 )
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.security.acl import Operation as SecuredOperation
 from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
@@ -157,7 +160,7 @@ def _check_broker(broker: Broker, settings: Mapping[str, str], touched: set[str]
 
 
 async def alter(
-    broker: Broker,
+    context: RequestContext,
     wanted: Sequence[tuple[int, str, Sequence[Change]]],
     *,
     validate_only: bool,
@@ -166,7 +169,7 @@ async def alter(
     """Changes resources, each on its own.
 
     Args:
-        broker: whose resources they are.
+        context: whose request it is.
         wanted: resource type, resource name and changes.
         validate_only: check, but change nothing.
         incremental: False replaces all that was set before.
@@ -174,6 +177,7 @@ async def alter(
     Returns:
         The answers of (Incremental)AlterConfigs, one a resource.
     """
+    broker = context.broker
     times = Counter((resource_type, name) for resource_type, name, _ in wanted)
     strange = {change.operation for _, _, changes in wanted for change in changes} - set(Operation)
     answers = []
@@ -188,6 +192,7 @@ async def alter(
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no operation {min(strange)}.")
             if times[resource_type, name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
             settings = changed(broker, resource_type, name, changes, incremental=incremental)
             if not validate_only:
                 await broker.configs.replace(resource_type, name, settings)

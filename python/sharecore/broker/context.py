@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import CLUSTER_NAME, SUPPORTED, ResourceType
+
 if TYPE_CHECKING:
     from sharecore.broker.broker import Broker
     from sharecore.network import Connection
@@ -22,3 +25,56 @@ class RequestContext(NamedTuple):
     api_version: int
     correlation_id: int
     client_id: str | None
+
+    def may(
+        self, operation: int, resource_type: int, name: str = CLUSTER_NAME, *, quiet: bool = False
+    ) -> bool:
+        """Whether the client may do something with a resource; everything where nobody is asked.
+
+        Args:
+            operation: a `sharecore.security.acl.Operation`.
+            resource_type: a `sharecore.security.acl.ResourceType`.
+            name: of the resource.
+            quiet: nobody asked for this resource by its name, as where a list leaves out what it must.
+        """
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.allows(
+            self.connection.principal,
+            self.connection.peer_host,
+            operation,
+            resource_type,
+            name,
+            quiet=quiet,
+        )
+
+    def require(self, operation: int, resource_type: int, name: str = CLUSTER_NAME) -> None:
+        """Raises the KafkaError of the resource's type unless the client may do it."""
+        if not self.may(operation, resource_type, name):
+            raise KafkaError(REFUSALS[resource_type])
+
+    def may_some(self, operation: int, resource_type: int) -> bool:
+        """Whether the client may do something with at least one resource of a type."""
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.allows_some(
+            self.connection.principal, self.connection.peer_host, operation, resource_type
+        )
+
+    def operations(self, resource_type: int, name: str = CLUSTER_NAME) -> int:
+        """What the client may do with a resource, as the bits that answers carry (KIP-430)."""
+        authorizer = self.broker.authorizer
+        if authorizer is None:
+            return sum(1 << operation for operation in SUPPORTED[resource_type])
+        connection = self.connection
+        return authorizer.operations(connection.principal, connection.peer_host, resource_type, name)
+
+
+NOT_REQUESTED = -2147483648
+"""What answers carry instead where nobody asked for it."""
+
+REFUSALS: dict[int, ErrorCode] = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+"""What a client is told that may not do what it asks, by type of the resource."""

@@ -9,6 +9,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 
 Refused = dict[tuple[Any, int], ErrorCode]
 """Partitions whose offset is not taken, by the id or name of the topic, whichever the request has."""
@@ -25,10 +26,16 @@ def read_commits(
         key = asked.topic_id if by_id else asked.name
         topic = broker.topics.by_id(key) if by_id else broker.topics.get(key)
         missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        name = topic.name if topic is not None else getattr(asked, "name", "")
+        readable = context.may(Operation.READ, ResourceType.TOPIC, name)
         for part in asked.partitions:
             index = part.partition_index
             metadata = part.committed_metadata or ""
-            if topic is None:
+            if topic is None and by_id:
+                refused[key, index] = missing
+            elif not readable:
+                refused[key, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif topic is None:
                 refused[key, index] = missing
             elif not 0 <= index < len(topic.partitions):
                 refused[key, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -25,12 +25,14 @@ def acknowledge(
     gather: Gather[Any],
     *,
     may_renew: bool,
+    may_read: Callable[[UUID], bool],
 ) -> None:
     """Begins the acknowledgements of one request; their errors are the outcomes of `gather`.
 
     Args:
         topics: the request's. Where one partition is acknowledged, the answer tells of each that is named.
         may_renew: whether the request says that it renews locks.
+        may_read: whether the client may read a topic.
     """
     asked = {
         ((topic.topic_id or UUID(int=0)), partition.partition_index): partition.acknowledgement_batches
@@ -39,7 +41,10 @@ def acknowledge(
     }
     if any(asked.values()):
         for partition, batches in asked.items():
-            gather.run(partition, _begin, share, group_id, member_id, partition, batches, may_renew)
+            if may_read(partition[0]):
+                gather.run(partition, _begin, share, group_id, member_id, partition, batches, may_renew)
+            else:
+                gather.put(partition, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
 
 
 def _begin(

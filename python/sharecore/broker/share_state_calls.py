@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from sharecore.broker.context import Result
+from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation as Action
+from sharecore.security.acl import ResourceType
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.waiting import Gather, reply
 
@@ -19,6 +21,7 @@ Operation = Callable[[SharePartitionKey, Any, Callable[[Any], None]], object]
 
 
 def each_partition(
+    context: RequestContext,
     request: Any,
     operation: Operation,
     describe: Callable[[Any], dict[str, Any]] = lambda outcome: {},
@@ -28,6 +31,9 @@ def each_partition(
     """Runs an operation for each share partition of a request.
 
     Args:
+        context: whose request it is.
+        request: the request.
+        operation: what is asked.
         describe: the fields of a result, out of an outcome that is no error.
         may_be_empty: whether a topic without partitions leaves the rest of the request valid.
     """
@@ -39,6 +45,9 @@ def each_partition(
         for topic in request.topics
         for partition in topic.partitions
     }
+    if not context.may(Action.CLUSTER_ACTION, ResourceType.CLUSTER):
+        refused = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return _answer(dict.fromkeys(asked, refused), describe)
     gather: Gather[SharePartitionKey] = Gather(asked)
     for key, partition in asked.items():
         if key.partition < 0:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
 
 import typer
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from sharecore.admin import BlockingAdmin
 
 API_TIMEOUT_MS = 5000
+Value = TypeVar("Value")
 
 Settings = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
@@ -45,6 +47,17 @@ def admin_at(address: str, settings: list[str] | None, file: Path | None) -> Ite
                 yield admin
         except (ConfigError, KafkaError, OSError) as error:
             raise CommandFailed(str(error)) from None
+
+
+def run_with(address: str, act: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+    """What comes of an action on the cluster; raises CommandFailed with one line."""
+    from sharecore.errors import ConfigError, KafkaError
+
+    try:
+        connect(address).close()
+        return asyncio.run(act())
+    except (ConfigError, KafkaError, OSError) as error:
+        raise CommandFailed(str(error)) from None
 
 
 def client_settings(

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from sharecore.cli.acls import acls
 from sharecore.cli.certs import certs
 from sharecore.cli.consume import consume
 from sharecore.cli.groups import groups
@@ -36,6 +37,7 @@ app.add_typer(groups, name="groups", short_help="List, describe, reset and delet
 app.add_typer(spark, name="spark", short_help="Jobs over share groups, on Spark.")
 app.add_typer(state, name="state", short_help="Show what the broker keeps of share groups.")
 app.add_typer(store, name="store", short_help="Check a data directory, salvage a damaged one.")
+app.add_typer(acls, name="acls", short_help="What is allowed to whom.")
 app.add_typer(users, name="users", short_help="Users that say who they are with SCRAM.")
 
 

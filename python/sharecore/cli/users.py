@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, connect, failures_in_one_line
+from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, Value, client_settings, run_with
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
 from sharecore.cli.tables import show
 
 if TYPE_CHECKING:
     from sharecore.admin.users import Users
-
-Value = TypeVar("Value")
 
 _MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -38,7 +36,8 @@ def list_users(
     bootstrap: Bootstrap = BOOTSTRAP, setting: Settings = None, command_config: SettingsFile = None
 ) -> None:
     """List the users and the mechanisms that each has a password for."""
-    found = _run(bootstrap, setting, command_config, lambda admin: admin.list())
+    with failures_in_one_line():
+        found = _run(bootstrap, setting, command_config, lambda admin: admin.list())
     show(
         ["USER", "MECHANISM", "ITERATIONS"],
         [
@@ -117,20 +116,13 @@ def _password(name: str) -> str:
 def _run(
     bootstrap: str,
     setting: list[str] | None,
-    file: Any,
+    file: Path | None,
     act: Callable[[Users], Coroutine[Any, Any, Value]],
 ) -> Value:
-    with failures_in_one_line():
-        from sharecore.admin.users import Users
-        from sharecore.errors import ConfigError, KafkaError
+    from sharecore.admin.users import Users
 
-        async def run() -> Value:
-            async with Users(client_settings(bootstrap, setting, file, API_TIMEOUT_MS)) as admin:
-                return await act(admin)
+    async def run() -> Value:
+        async with Users(client_settings(bootstrap, setting, file, API_TIMEOUT_MS)) as admin:
+            return await act(admin)
 
-        try:
-            connect(bootstrap).close()
-            return asyncio.run(run())
-        except (ConfigError, KafkaError, OSError) as error:
-            raise CommandFailed(str(error)) from None
-    raise AssertionError  # the context ends the program where there is no value
+    return run_with(bootstrap, run)

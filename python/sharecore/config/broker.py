@@ -14,6 +14,7 @@ from sharecore.config.network import NetworkSettings
 from sharecore.config.security import (
     LISTENER_PREFIX,
     SASL_MECHANISMS,
+    AuthorizerSettings,
     HandshakeSettings,
     SaslSettings,
     TlsSettings,
@@ -37,6 +38,7 @@ class BrokerConfig(
     TlsSettings,
     HandshakeSettings,
     SaslSettings,
+    AuthorizerSettings,
 ):
     """All settings of one broker; a field's name with dots instead of underscores is Kafka's name of the
     key.

@@ -34,7 +34,6 @@ KAFKA_NAMES = frozenset(
         "alter.config.policy.class.name",
         "alter.log.dirs.replication.quota.window.num",
         "alter.log.dirs.replication.quota.window.size.seconds",
-        "authorizer.class.name",
         "auto.leader.rebalance.enable",
         "background.threads",
         "broker.heartbeat.interval.ms",

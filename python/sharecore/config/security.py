@@ -9,6 +9,7 @@ from sharecore.config.secret import Secret
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 LISTENER_PREFIX = "listener.name."
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _STORES = ("JKS", "PKCS12", "PEM")
 
@@ -61,6 +62,22 @@ class TlsSettings:
     )
     ssl_principal_mapping_rules: str = setting(
         Kind.STRING, "DEFAULT", "How the name in a client's certificate becomes the name of its principal."
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class AuthorizerSettings:
+    """Whether anybody is asked what it may do."""
+
+    authorizer_class_name: str | None = setting(
+        Kind.STRING,
+        None,
+        f"Who decides what is allowed to whom: {STANDARD_AUTHORIZER}, or nobody when not set.",
+        choices=(STANDARD_AUTHORIZER, ""),
+    )
+    super_users: str = setting(Kind.STRING, "", "Principals that may do everything, with semicolons between.")
+    allow_everyone_if_no_acl_found: bool = setting(
+        Kind.BOOLEAN, False, "Whether what no entry names is open to everybody."
     )
 
 

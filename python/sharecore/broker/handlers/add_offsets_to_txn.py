@@ -7,6 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 _FENCED_SINCE = 2
@@ -21,6 +22,10 @@ def handle(context: RequestContext, request: Any) -> Result:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         return {"error_code": code}
 
+    if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return answer(KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
+        return answer(KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
     producer = ProducerState(request.producer_id, request.producer_epoch)
     partition = groups.offsets_partition(request.group_id)
     try:

@@ -11,6 +11,7 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 _FENCED_SINCE = 2
@@ -20,6 +21,10 @@ def handle(context: RequestContext, request: Any) -> Result:
     broker = context.broker
     topics = request.v3_and_below_topics
     partitions = [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+    transactional_id = request.v3_and_below_transactional_id
+    if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return _answer(dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    denied = {each for each in partitions if not context.may(Operation.WRITE, ResourceType.TOPIC, each.topic)}
     missing = {
         each
         for each in partitions
@@ -30,28 +35,31 @@ def handle(context: RequestContext, request: Any) -> Result:
         code = error.code if error else ErrorCode.NONE
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < _FENCED_SINCE:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
-        results: dict[str, list[dict[str, Any]]] = {}
-        for each in partitions:
-            own = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in missing else code
-            results.setdefault(each.topic, []).append(
-                {"partition_index": each.partition, "partition_error_code": own}
-            )
-        return {
-            "results_by_topic_v3_and_below": [
-                {"name": name, "results_by_partition": codes} for name, codes in results.items()
-            ]
-        }
+        codes = dict.fromkeys(partitions, code)
+        codes |= dict.fromkeys(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _answer(codes | dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
 
-    if missing:
+    if missing or denied:
         return answer(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED))
     producer = ProducerState(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
     transactions = broker.groups.transactions
     try:
         return promise(
-            lambda done: transactions.add_partitions(
-                request.v3_and_below_transactional_id, producer, partitions, done
-            ),
+            lambda done: transactions.add_partitions(transactional_id, producer, partitions, done),
             answer,
         )
     except KafkaError as error:
         return answer(error)
+
+
+def _answer(codes: dict[TopicPartition, ErrorCode]) -> dict[str, Any]:
+    results: dict[str, list[dict[str, Any]]] = {}
+    for each, code in codes.items():
+        results.setdefault(each.topic, []).append(
+            {"partition_index": each.partition, "partition_error_code": code}
+        )
+    return {
+        "results_by_topic_v3_and_below": [
+            {"name": name, "results_by_partition": some} for name, some in results.items()
+        ]
+    }

@@ -17,5 +17,5 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         )
         for resource in request.resources
     ]
-    answers = await alter(context.broker, wanted, validate_only=request.validate_only, incremental=False)
+    answers = await alter(context, wanted, validate_only=request.validate_only, incremental=False)
     return {"responses": answers}

@@ -8,6 +8,7 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Done, Gather, reply
 
 _BY_STRATEGY = -1
@@ -19,6 +20,7 @@ _Name = tuple[str, int]
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     share = context.broker.share
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     gather: Gather[_Name] = Gather(
         (topic.topic_name, partition.partition_index)
         for topic in request.topics
@@ -30,7 +32,9 @@ def handle(context: RequestContext, request: Any) -> Result:
         info = share.topics.find(topic.topic_name)
         for partition in topic.partitions:
             name = topic.topic_name, partition.partition_index
-            if info is None or not 0 <= partition.partition_index < info.partitions:
+            if not context.may(Operation.READ, ResourceType.TOPIC, topic.topic_name):
+                gather.put(name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            elif info is None or not 0 <= partition.partition_index < info.partitions:
                 gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_PARTITION))
             elif partition.start_offset < _BY_STRATEGY:
                 gather.put(name, KafkaError(ErrorCode.INVALID_REQUEST, "The start offset is negative."))

@@ -7,6 +7,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.first_users import ITERATIONS_MAX, ITERATIONS_MIN
 from sharecore.security.scram import SCRAM_MECHANISMS, Credential
 
@@ -20,6 +21,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     for user, changes in per_user.items():
         result: dict[str, Any] = {"user": user, "error_message": None}
         try:
+            context.require(Operation.ALTER, ResourceType.CLUSTER)
             if any(times[user, each.mechanism] > 1 for each in changes):
                 raise KafkaError(
                     ErrorCode.DUPLICATE_RESOURCE,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sharecore.broker import operations
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import NOT_REQUESTED, RequestContext
+from sharecore.broker.group_topics import HIDDEN_TOPICS, sees_topics
 from sharecore.coordinator.consumer import ConsumerGroup, ConsumerMember, by_topic
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 
 _CONSUMER_MEMBER = 1
 
@@ -19,6 +20,8 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str, Any]:
     groups = context.broker.groups
+    if not context.may(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        return {"group_id": group_id, "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}
     try:
         if not context.broker.features.has_consumer_groups:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -29,15 +32,24 @@ def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str,
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     except KafkaError as error:
         return {"group_id": group_id, "error_code": error.code, "error_message": error.message or None}
+    members = [_member(context, group, member) for member in group.members.values()]
+    if not sees_topics(context, members):
+        return {
+            "group_id": group_id,
+            "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            "error_message": HIDDEN_TOPICS,
+        }
     return {
         "group_id": group_id,
         "group_state": group.state_name,
         "group_epoch": group.epoch,
         "assignment_epoch": group.target_epoch,
         "assignor_name": group.assignor(context.broker.config.group_consumer_assignors[0]),
-        "members": [_member(context, group, member) for member in group.members.values()],
+        "members": members,
         "authorized_operations": (
-            operations.GROUP if request.include_authorized_operations else operations.NOT_REQUESTED
+            context.operations(ResourceType.GROUP, group_id)
+            if request.include_authorized_operations
+            else NOT_REQUESTED
         ),
     }
 

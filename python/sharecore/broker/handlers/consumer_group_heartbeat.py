@@ -7,12 +7,16 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.consumer import Heartbeat, HeartbeatAnswer, by_topic
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 _OWN_ID_SINCE = 1
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    for name in request.subscribed_topic_names or ():
+        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
     if not context.broker.features.has_consumer_groups:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if context.api_version >= _OWN_ID_SINCE and not request.member_id:

@@ -8,6 +8,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import PARTITIONS_PER_REQUEST_MAX, check_replicas
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
@@ -29,6 +30,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 
 def _check(context: RequestContext, asked: Any) -> None:
+    context.require(Operation.ALTER, ResourceType.TOPIC, asked.name)
     topic = context.broker.topics.get(asked.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

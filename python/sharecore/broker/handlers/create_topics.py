@@ -10,6 +10,7 @@ from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import check_collision, check_name, partition_count
 from sharecore.config import TopicConfig
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
@@ -37,6 +38,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 async def _create(context: RequestContext, topic: Any, *, validate_only: bool) -> dict[str, Any]:
     broker = context.broker
+    if not context.may(Operation.CREATE, ResourceType.CLUSTER):
+        context.require(Operation.CREATE, ResourceType.TOPIC, topic.name)
     check_name(topic.name)
     if broker.topics.get(topic.name) is not None:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
@@ -50,7 +53,7 @@ async def _create(context: RequestContext, topic: Any, *, validate_only: bool) -
     topic_id = None
     if not validate_only:
         topic_id = (await broker.topics.create(topic.name, count, configs)).topic_id
-    return {
+    answer = {
         "name": topic.name,
         "topic_id": topic_id,
         "error_message": None,
@@ -66,6 +69,14 @@ async def _create(context: RequestContext, topic: Any, *, validate_only: bool) -
             for entry in topic_entries(broker, configs)
         ],
     }
+    if not context.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+        answer |= {
+            "num_partitions": -1,
+            "replication_factor": -1,
+            "configs": None,
+            "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        }
+    return answer
 
 
 def _configs(topic: Any) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Done, Gather, reply
 
 
@@ -18,6 +19,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 
 def _delete(context: RequestContext, group_id: str, done: Done) -> None:
+    context.require(Operation.DELETE, ResourceType.GROUP, group_id)
     broker = context.broker
     group = broker.groups.registry.get(group_id)
     if isinstance(group, ShareGroup):

@@ -7,6 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Log
 
 _HIGH_WATERMARK = -1
@@ -31,6 +32,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 def _begin(context: RequestContext, name: str, asked: Any) -> tuple[Log, Any] | ErrorCode:
     """Stages the deletion of one partition's records, so that all of a request share a commit."""
     log = context.broker.topics.log(name, asked.partition_index)
+    if not context.may(Operation.DELETE, ResourceType.TOPIC, name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if log is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if name in INTERNAL_TOPICS:

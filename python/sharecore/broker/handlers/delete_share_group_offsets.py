@@ -8,18 +8,22 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Gather, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     share = context.broker.share
+    context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     group = share.offsets.deletable(request.group_id)
     gather: Gather[str] = Gather(topic.topic_name for topic in request.topics)
     known: dict[str, TopicInfo] = {}
     for name in gather.outcomes:
         topic = share.topics.find(name)
-        if topic is None:
+        if not context.may(Operation.READ, ResourceType.TOPIC, name):
+            gather.put(name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif topic is None:
             gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}."))
         elif topic.topic_id not in group.initialized:
             gather.put(

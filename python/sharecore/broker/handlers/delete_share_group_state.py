@@ -18,4 +18,4 @@ def handle(context: RequestContext, request: Any) -> Result:
         share.coordinator.delete(key, done)
         share.state_restarted(key)
 
-    return each_partition(request, delete)
+    return each_partition(context, request, delete)

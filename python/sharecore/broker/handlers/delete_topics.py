@@ -7,6 +7,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
 
 _TOPICS_SINCE = 6
@@ -24,8 +25,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         try:
             if times[name, topic_id] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            topic = _find(context, name, topic_id)
-            answer.update(name=topic.name, topic_id=topic.topic_id)
+            topic = _find(context, name, topic_id, answer)
             await context.broker.topics.delete(topic.name)
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
@@ -33,19 +33,28 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     return {"responses": answers}
 
 
-def _find(context: RequestContext, name: str | None, topic_id: Any) -> Topic:
-    if not context.broker.config.delete_topic_enable:
+def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict[str, Any]) -> Topic:
+    """The topic to delete; `answer` gets the name and the id that the client may know."""
+    broker = context.broker
+    if not broker.config.delete_topic_enable:
         raise KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled (delete.topic.enable)."
         )
+    if name is not None and topic_id is not None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if name is not None:
-        if topic_id is not None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-        topic = context.broker.topics.get(name)
+        topic = broker.topics.get(name)
+    else:
+        topic = broker.topics.by_id(topic_id) if topic_id is not None else None
         if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
-        return topic
-    topic = context.broker.topics.by_id(topic_id) if topic_id is not None else None
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        name = topic.name
+    if not context.may(Operation.DELETE, ResourceType.CLUSTER):
+        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        if topic is not None:
+            answer.update(name=name)
+            context.require(Operation.DELETE, ResourceType.TOPIC, name)
     if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
+    answer.update(name=topic.name, topic_id=topic.topic_id)
     return topic

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker import operations
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import NOT_REQUESTED, RequestContext
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 
 _BROKERS = 1
 
@@ -33,6 +33,12 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             }
         ],
         "cluster_authorized_operations": (
-            operations.CLUSTER if request.include_cluster_authorized_operations else operations.NOT_REQUESTED
+            _operations(context) if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     }
+
+
+def _operations(context: RequestContext) -> int:
+    if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+        return 0
+    return context.operations(ResourceType.CLUSTER)

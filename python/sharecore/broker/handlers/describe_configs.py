@@ -12,9 +12,11 @@ from sharecore.broker.config_report import (
     group_entries,
     topic_entries,
 )
+from sharecore.broker.config_rights import require_config
 from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import check_name
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
 
 
@@ -70,6 +72,7 @@ def _trim(entry: Entry, request: Any) -> Entry:
 
 def _entries(context: RequestContext, resource_type: int, name: str) -> list[Entry]:
     broker = context.broker
+    require_config(context, Operation.DESCRIBE_CONFIGS, resource_type, name)
     if resource_type == ResourceType.TOPIC:
         check_name(name)
         if broker.topics.get(name) is None:

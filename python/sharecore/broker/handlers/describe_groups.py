@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker import operations
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import NOT_REQUESTED, RequestContext
 from sharecore.coordinator.classic import ClassicGroup, ClassicState
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 
 _NOT_FOUND_SINCE = 6
 
@@ -19,7 +19,10 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str, Any]:
     answer: dict[str, Any] = {"group_id": group_id}
     asked = getattr(request, "include_authorized_operations", False)
-    allowed = operations.GROUP if asked else operations.NOT_REQUESTED
+    if not context.may(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        refused = {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED, "error_message": ""}
+        return answer | refused | {"authorized_operations": NOT_REQUESTED}
+    allowed = context.operations(ResourceType.GROUP, group_id) if asked else NOT_REQUESTED
     try:
         group = context.broker.groups.registry.find(group_id, ClassicGroup)
         if group is None:

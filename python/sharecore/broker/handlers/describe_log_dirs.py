@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     broker = context.broker
+    if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "results": []}
     if request.topics is None:
         wanted = {topic.name: range(len(topic.partitions)) for topic in broker.topics}
     else:

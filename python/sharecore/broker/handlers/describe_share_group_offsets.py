@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.share.offsets import SharePartitionOffset
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Gather, reply
 
 
@@ -28,6 +29,9 @@ def handle(context: RequestContext, request: Any) -> Result:
         wanted += _partitions(context, number, group, refused)
     gather: Gather[_Wanted] = Gather(wanted)
     for each in gather.outcomes:
+        if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, each.name):
+            gather.put(each, SharePartitionOffset(error=KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+            continue
         if each.topic is None:
             gather.put(each, SharePartitionOffset())
             continue
@@ -42,6 +46,7 @@ def _partitions(
     share = context.broker.share
     try:
         context.broker.features.check_share_groups()
+        context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
         share.groups.find(group.group_id)
     except KafkaError as error:
         refused[number] = error
@@ -50,13 +55,20 @@ def _partitions(
         return [
             _Wanted(number, topic.name, topic, partition)
             for topic, partitions in share.offsets.initialized(group.group_id)
+            if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
             for partition in partitions
         ]
     return [
-        _Wanted(number, topic.topic_name, share.topics.find(topic.topic_name), partition)
+        _Wanted(number, topic.topic_name, _find(context, topic.topic_name), partition)
         for topic in group.topics
         for partition in topic.partitions
     ]
+
+
+def _find(context: RequestContext, name: str) -> TopicInfo | None:
+    """The topic, where the client may see it."""
+    may = context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    return context.broker.share.topics.find(name) if may else None
 
 
 def _answer(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker import operations
 from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_name
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     topics = context.broker.topics
-    names = sorted({topic.name for topic in request.topics}) or sorted(topics.names())
+    names = sorted({topic.name for topic in request.topics}) or [
+        name
+        for name in sorted(topics.names())
+        if context.may(Operation.DESCRIBE, ResourceType.TOPIC, name, quiet=True)
+    ]
     first_name, first_partition = "", 0
     if request.cursor is not None:
         first_name, first_partition = request.cursor.topic_name, max(request.cursor.partition_index, 0)
@@ -22,8 +26,11 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     answers: list[dict[str, Any]] = []
     for name in names:
         topic = topics.get(name)
+        if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            answers.append(_refused(name))
+            continue
         if topic is None:
-            answers.append(_unknown(name))
+            answers.append(_unknown(context, name))
             continue
         if not room:
             return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": 0}}
@@ -36,7 +43,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                 "topic_id": topic.topic_id,
                 "is_internal": name in INTERNAL_TOPICS,
                 "partitions": [_partition(context.broker.identity.node_id, index) for index in indexes],
-                "topic_authorized_operations": operations.TOPIC,
+                "topic_authorized_operations": context.operations(ResourceType.TOPIC, name),
             }
         )
         if indexes.stop < len(topic.partitions):
@@ -56,10 +63,22 @@ def _partition(node_id: int, index: int) -> dict[str, Any]:
     }
 
 
-def _unknown(name: str) -> dict[str, Any]:
+def _refused(name: str) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "name": name,
+        "is_internal": name in INTERNAL_TOPICS,
+    }
+
+
+def _unknown(context: RequestContext, name: str) -> dict[str, Any]:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_name(name)
     except KafkaError as error:
         code = error.code
-    return {"error_code": code, "name": name, "topic_authorized_operations": operations.TOPIC}
+    return {
+        "error_code": code,
+        "name": name,
+        "topic_authorized_operations": context.operations(ResourceType.TOPIC, name),
+    }

@@ -7,6 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
@@ -14,6 +15,9 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 
 def _describe(context: RequestContext, transactional_id: str) -> dict[str, Any]:
+    if not context.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return {"transactional_id": transactional_id, "error_code": code}
     transaction = context.broker.groups.transactions.get(transactional_id)
     if not transactional_id or transaction is None:
         code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else ErrorCode.INVALID_REQUEST
@@ -21,7 +25,8 @@ def _describe(context: RequestContext, transactional_id: str) -> dict[str, Any]:
     topics: dict[str, list[int]] = {}
     partition: TopicPartition
     for partition in sorted(transaction.partitions):
-        topics.setdefault(partition.topic, []).append(partition.partition)
+        if context.may(Operation.DESCRIBE, ResourceType.TOPIC, partition.topic):
+            topics.setdefault(partition.topic, []).append(partition.partition)
     return {
         "transactional_id": transactional_id,
         "transaction_state": transaction.state.kafka_name,

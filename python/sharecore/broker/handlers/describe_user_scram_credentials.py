@@ -7,12 +7,16 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.scram import SCRAM_MECHANISMS
 
 _NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+        refused = {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+        return refused | {"results": [{"user": "", **refused}]}
     users = context.broker.credentials.users()
     asked = Counter(user.name for user in request.users or ())
     return {

@@ -7,6 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 _FENCED_SINCE = 2
@@ -26,6 +27,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         return {"error_code": code}
 
+    if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return answer(KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     producer = ProducerState(request.producer_id, request.producer_epoch)
     try:
         return await promise(

@@ -12,6 +12,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Log, Reader
 from sharecore.waiting import DelayedFetch, Gather, reply
 
@@ -143,7 +144,9 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             found = topics.by_id(topic.topic_id)
             if found is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+            self._context.require(Operation.READ, ResourceType.TOPIC, found.name)
         else:
+            self._context.require(Operation.READ, ResourceType.TOPIC, topic.topic)
             found = topics.get(topic.topic)
         if found is None or not 0 <= asked.partition < len(found.partitions):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -7,12 +7,14 @@ import binascii
 import re
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import REFUSALS, RequestContext
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _SHARE_SINCE_VERSION = 6
 _KEYS_SINCE_VERSION = 4
+_RESOURCES = {_GROUP: ResourceType.GROUP, _TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -33,6 +35,10 @@ def _find(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
     refusal = {"node_id": -1, "host": "", "port": -1, "error_code": ErrorCode.INVALID_REQUEST}
     if key_type not in (_GROUP, _TRANSACTION, _SHARE):
         return refusal | {"error_message": f"There are no coordinators of type {key_type}."}
+    if key_type == _SHARE and not context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return refusal | {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    if key_type != _SHARE and not context.may(Operation.DESCRIBE, _RESOURCES[key_type], key):
+        return refusal | {"error_code": REFUSALS[_RESOURCES[key_type]]}
     if key_type == _SHARE and not (context.api_version >= _SHARE_SINCE_VERSION and _is_share_key(key)):
         return refusal
     listener = context.broker.listeners[context.connection.listener]

@@ -17,4 +17,4 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         )
         for resource in request.resources
     ]
-    return {"responses": await alter(context.broker, wanted, validate_only=request.validate_only)}
+    return {"responses": await alter(context, wanted, validate_only=request.validate_only)}

@@ -7,6 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 _FENCED_SINCE = 4
@@ -24,6 +25,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
 
+    if (refusal := _refusal(context, request)) is not None:
+        return answer(KafkaError(refusal))
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return answer(KafkaError(ErrorCode.INVALID_REQUEST))
     expected = None
@@ -41,3 +44,14 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         )
     except KafkaError as error:
         return answer(error)
+
+
+def _refusal(context: RequestContext, request: Any) -> ErrorCode | None:
+    if request.transactional_id is not None:
+        may = context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        return None if may else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    # who may write to some topic may do so without duplicates (KIP-679)
+    may = context.may(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER) or context.may_some(
+        Operation.WRITE, ResourceType.TOPIC
+    )
+    return None if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED

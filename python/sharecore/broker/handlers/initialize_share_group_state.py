@@ -18,4 +18,4 @@ def handle(context: RequestContext, request: Any) -> Result:
         share.coordinator.initialize(key, asked.state_epoch, asked.start_offset, done)
         share.state_restarted(key)
 
-    return each_partition(request, initialize, may_be_empty=True)
+    return each_partition(context, request, initialize, may_be_empty=True)

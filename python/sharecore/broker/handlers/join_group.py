@@ -7,6 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.classic import JoinRequest, JoinResult
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 _REBALANCE_TIMEOUT_SINCE = 1
@@ -17,12 +18,10 @@ _SKIP_ASSIGNMENT_SINCE = 9
 
 def handle(context: RequestContext, request: Any) -> Result:
     version = context.api_version
+    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
+        return _refused(request, version, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
-        return {
-            "error_code": ErrorCode.INVALID_GROUP_ID,
-            "member_id": request.member_id,
-            "protocol_name": None if version >= _NULL_PROTOCOL_SINCE else "",
-        }
+        return _refused(request, version, ErrorCode.INVALID_GROUP_ID)
     joining = JoinRequest(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -60,3 +59,11 @@ def handle(context: RequestContext, request: Any) -> Result:
         }
 
     return promise(lambda done: context.broker.groups.classic.join(joining, done), answer)
+
+
+def _refused(request: Any, version: int, code: ErrorCode) -> dict[str, Any]:
+    return {
+        "error_code": code,
+        "member_id": request.member_id,
+        "protocol_name": None if version >= _NULL_PROTOCOL_SINCE else "",
+    }

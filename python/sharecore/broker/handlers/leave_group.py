@@ -6,6 +6,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 
 _MEMBERS_SINCE = 3
 
@@ -13,6 +14,7 @@ _MEMBERS_SINCE = 3
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     groups = context.broker.groups.classic
     if context.api_version < _MEMBERS_SINCE:
         groups.leave(request.group_id, request.member_id, None)

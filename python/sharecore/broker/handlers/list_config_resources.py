@@ -6,12 +6,15 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation
+from sharecore.security.acl import ResourceType as Protected
 from sharecore.storage import ResourceType
 
 _TYPES_SINCE = 1
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    context.require(Operation.DESCRIBE_CONFIGS, Protected.CLUSTER)
     # version 0 asks for client metrics alone, of which there are none here
     wanted = (
         set(request.resource_types) if context.api_version >= _TYPES_SINCE else {ResourceType.CLIENT_METRICS}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext
+from sharecore.security.acl import Operation, ResourceType
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     groups = context.broker.groups.registry.select(request.states_filter or (), request.types_filter or ())
+    sees_all = context.may(Operation.DESCRIBE, ResourceType.CLUSTER, quiet=True)
     return {
         "groups": [
             {
@@ -18,5 +20,6 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                 "group_type": group.type.value.lower(),
             }
             for group in groups
+            if sees_all or context.may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id, quiet=True)
         ]
     }

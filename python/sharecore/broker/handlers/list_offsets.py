@@ -8,6 +8,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Log
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = (
@@ -88,7 +89,9 @@ def _answer(
     log = context.broker.topics.log(name, asked.partition_index)
     code = ErrorCode.NONE
     found: Found | None = None
-    if times > 1:
+    if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif times > 1:
         code = ErrorCode.INVALID_REQUEST
     elif log is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -6,6 +6,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.coordinator.transactions import TransactionState
+from sharecore.security.acl import Operation, ResourceType
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
@@ -18,7 +19,10 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     found = [
         transaction
         for transaction in broker.groups.transactions.all()
-        if (not request.state_filters or transaction.state.kafka_name in states)
+        if context.may(
+            Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id, quiet=True
+        )
+        and (not request.state_filters or transaction.state.kafka_name in states)
         and (not producers or transaction.producer_id in producers)
         and (
             request.duration_filter < 0

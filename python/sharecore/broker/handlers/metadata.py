@@ -6,11 +6,11 @@ from collections.abc import Awaitable
 from typing import Any
 from uuid import UUID
 
-from sharecore.broker import operations
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import NOT_REQUESTED, RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_collision, check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Disconnect
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
 
 _ALL_WHEN_EMPTY_BEFORE = 1
@@ -22,7 +22,12 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[
     broker = context.broker
     asked = request.topics
     if asked is None or (not asked and context.api_version < _ALL_WHEN_EMPTY_BEFORE):
-        return _answer(context, request, [_describe(context, request, topic) for topic in broker.topics])
+        seen = [
+            topic
+            for topic in broker.topics
+            if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, quiet=True)
+        ]
+        return _answer(context, request, [_describe(context, request, topic) for topic in seen])
     if context.api_version < _IDS_SINCE and any(topic.name is None for topic in asked):
         raise Disconnect(f"version {context.api_version} of METADATA asks for topics by name alone")
     if context.api_version >= _IDS_SINCE:
@@ -30,7 +35,13 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[
         if ids:  # they count alone then
             return _answer(context, request, [_by_id(context, request, topic_id) for topic_id in ids])
     asked = dict.fromkeys(topic.name for topic in asked)
-    missing = [name for name in asked if name is not None and broker.topics.get(name) is None]
+    missing = [
+        name
+        for name in asked
+        if name is not None
+        and broker.topics.get(name) is None
+        and context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    ]
     may_create = broker.config.auto_create_topics_enable and (
         context.api_version < _AUTO_CREATION_ASKED_SINCE or request.allow_auto_topic_creation
     )
@@ -46,6 +57,8 @@ async def _create_and_answer(context: RequestContext, request: Any, names: list[
         if topics.get(name) is not None or name in INTERNAL_TOPICS:
             continue
         try:
+            if not context.may(Operation.CREATE, ResourceType.CLUSTER):
+                context.require(Operation.CREATE, ResourceType.TOPIC, name)
             check_name(name)
             check_collision(name, topics.names())
             await topics.create(name, context.broker.config.num_partitions)
@@ -78,17 +91,26 @@ def _answer(context: RequestContext, request: Any, topics: list[dict[str, Any]])
         "controller_id": broker.identity.node_id,
         "topics": topics,
         "cluster_authorized_operations": (
-            operations.CLUSTER
+            _cluster_operations(context)
             if getattr(request, "include_cluster_authorized_operations", False)
-            else operations.NOT_REQUESTED
+            else NOT_REQUESTED
         ),
     }
+
+
+def _cluster_operations(context: RequestContext) -> int:
+    if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+        return 0
+    return context.operations(ResourceType.CLUSTER)
 
 
 def _by_id(context: RequestContext, request: Any, topic_id: UUID) -> dict[str, Any]:
     topic = context.broker.topics.by_id(topic_id)
     if topic is None:
         return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topic_id": topic_id}
+    if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return {"error_code": code, "name": None, "topic_id": topic_id}
     return _describe(context, request, topic)
 
 
@@ -97,6 +119,8 @@ def _look_up(
 ) -> dict[str, Any]:
     if name is None:
         return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None}
+    if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        return {"error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "name": name}
     topic = context.broker.topics.get(name)
     if topic is not None:
         return _describe(context, request, topic)
@@ -106,17 +130,19 @@ def _look_up(
             check_name(name)
         except KafkaError as error:
             refusal = error.code
+    if refusal is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return {"error_code": refusal, "name": name}
     return {
         "error_code": refusal,
         "name": name,
         "is_internal": name in INTERNAL_TOPICS,
-        "topic_authorized_operations": _operations(request),
+        "topic_authorized_operations": _operations(context, request, name),
     }
 
 
-def _operations(request: Any) -> int:
+def _operations(context: RequestContext, request: Any, name: str) -> int:
     asked = request.include_topic_authorized_operations
-    return operations.TOPIC if asked else operations.NOT_REQUESTED
+    return context.operations(ResourceType.TOPIC, name) if asked else NOT_REQUESTED
 
 
 def _describe(context: RequestContext, request: Any, topic: Topic) -> dict[str, Any]:
@@ -135,5 +161,5 @@ def _describe(context: RequestContext, request: Any, topic: Topic) -> dict[str, 
             }
             for index in range(len(topic.partitions))
         ],
-        "topic_authorized_operations": _operations(request),
+        "topic_authorized_operations": _operations(context, request, topic.name),
     }

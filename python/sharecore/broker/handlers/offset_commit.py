@@ -8,7 +8,8 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.offsets import Refused, answer_commit, read_commits
 from sharecore.coordinator.commits import CommitRequest
 from sharecore.coordinator.offset_records import NO_TIME
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 _IDS_SINCE = 10
@@ -24,6 +25,9 @@ def handle(context: RequestContext, request: Any) -> Result:
     def answer(error: KafkaError | None) -> dict[str, Any]:
         return answer_commit(request.topics, refused, error.code if error else None, by_id=by_id)
 
+    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
+        refused.clear()
+        return answer(KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
     if not commits:
         return answer(None)  # nothing for the group's coordinator, which is not asked
     wanted = CommitRequest(

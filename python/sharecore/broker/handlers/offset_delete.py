@@ -7,18 +7,22 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 
 def handle(context: RequestContext, request: Any) -> Result:
     broker = context.broker
+    context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     codes: dict[TopicPartition, ErrorCode] = {}
     known: list[TopicPartition] = []
     for topic in request.topics:
         found = broker.topics.get(topic.name)
         for part in topic.partitions:
             partition = TopicPartition(topic.name, part.partition_index)
-            if found is None or not 0 <= partition.partition < len(found.partitions):
+            if not context.may(Operation.READ, ResourceType.TOPIC, topic.name):
+                codes[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif found is None or not 0 <= partition.partition < len(found.partitions):
                 codes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 known.append(partition)

@@ -8,6 +8,7 @@ from sharecore.broker.context import RequestContext
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.offsets import Commits
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 
 _GROUPS_SINCE = 8
 _IDS_SINCE = 10
@@ -43,16 +44,21 @@ def _fetch(
     stable: bool,
 ) -> dict[str, Any]:
     try:
+        context.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
         commits = context.broker.groups.commits.fetch(group_id, member_id, member_epoch)
     except KafkaError as error:
         return {"group_id": group_id, "topics": [], "error_code": error.code}
     by_id = context.api_version >= _IDS_SINCE
     topics = []
     for key, name, partitions in _wanted(context, asked.topics, commits, by_id=by_id):
+        seen = name is None or context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        if not seen and asked.topics is None:
+            continue
+        refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED if name is not None else ErrorCode.UNKNOWN_TOPIC_ID
         answers = [
             _partition(context, group_id, TopicPartition(name, index), commits, stable=stable)
-            if name is not None
-            else _absent(index, ErrorCode.UNKNOWN_TOPIC_ID)
+            if name is not None and seen
+            else _absent(index, refusal)
             for index in partitions
         ]
         topics.append({"topic_id" if by_id else "name": key, "partitions": answers})

@@ -6,6 +6,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 
 _EPOCH = 0
 
@@ -25,7 +26,12 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 def _answer(context: RequestContext, name: str, asked: Any) -> dict[str, Any]:
     answer = {"partition": asked.partition, "leader_epoch": -1, "end_offset": -1}
     log = context.broker.topics.log(name, asked.partition)
-    if log is None:
+    # a replica may ask for all of them
+    if not context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER) and not context.may(
+        Operation.DESCRIBE, ResourceType.TOPIC, name
+    ):
+        answer["error_code"] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif log is None:
         answer["error_code"] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif asked.current_leader_epoch > _EPOCH:
         answer["error_code"] = ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -9,14 +9,19 @@ from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.broker.transactional import admit
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Disconnect
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Log, RecordsRefused, Ticket
 from sharecore.waiting import Gather, reply
 
 _IDS_SINCE = 13
 _NO_ACKNOWLEDGEMENT = 0
+_ATTRIBUTES = 22
+"""Where a batch says whether it is of a transaction."""
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    if context.broker.authorizer is not None and not _may_produce(context, request):
+        return _all_refused(context, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     waiting: list[tuple[dict[str, Any], Ticket]] = []
     acks_known = request.acks in (-1, 0, 1)
     now_ms = context.broker.clock.now_ms()
@@ -65,7 +70,9 @@ def _log(context: RequestContext, topic: Any, index: int) -> Log:
         found = topics.by_id(topic.topic_id)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        context.require(Operation.WRITE, ResourceType.TOPIC, found.name)
     else:
+        context.require(Operation.WRITE, ResourceType.TOPIC, topic.name)
         found = topics.get(topic.name)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -74,6 +81,35 @@ def _log(context: RequestContext, topic: Any, index: int) -> Log:
     if found.name in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {found.name}")
     return found.partitions[index]
+
+
+def _may_produce(context: RequestContext, request: Any) -> bool:
+    """Whether the client may use the transactional id, which only batches of a transaction need."""
+    transactional = any(
+        part.records is not None and len(part.records) > _ATTRIBUTES and part.records[_ATTRIBUTES] & 0x10
+        for topic in request.topic_data
+        for part in topic.partition_data
+    )
+    name = request.transactional_id
+    return not transactional or (
+        name is not None and context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+    )
+
+
+def _all_refused(context: RequestContext, request: Any, code: ErrorCode) -> Result:
+    name = "topic_id" if context.api_version >= _IDS_SINCE else "name"
+    topics = [
+        {
+            name: getattr(topic, name),
+            "partition_responses": [
+                {"index": part.index, "error_code": code, "base_offset": -1} for part in topic.partition_data
+            ],
+        }
+        for topic in request.topic_data
+    ]
+    if request.acks == _NO_ACKNOWLEDGEMENT:
+        _close_on_failure(topics)
+    return {"responses": topics}
 
 
 def _when_durable(message: dict[str, Any], waiting: list[tuple[dict[str, Any], Ticket]]) -> Result:

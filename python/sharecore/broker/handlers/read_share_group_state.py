@@ -18,7 +18,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     def read(key: SharePartitionKey, asked: Any, done: Callable[[ReadState], None]) -> None:
         done(coordinator.read(key, asked.leader_epoch))
 
-    return each_partition(request, read, _describe)
+    return each_partition(context, request, read, _describe)
 
 
 def _describe(state: ReadState) -> dict[str, Any]:

@@ -20,4 +20,4 @@ def handle(context: RequestContext, request: Any) -> Result:
         share.check_exists(key)
         done(share.coordinator.summary(key))
 
-    return each_partition(request, read, StateSummary._asdict)
+    return each_partition(context, request, read, StateSummary._asdict)

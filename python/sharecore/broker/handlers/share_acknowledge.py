@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_acknowledgements import acknowledge
 from sharecore.broker.share_answer import ShareAnswer
+from sharecore.broker.share_rights import may_read
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId
 from sharecore.waiting import Gather, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups()
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     share = context.broker.share
     share.watch(context.connection)
     if request.share_session_epoch == INITIAL_EPOCH:
@@ -25,7 +29,13 @@ def handle(context: RequestContext, request: Any) -> Result:
         return {"error_code": error.code}
     gather: Gather[SharePartitionId] = Gather()
     acknowledge(
-        share, session.group_id, session.member_id, request.topics, gather, may_renew=request.is_renew_ack
+        share,
+        session.group_id,
+        session.member_id,
+        request.topics,
+        gather,
+        may_renew=request.is_renew_ack,
+        may_read=partial(may_read, context),
     )
     if request.share_session_epoch == FINAL_EPOCH:
         share.sessions.close(session)

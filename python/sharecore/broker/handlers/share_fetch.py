@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_acknowledgements import acknowledge
 from sharecore.broker.share_answer import ShareAnswer
+from sharecore.broker.share_rights import may_read, split
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId, ShareSession
 from sharecore.waiting import Gather, reply
 
@@ -24,6 +27,7 @@ _RECORD_LIMIT = 1
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups()
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     try:
         _check(request)
         session = _session(context, request)
@@ -76,6 +80,7 @@ class _Call:
     """One ShareFetch on its way: its acknowledgements, and its fetch under the name None."""
 
     def __init__(self, context: RequestContext, request: Any, session: ShareSession) -> None:
+        self._context = context
         self._node_id = context.broker.identity.node_id
         self._share = context.broker.share
         self._request = request
@@ -95,6 +100,7 @@ class _Call:
             request.topics,
             self._gather,
             may_renew=request.is_renew_ack,
+            may_read=partial(may_read, self._context),
         )
         if request.share_session_epoch == FINAL_EPOCH:
             self._share.sessions.close(session)
@@ -108,7 +114,12 @@ class _Call:
 
     def _begin_fetch(self, done: Callable[[None], None]) -> None:
         request, session = self._request, self._session
-        leaders, self._refused = self._share.partitions.get_all(session.group_id, session.rotation())
+        partitions = session.rotation()
+        hidden: dict[SharePartitionId, KafkaError] = {}
+        if self._context.broker.authorizer is not None:
+            partitions, hidden = split(self._context, partitions)
+        leaders, self._refused = self._share.partitions.get_all(session.group_id, partitions)
+        self._refused |= hidden
         limits = FetchLimits(
             request.max_wait_ms if leaders else 0,
             request.min_bytes,

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker import operations
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import NOT_REQUESTED, RequestContext
+from sharecore.broker.group_topics import HIDDEN_TOPICS, sees_topics
 from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
 from sharecore.coordinator.topics import TopicView
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 
 _ASSIGNOR = "simple"
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    authorized = operations.GROUP if request.include_authorized_operations else operations.NOT_REQUESTED
-    return {"groups": [_describe(context, group_id, authorized) for group_id in request.group_ids]}
+    asked = request.include_authorized_operations
+    return {"groups": [_describe(context, group_id, asked=asked) for group_id in request.group_ids]}
 
 
-def _describe(context: RequestContext, group_id: str, authorized: int) -> dict[str, Any]:
+def _describe(context: RequestContext, group_id: str, *, asked: bool) -> dict[str, Any]:
     share = context.broker.share
+    if not context.may(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        return {"group_id": group_id, "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}
     if not context.broker.features.has_share_groups:
         return {"group_id": group_id, "error_code": ErrorCode.UNSUPPORTED_VERSION}
     if not group_id:
@@ -34,7 +37,15 @@ def _describe(context: RequestContext, group_id: str, authorized: int) -> dict[s
             "error_code": ErrorCode.GROUP_ID_NOT_FOUND,
             "error_message": f"Group {group_id} not found.",
         }
-    return _group(group, share.topics) | {"authorized_operations": authorized}
+    answer = _group(group, share.topics)
+    if not sees_topics(context, answer["members"]):
+        return {
+            "group_id": group_id,
+            "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            "error_message": HIDDEN_TOPICS,
+        }
+    allowed = context.operations(ResourceType.GROUP, group_id) if asked else NOT_REQUESTED
+    return answer | {"authorized_operations": allowed}
 
 
 def _group(group: ShareGroup, topics: TopicView) -> dict[str, Any]:

@@ -9,11 +9,15 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer
 from sharecore.errors import KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Gather, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups()
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    for name in request.subscribed_topic_names or ():
+        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
     heartbeat = Heartbeat(
         request.group_id,
         request.member_id,

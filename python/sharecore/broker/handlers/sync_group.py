@@ -7,12 +7,14 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.classic import SyncRequest, SyncResult
 from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 _PROTOCOL_REQUIRED_SINCE = 5
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if not request.group_id:
         return {"error_code": ErrorCode.INVALID_GROUP_ID}
     if context.api_version >= _PROTOCOL_REQUIRED_SINCE and None in (

@@ -10,6 +10,7 @@ from sharecore.coordinator.commits import CommitRequest
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import promise
 
 _IMPLICIT_SINCE = 5
@@ -30,6 +31,12 @@ def handle(context: RequestContext, request: Any) -> Result:
     def answer(error: KafkaError | None) -> dict[str, Any]:
         return answer_commit(request.topics, refused, _code(error, version), by_id=False)
 
+    if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        refused.clear()
+        return answer(KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
+        refused.clear()
+        return answer(KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
     wanted = CommitRequest(
         request.group_id,
         request.member_id,

@@ -6,11 +6,13 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.broker.features import FeatureUpdate
+from sharecore.security.acl import Operation, ResourceType
 
 _NO_ERROR = "NONE"
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    context.require(Operation.ALTER, ResourceType.CLUSTER)
     updates = [
         FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type)
         for each in request.feature_updates

@@ -26,4 +26,4 @@ def handle(context: RequestContext, request: Any) -> Result:
             done,
         )
 
-    return each_partition(request, write)
+    return each_partition(context, request, write)

@@ -1,0 +1,82 @@
+"""Access control lists, on Apache Kafka as on sharecore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from sharecore.admin.transport import Transport, accept
+from sharecore.client.settings import read_connection_settings
+from sharecore.protocol import ApiKey
+from sharecore.security.acl import Acl, AclFilter
+
+
+class AclAdmin:
+    """Lists, creates and deletes entries.
+
+    Settings are an administrator's (`sharecore.admin.Admin`); `async with` closes it.
+
+    Raises:
+        ConfigError: a setting that is not known, cannot stand or is missing.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        self._transport = Transport(read_connection_settings(config, **keywords))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._transport.close()
+
+    async def list(self, wanted: AclFilter) -> list[Acl]:
+        """The entries that a filter means; raises KafkaError when the broker refuses."""
+        answer = await self._transport.any(ApiKey.DESCRIBE_ACLS, _filter(wanted))
+        return sorted(
+            Acl(
+                resource.resource_type,
+                resource.resource_name,
+                resource.pattern_type,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission_type,
+            )
+            for resource in answer.resources
+            for acl in resource.acls
+        )
+
+    async def create(self, acls: Iterable[Acl]) -> None:
+        """Adds entries; raises KafkaError when the broker refuses one."""
+        creations = [
+            {
+                "resource_type": acl.resource_type,
+                "resource_name": acl.name,
+                "resource_pattern_type": acl.pattern_type,
+                "principal": acl.principal,
+                "host": acl.host,
+                "operation": acl.operation,
+                "permission_type": acl.permission,
+            }
+            for acl in acls
+        ]
+        answer = await self._transport.any(ApiKey.CREATE_ACLS, {"creations": creations})
+        for each in answer.results:
+            accept(each)
+
+    async def delete(self, wanted: AclFilter) -> int:
+        """Deletes the entries that a filter means; gives how many, raises KafkaError."""
+        answer = await self._transport.any(ApiKey.DELETE_ACLS, {"filters": [_filter(wanted)]})
+        return sum(len(accept(each).matching_acls) for each in answer.filter_results)
+
+
+def _filter(wanted: AclFilter) -> dict[str, Any]:
+    return {
+        "resource_type_filter": wanted.resource_type,
+        "resource_name_filter": wanted.name,
+        "pattern_type_filter": wanted.pattern_type,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission,
+    }

@@ -1,0 +1,72 @@
+"""CreateAcls: entries that say what is allowed to whom, each on its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import (
+    CLUSTER_NAME,
+    Acl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+from sharecore.security.principal import Principal
+
+
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    try:
+        context.require(Operation.ALTER, ResourceType.CLUSTER)
+        if context.broker.authorizer is None:
+            raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    except KafkaError as error:
+        refused = {"error_code": error.code, "error_message": error.message or None}
+        return {"results": [refused for _ in request.creations]}
+    results: list[dict[str, Any]] = []
+    made: list[Acl] = []
+    for creation in request.creations:
+        result: dict[str, Any] = {"error_message": None}
+        results.append(result)
+        try:
+            made.append(_checked(creation))
+        except KafkaError as error:
+            result.update(error_code=error.code, error_message=error.message)
+    if made:
+        await context.broker.acls.change(made)
+    return {"results": results}
+
+
+def _checked(creation: Any) -> Acl:
+    kind, name = creation.resource_type, creation.resource_name
+    if kind == ResourceType.CLUSTER and name != CLUSTER_NAME:
+        raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not name:
+        raise _invalid("Invalid empty resource name")
+    if kind not in set(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}:
+        raise _invalid(f"Invalid resourceType {kind}")
+    if creation.resource_pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise _invalid(f"Invalid patternType {creation.resource_pattern_type}")
+    if creation.operation not in set(Operation) - {Operation.UNKNOWN, Operation.ANY}:
+        raise _invalid(f"Invalid operation {creation.operation}")
+    if creation.permission_type not in (Permission.DENY, Permission.ALLOW):
+        raise _invalid(f"Invalid permissionType {creation.permission_type}")
+    try:
+        Principal.parse(creation.principal)
+    except ValueError as error:
+        raise _invalid(f"Could not parse principal: {error}") from None
+    return Acl(
+        kind,
+        name,
+        creation.resource_pattern_type,
+        creation.principal,
+        creation.host,
+        creation.operation,
+        creation.permission_type,
+    )
+
+
+def _invalid(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, text)

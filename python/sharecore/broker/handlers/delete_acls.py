@@ -1,0 +1,47 @@
+"""DeleteAcls: deletes the entries that filters select, and tells them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.broker.handlers.describe_acls import filter_of
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import Acl, Operation, ResourceType
+
+
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    try:
+        context.require(Operation.ALTER, ResourceType.CLUSTER)
+        if context.broker.authorizer is None:
+            raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    except KafkaError as error:
+        refused: dict[str, Any] = {
+            "error_code": error.code,
+            "error_message": error.message or None,
+            "matching_acls": [],
+        }
+        return {"filter_results": [refused for _ in request.filters]}
+    acls = context.broker.acls
+    found = [acls.select(filter_of(each)) for each in request.filters]
+    gone = dict.fromkeys(acl for some in found for acl in some)
+    if gone:
+        await acls.change(deletes=gone)
+    return {
+        "filter_results": [
+            {"error_message": None, "matching_acls": [_entry(acl) for acl in some]} for some in found
+        ]
+    }
+
+
+def _entry(acl: Acl) -> dict[str, Any]:
+    return {
+        "error_message": None,
+        "resource_type": acl.resource_type,
+        "resource_name": acl.name,
+        "pattern_type": acl.pattern_type,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }

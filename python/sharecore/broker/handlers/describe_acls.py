@@ -1,0 +1,44 @@
+"""DescribeAcls: the entries that a filter selects, by what they protect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import AclFilter, Operation, ResourceType
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
+    if context.broker.authorizer is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    resources: dict[tuple[int, str, int], list[dict[str, Any]]] = {}
+    for acl in context.broker.acls.select(filter_of(request)):
+        entry = {
+            "principal": acl.principal,
+            "host": acl.host,
+            "operation": acl.operation,
+            "permission_type": acl.permission,
+        }
+        resources.setdefault((acl.resource_type, acl.name, acl.pattern_type), []).append(entry)
+    return {
+        "error_message": None,
+        "resources": [
+            {"resource_type": kind, "resource_name": name, "pattern_type": pattern, "acls": acls}
+            for (kind, name, pattern), acls in resources.items()
+        ],
+    }
+
+
+def filter_of(asked: Any) -> AclFilter:
+    """A filter as requests carry it."""
+    return AclFilter(
+        asked.resource_type_filter,
+        asked.resource_name_filter,
+        asked.pattern_type_filter,
+        asked.principal_filter,
+        asked.host_filter,
+        asked.operation,
+        asked.permission_type,
+    )

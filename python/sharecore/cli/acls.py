@@ -1,0 +1,224 @@
+"""`sharecore acls`: what is allowed to whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+from sharecore.cli.tables import show
+
+if TYPE_CHECKING:
+    from sharecore.security.acl import Acl, AclFilter
+
+acls = typer.Typer(
+    help="What is allowed to whom, here or on Apache Kafka.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+_Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
+Topic = Annotated[_Text, typer.Option("--topic", help="A topic; * for all.")]
+Group = Annotated[_Text, typer.Option("--group", help="A group; * for all.")]
+Transaction = Annotated[_Text, typer.Option("--transactional-id", help="A transactional id; * for all.")]
+Cluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+Prefixed = Annotated[bool, typer.Option("--prefixed", help="All whose names begin with the one given.")]
+Who = Annotated[_Text, typer.Option("--principal", metavar="User:NAME", help="Who; User:* for everybody.")]
+Host = Annotated[str, typer.Option(help="The address that requests come from; * for any.")]
+Operations = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--operation", help="Such as read, write or all; may be repeated."),
+]
+
+
+@acls.command("list", short_help="List entries.")
+def list_acls(
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: Transaction = None,
+    cluster: Cluster = False,
+    principal: Who = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """List all entries, or those that count for a resource or name a principal."""
+    with failures_in_one_line():
+        wanted = _filter(_resources(topic, group, transactional_id, cluster=cluster), principal)
+        found = _run(bootstrap, setting, command_config, wanted)
+    rows = [
+        [
+            _words(acl.resource_type, "resource"),
+            acl.name,
+            _words(acl.pattern_type, "pattern"),
+            acl.principal,
+            acl.host,
+            _words(acl.operation, "operation"),
+            _words(acl.permission, "permission"),
+        ]
+        for acl in found
+    ]
+    show(["RESOURCE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"], rows)
+
+
+@acls.command("add", short_help="Allow something, or deny it.")
+def add(
+    principal: Who = None,
+    operation: Operations = None,
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: Transaction = None,
+    cluster: Cluster = False,
+    prefixed: Prefixed = False,
+    host: Host = "*",
+    deny: Annotated[bool, typer.Option("--deny", help="Deny it, whatever else allows it.")] = False,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Allow a principal something with a resource, or deny it.
+
+    \b
+    sharecore acls add --principal User:alice --operation read --topic orders --group workers
+    sharecore acls add --principal 'User:*' --operation all --topic secret- --prefixed --deny
+    """
+    with failures_in_one_line():
+        made = _entries(
+            _resources(topic, group, transactional_id, cluster=cluster),
+            principal,
+            operation,
+            host,
+            prefixed=prefixed,
+            deny=deny,
+        )
+
+        from sharecore.admin.acls import AclAdmin
+
+        async def create() -> None:
+            async with AclAdmin(client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)) as admin:
+                await admin.create(made)
+
+        run_with(bootstrap, create)
+
+
+@acls.command("delete", short_help="Delete entries.")
+def delete(
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: Transaction = None,
+    cluster: Cluster = False,
+    principal: Who = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Delete the entries that are for exactly this name, or that name a principal."""
+    with failures_in_one_line():
+        resources = _resources(topic, group, transactional_id, cluster=cluster)
+        if not resources and principal is None:
+            raise CommandFailed("what to delete? name a resource (--topic ...) or --principal")
+        wanted = _filter(resources, principal, exact=True)
+
+        from sharecore.admin.acls import AclAdmin
+
+        async def remove() -> int:
+            async with AclAdmin(client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)) as admin:
+                return sum([await admin.delete(each) for each in wanted])
+
+        typer.echo(f"{run_with(bootstrap, remove)} deleted")
+
+
+def _run(bootstrap: str, setting: list[str] | None, file: Path | None, wanted: list[AclFilter]) -> list[Acl]:
+    from sharecore.admin.acls import AclAdmin
+
+    async def find() -> list[Acl]:
+        async with AclAdmin(client_settings(bootstrap, setting, file, API_TIMEOUT_MS)) as admin:
+            return sorted({acl for each in wanted for acl in await admin.list(each)})
+
+    return run_with(bootstrap, find)
+
+
+def _resources(
+    topic: str | None, group: str | None, transactional_id: str | None, *, cluster: bool
+) -> list[tuple[int, str]]:
+    from sharecore.security.acl import CLUSTER_NAME, ResourceType
+
+    found = [
+        (ResourceType.TOPIC, topic),
+        (ResourceType.GROUP, group),
+        (ResourceType.TRANSACTIONAL_ID, transactional_id),
+        (ResourceType.CLUSTER, CLUSTER_NAME if cluster else None),
+    ]
+    return [(int(kind), name) for kind, name in found if name]
+
+
+def _filter(
+    resources: list[tuple[int, str]], principal: str | None, *, exact: bool = False
+) -> list[AclFilter]:
+    from sharecore.security.acl import AclFilter, PatternType
+
+    how = PatternType.ANY if exact else PatternType.MATCH
+    if not resources:
+        return [AclFilter(principal=principal)]
+    return [AclFilter(kind, name, how, principal) for kind, name in resources]
+
+
+def _entries(
+    resources: list[tuple[int, str]],
+    principal: str | None,
+    operations: list[str] | None,
+    host: str,
+    *,
+    prefixed: bool,
+    deny: bool,
+) -> list[Acl]:
+    from sharecore.security.acl import Acl, Operation, PatternType, Permission, ResourceType
+    from sharecore.security.principal import Principal
+
+    if not resources:
+        raise CommandFailed("no resource; allowed: --topic, --group, --transactional-id, --cluster")
+    try:
+        who = str(Principal.parse(principal or ""))
+    except ValueError as error:
+        raise CommandFailed(f"--principal: {error}") from None
+    known = {each.name.lower(): each for each in Operation if each > Operation.ANY}
+    chosen = []
+    for text in operations or ():
+        operation = known.get(text.lower().replace("-", "_"))
+        if operation is None:
+            raise CommandFailed(f"--operation {text}: unknown; allowed: {', '.join(known)}")
+        chosen.append(operation)
+    if not chosen:
+        raise CommandFailed("no --operation; allowed: such as read, write or all")
+    permission = Permission.DENY if deny else Permission.ALLOW
+    return [
+        Acl(
+            kind,
+            name,
+            PatternType.PREFIXED if prefixed and kind != ResourceType.CLUSTER else PatternType.LITERAL,
+            who,
+            host,
+            operation,
+            permission,
+        )
+        for kind, name in resources
+        for operation in chosen
+    ]
+
+
+def _words(number: int, what: str) -> str:
+    from sharecore.security.acl import Operation, PatternType, Permission, ResourceType
+
+    kinds = {
+        "resource": ResourceType,
+        "pattern": PatternType,
+        "operation": Operation,
+        "permission": Permission,
+    }
+    try:
+        return str(kinds[what](number).name.lower())
+    except ValueError:
+        return str(number)

@@ -1,0 +1,95 @@
+"""All access control lists: kept in the catalogue, indexed by what they protect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+
+from sharecore.security.acl import WILDCARD, Acl, AclFilter, PatternType
+from sharecore.storage import Catalogue, Ticket
+
+_PREFIX = b"acl/"
+
+
+class Acls:
+    """Entries, each at most once.
+
+    Args:
+        catalogue: where they lie.
+        changed: called after entries came or went.
+    """
+
+    def __init__(self, catalogue: Catalogue, changed: Callable[[], None] = lambda: None) -> None:
+        self._catalogue = catalogue
+        self._changed = changed
+        self._all: dict[Acl, None] = {}
+        self._literal: dict[tuple[int, str], dict[Acl, None]] = {}
+        self._prefixed: dict[tuple[int, str], dict[Acl, None]] = {}
+        self._lengths: dict[int, dict[int, int]] = {}
+        for key, _ in catalogue.scan(_PREFIX):
+            self._add(Acl(*json.loads(key.removeprefix(_PREFIX))))
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def on_change(self, changed: Callable[[], None]) -> None:
+        """Has `changed` called after entries came or went."""
+        self._changed = changed
+
+    def select(self, wanted: AclFilter) -> list[Acl]:
+        """The entries that a filter means."""
+        return [acl for acl in self._all if wanted.matches(acl)]
+
+    def of(self, resource_type: int, name: str) -> Iterator[Acl]:
+        """The entries that count for a resource."""
+        yield from self._literal.get((resource_type, name), ())
+        if name != WILDCARD:
+            yield from self._literal.get((resource_type, WILDCARD), ())
+        for length in self._lengths.get(resource_type, ()):
+            if length <= len(name):
+                yield from self._prefixed.get((resource_type, name[:length]), ())
+
+    def change(self, puts: Iterable[Acl] = (), deletes: Iterable[Acl] = ()) -> Ticket:
+        """Adds and deletes entries, all or none; they count once the ticket has ended well."""
+        puts, deletes = list(puts), list(deletes)
+        ticket = self._catalogue.change([(_key(acl), b"") for acl in puts], map(_key, deletes))
+
+        def durable(ended: Ticket) -> None:
+            if ended.error is None:
+                for acl in puts:
+                    self._add(acl)
+                for acl in deletes:
+                    self._remove(acl)
+                self._changed()
+
+        ticket.add_done_callback(durable)
+        return ticket
+
+    def _add(self, acl: Acl) -> None:
+        if acl in self._all:
+            return
+        self._all[acl] = None
+        self._index(acl).setdefault((acl.resource_type, acl.name), {})[acl] = None
+        if acl.pattern_type == PatternType.PREFIXED:
+            lengths = self._lengths.setdefault(acl.resource_type, {})
+            lengths[len(acl.name)] = lengths.get(len(acl.name), 0) + 1
+
+    def _remove(self, acl: Acl) -> None:
+        if self._all.pop(acl, acl) is not None:
+            return
+        index, place = self._index(acl), (acl.resource_type, acl.name)
+        index[place].pop(acl)
+        if not index[place]:
+            del index[place]
+        if acl.pattern_type == PatternType.PREFIXED:
+            lengths = self._lengths[acl.resource_type]
+            lengths[len(acl.name)] -= 1
+            if not lengths[len(acl.name)]:
+                del lengths[len(acl.name)]
+
+    def _index(self, acl: Acl) -> dict[tuple[int, str], dict[Acl, None]]:
+        return self._prefixed if acl.pattern_type == PatternType.PREFIXED else self._literal
+
+
+def _key(acl: Acl) -> bytes:
+    return _PREFIX + json.dumps([int(part) if isinstance(part, int) else part for part in acl]).encode()

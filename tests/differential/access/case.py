@@ -1,0 +1,53 @@
+"""A request, with names and ids that each principal's turn fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sharecore.protocol import ApiKey as A
+
+Ids = dict[str, UUID]
+Fields = Callable[[Ids, str], dict[str, Any]]
+TOPICS = ("open-t", "shut-t")
+GROUPS = ("open-g", "shut-g")
+CONSUMERS = ("open-c", "shut-c")
+SHARES = ("open-s", "shut-s")
+MISSING = UUID(int=0xABCD << 64 | 1)
+CREATES = "metadata creates"
+"""The request that has topics made that it asks for."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One request.
+
+    Attributes:
+        name: what a report calls it.
+        before: topics that the request deletes, and that are made again each time.
+    """
+
+    name: str
+    key: A
+    version: int
+    fields: Fields
+    before: tuple[str, ...] = ()
+
+
+def make(name: str, api: A, version: int, before: tuple[str, ...] = (), /, **fields: Any) -> Case:
+    """A request; in its fields `~` is the principal's name, and `#name` the id of a topic."""
+    return Case(name, api, version, lambda ids, user: _filled(fields, ids, user), before)
+
+
+def _filled(value: Any, ids: Ids, user: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _filled(each, ids, user) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_filled(each, ids, user) for each in value]
+    if isinstance(value, str):
+        if value.startswith("#"):
+            return ids.get(value[1:], MISSING)
+        return value.replace("~", user)
+    return value

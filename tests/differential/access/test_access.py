@@ -1,0 +1,48 @@
+"""Some principals of the matrix, others each time; `make differential-access` plays all of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from secrets import randbits
+
+import pytest
+from tests.differential.access.brokers import Guarded
+from tests.differential.access.cases import cases
+from tests.differential.access.matrix import allow, guarded, play
+from tests.differential.access.principals import principals
+
+ALWAYS = ("nobody", "all")
+AT_RANDOM = 2
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Guarded]]:
+    with guarded(tmp_path_factory.mktemp("access"), principals()) as started:
+        for broker in started:
+            allow(broker, principals())
+        yield started
+
+
+@pytest.mark.timeout(180)
+def test_rights_are_judged_as_apache_kafka_judges_them(brokers: list[Guarded]) -> None:
+    seed = randbits(40)
+    everybody = principals()
+    names = [*ALWAYS, *random.Random(seed).sample(sorted(set(everybody) - set(ALWAYS)), AT_RANDOM)]
+    found: list[str] = []
+    seen = play(brokers, list(cases()), {name: everybody[name] for name in names}, found.append)
+    print(f"seed {seed}: {seen.cases} cases of {names}", dict(seen.known), *found, sep="\n")
+    assert found == []
+    assert seen.cases > 100 * len(names)
+
+
+@pytest.mark.timeout(120)
+def test_a_right_that_only_one_of_them_knows_is_found(brokers: list[Guarded]) -> None:
+    entries = principals()["only-topic-read"]
+    ours = brokers[1]
+    planted = {"planted": [each._replace(principal="User:nobody") for each in entries]}
+    allow(ours, planted)
+    found: list[str] = []
+    play(brokers, [case for case in cases() if case.name == "fetch"], {"nobody": []}, found.append)
+    assert len(found) == 1
+    assert "open-t" in found[0]

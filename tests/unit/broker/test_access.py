@@ -1,0 +1,120 @@
+"""What is allowed to whom, through the whole broker; the differential of rights has every API."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.harness.running import Client, RunningBroker
+
+from sharecore.errors import ErrorCode
+from sharecore.protocol import ApiKey
+from sharecore.security.acl import Operation, PatternType, Permission, ResourceType
+
+SETTINGS = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="of-alice";'
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    running = RunningBroker(tmp_path_factory.mktemp("data"), SETTINGS).start()
+    topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in ("shown", "hidden")]
+    running.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000)
+    assert create(running, "shown") == 0
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def alice(broker: RunningBroker) -> Iterator[Client]:
+    client = Client(broker.broker.listeners["SASL_PLAINTEXT"].port)
+    client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"\0alice\0of-alice")
+    yield client
+    client.close()
+
+
+def create(broker: RunningBroker, name: str, **changed: object) -> int:
+    creation = {
+        "resource_type": ResourceType.TOPIC,
+        "resource_name": name,
+        "resource_pattern_type": PatternType.LITERAL,
+        "principal": "User:alice",
+        "host": "*",
+        "operation": Operation.DESCRIBE,
+        "permission_type": Permission.ALLOW,
+    }
+    answer = broker.ask(ApiKey.CREATE_ACLS, 3, creations=[creation | changed])
+    return int(answer.results[0].error_code)
+
+
+def test_what_may_not_be_seen_is_left_out(alice: Client) -> None:
+    answer = alice.ask(ApiKey.METADATA, 12, topics=None)
+    assert [topic.name for topic in answer.topics] == ["shown"]
+    named = alice.ask(ApiKey.METADATA, 12, topics=[{"name": "shown"}, {"name": "hidden"}, {"name": "none"}])
+    codes = {topic.name: topic.error_code for topic in named.topics}
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert codes == {"shown": 0, "hidden": refused, "none": refused}
+
+
+def test_a_new_entry_counts_at_once(broker: RunningBroker, alice: Client) -> None:
+    wanted = [{"name": "hidden"}]
+    before = alice.ask(ApiKey.METADATA, 12, topics=wanted).topics[0].error_code
+    assert create(broker, "hid", resource_pattern_type=PatternType.PREFIXED) == 0
+    assert (before, alice.ask(ApiKey.METADATA, 12, topics=wanted).topics[0].error_code) == (29, 0)
+    gone = {"resource_type_filter": 2, "resource_name_filter": "hid", "pattern_type_filter": 4}
+    every = {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
+    deleted = broker.ask(ApiKey.DELETE_ACLS, 3, filters=[gone | every])
+    assert len(deleted.filter_results[0].matching_acls) == 1
+    assert alice.ask(ApiKey.METADATA, 12, topics=wanted).topics[0].error_code == 29
+
+
+def test_who_may_not_alter_rights(alice: Client) -> None:
+    every = {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
+    all_of_them = {"resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1}
+    refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert alice.ask(ApiKey.DESCRIBE_ACLS, 3, **all_of_them, **every).error_code == refused
+    answer = alice.ask(ApiKey.DELETE_ACLS, 3, filters=[all_of_them | every])
+    assert [each.error_code for each in answer.filter_results] == [refused]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"resource_name": ""},
+        {"resource_type": ResourceType.CLUSTER},
+        {"resource_type": ResourceType.ANY},
+        {"resource_type": 99},
+        {"resource_pattern_type": PatternType.MATCH},
+        {"operation": Operation.ANY},
+        {"permission_type": 0},
+        {"principal": "alice"},
+    ],
+)
+def test_entries_that_make_no_sense(broker: RunningBroker, changed: dict[str, object]) -> None:
+    assert create(broker, "t", **changed) == ErrorCode.INVALID_REQUEST
+
+
+def test_what_is_denied_is_in_the_audit(alice: Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "sharecore.audit"):
+        alice.ask(ApiKey.METADATA, 12, topics=[{"name": "hidden"}])
+        alice.ask(ApiKey.METADATA, 12, topics=None)
+        alice.ask(ApiKey.METADATA, 12, topics=[{"name": "shown"}])
+    assert [record.getMessage() for record in caplog.records if record.name == "sharecore.audit"] == [
+        "principal=User:alice host=127.0.0.1 operation=DESCRIBE resource=TOPIC:hidden decision=denied"
+    ]
+
+
+def test_without_an_authorizer_there_are_no_entries(tmp_path: Path) -> None:
+    running = RunningBroker(tmp_path).start()
+    assert create(running, "t") == ErrorCode.SECURITY_DISABLED
+    running.stop()
