@@ -99,9 +99,11 @@ class Walk(RuleBasedStateMachine):
 
     @rule(member=st.sampled_from(MEMBERS))
     def speak_after_the_end(self, member: str) -> None:
-        """A member that left or fell silent is given nothing."""
+        """A member that left or fell silent is given nothing; a full group looks no further, as Apache's."""
         if member in self.fenced:
-            assert self._refusal(member, self.fenced[member]) is ErrorCode.UNKNOWN_MEMBER_ID
+            full = len(self.members) >= self.bench.groups.max_size
+            expected = ErrorCode.GROUP_MAX_SIZE_REACHED if full else ErrorCode.UNKNOWN_MEMBER_ID
+            assert self._refusal(member, self.fenced[member]) is expected
 
     def _refusal(self, member: str, epoch: int) -> ErrorCode | None:
         try:
