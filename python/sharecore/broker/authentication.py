@@ -109,6 +109,8 @@ class Authenticator:
                 return self._handshake(connection, frame, header)
             if header.api_key == ApiKey.SASL_AUTHENTICATE and self._exchange is not None:
                 return self._authenticate(connection, frame, header)
+            if self._exchange is not None:
+                return self._out_of_turn(connection, header)
         except MalformedMessage as error:
             raise Disconnect(f"malformed request: {error}") from error
         raise Disconnect(f"API {header.api_key} v{header.api_version} of a client without authentication")
@@ -165,6 +167,18 @@ class Authenticator:
             header.correlation_id,
             {"auth_bytes": token, "error_message": None, "session_lifetime_ms": lifetime_ms},
         )
+
+    def _out_of_turn(self, connection: Connection, header: RequestHeader) -> Answer:
+        """A request where a token belongs: it is answered in its own words, and the connection closed."""
+        try:
+            messages = codec(header.api_key, header.api_version)
+        except KeyError:
+            raise Disconnect(f"there is no API {header.api_key} v{header.api_version}") from None
+        refused = Refused(f"API {header.api_key} v{header.api_version} where a token belongs")
+        self._log_refusal(connection, refused)
+        answer = messages.write_response(header.correlation_id, {"error_code": ErrorCode.ILLEGAL_SASL_STATE})
+        delay_ms = self._service.config().connection_failed_authentication_delay_ms
+        return self._close_with(connection, answer, delay_ms)
 
     def _raw(self, connection: Connection, frame: bytes) -> Answer:
         """A token without a header, as clients from before SaslAuthenticate send it."""

@@ -11,6 +11,7 @@ from tests.differential.access.brokers import Guarded
 from tests.differential.access.cases import cases
 from tests.differential.access.matrix import allow, guarded, play
 from tests.differential.access.principals import principals
+from tests.differential.access.strangers import SEQUENCES, answers
 
 ALWAYS = ("nobody", "all")
 AT_RANDOM = 2
@@ -34,6 +35,12 @@ def test_rights_are_judged_as_apache_kafka_judges_them(brokers: list[Guarded]) -
     print(f"seed {seed}: {seen.cases} cases of {names}", dict(seen.known), *found, sep="\n")
     assert found == []
     assert seen.cases > 100 * len(names)
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_strangers_are_answered_as_apache_kafka_answers_them(brokers: list[Guarded], name: str) -> None:
+    apache, ours = (answers(broker, SEQUENCES[name]) for broker in brokers)
+    assert ours == apache
 
 
 @pytest.mark.timeout(120)
