@@ -144,7 +144,7 @@ class Admin:
         topics: Collection[str] = (),
         partitions: Collection[TopicPartition] = (),
     ) -> ResetPlan:
-        """What a reset would do; `reset` does it.
+        """Plans a reset without doing it; `reset` does what is planned.
 
         Args:
             topics: whole topics; with neither these nor `partitions`, everything that the group has state
@@ -164,7 +164,7 @@ class Admin:
         return ResetPlan(group_id, target, changes)
 
     async def reset(self, plan: ResetPlan) -> ResetResult:
-        """Does what was planned; the group must have no members.
+        """Carries out a planned reset; the group must have no members.
 
         Raises:
             KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, or the broker refused; nothing has changed then.
@@ -193,7 +193,7 @@ class Admin:
         return ResetResult(tuple(changes.values()), tuple(failed))
 
     async def delete_offsets(self, group_id: str, topics: Collection[str]) -> dict[str, KafkaError | None]:
-        """Forgets how far a share group is in whole topics; the group must have no members.
+        """Deletes a share group's offsets of whole topics; the group must have no members.
 
         Returns: by topic, why it was refused, or None.
 
@@ -270,7 +270,7 @@ class Admin:
         accept(answer.responses[0])
 
     async def share_state(self, key: SharePartitionKey | None = None) -> StateDump:
-        """The live state of all share partitions or of one, read out of `__share_group_state`.
+        """The live state of all share partitions or of one, read from `__share_group_state`.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION when there never was any, or a broker refused.

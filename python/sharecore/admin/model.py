@@ -74,7 +74,7 @@ class ShareGroup:
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffset:
-    """How far a share group is in a partition.
+    """A share group's position in a partition.
 
     Args:
         start_offset: what lies before it is done; None where the group has no state yet.
@@ -134,12 +134,12 @@ class Target:
 
     @classmethod
     def earliest(cls) -> Target:
-        """The first record that there is."""
+        """To the first record that exists."""
         return cls(_Place.EARLIEST)
 
     @classmethod
     def latest(cls) -> Target:
-        """Behind the last record: only new ones are delivered."""
+        """Behind the last record, so that only new ones are delivered."""
         return cls(_Place.LATEST)
 
     @classmethod
@@ -151,7 +151,7 @@ class Target:
 
     @classmethod
     def offset(cls, offset: int) -> Target:
-        """This offset, or the nearest one that there is; raises ValueError for a negative one."""
+        """To this offset, or the nearest one that exists; raises ValueError for a negative one."""
         if offset < 0:
             raise ValueError(f"offset {offset} is negative")
         return cls(_Place.OFFSET, offset)
@@ -181,7 +181,7 @@ class OffsetChange:
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """What a reset is going to do; nothing has happened yet."""
+    """What a reset would do; nothing has happened yet."""
 
     group_id: str
     target: Target

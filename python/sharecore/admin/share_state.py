@@ -98,7 +98,7 @@ class _Reading:
 
 
 class LiveState(_Reading):
-    """Folds records into what holds in the end.
+    """Folds records into the state that they leave.
 
     Args:
         key: only this share partition.
@@ -124,7 +124,7 @@ class LiveState(_Reading):
         return {key.topic_id for replay in self._replays.values() for key in replay.states}
 
     def dump(self, names: Mapping[UUID, str]) -> StateDump:
-        """What has come out.
+        """The state that results.
 
         Args:
             names: of the topics, as far as they are known.
@@ -165,5 +165,5 @@ class History(_Reading):
             self._changes.append(change)
 
     def history(self) -> StateHistory:
-        """What has been found."""
+        """The records found."""
         return StateHistory(self._changes, self.problems)

@@ -40,13 +40,13 @@ class RawRecord(NamedTuple):
 
 
 class StateSink(Protocol):
-    """What takes the records of the topic, partition by partition, each in the order of its offsets."""
+    """Receives the topic's records, partition by partition, each in the order of its offsets."""
 
     def take(self, record: RawRecord) -> None:
         """Takes a record."""
 
     def problem(self, problem: StateProblem) -> None:
-        """Takes note of what cannot be read."""
+        """Notes what cannot be read."""
 
 
 def feed(sink: StateSink, partition: int, data: bytes, first: int, end: int) -> int:

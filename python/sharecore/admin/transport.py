@@ -29,7 +29,7 @@ _AGAIN = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-"""What passes by itself, or by asking another broker."""
+"""Errors that pass with time, or on another broker."""
 
 
 class Transport:

@@ -35,7 +35,7 @@ class CommandFailed(Exception):
 
 
 def check_one_source(data_dir: Path | None, bootstrap: str) -> None:
-    """Raises CommandFailed where a command is told of a directory and of a broker."""
+    """Raises CommandFailed where a command is given both a directory and a broker."""
     if data_dir is not None and bootstrap:
         raise CommandFailed("--data-dir and --bootstrap-server exclude each other")
 

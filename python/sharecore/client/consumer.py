@@ -114,7 +114,7 @@ class ShareConsumer:
     def subscribe(self, topics: Iterable[str]) -> None:
         """Replaces the subscription; without topics it is the same as `unsubscribe`.
 
-        A name that no topic can have is told by the next poll after the broker's answer.
+        A name that no topic can have makes a later poll raise, once the broker has answered.
 
         Raises:
             ValueError: a topic without a name.
@@ -135,7 +135,7 @@ class ShareConsumer:
     # records
 
     async def poll(self, max_records: int | None = None, *, timeout: float | None = None) -> Batch:
-        """Records as soon as there are any.
+        """Returns records as soon as there are any.
 
         Args:
             max_records: never more than that; without it, whole fetches of about `max.poll.records`.
@@ -187,7 +187,7 @@ class ShareConsumer:
             raise StopAsyncIteration from None
 
     def _begin(self) -> None:
-        """What every call for records starts with."""
+        """Starts every call for records."""
         self._raise_pending()
         if not self._subscription:
             raise RuntimeError("subscribe to topics before asking for records")
@@ -289,8 +289,7 @@ class ShareConsumer:
     def acknowledge(
         self, records: Record | Iterable[Record], kind: AcknowledgeType = AcknowledgeType.ACCEPT
     ) -> None:
-        """Says what becomes of a record, of records, or of what is left of a batch; sent with the next poll
-        or commit.
+        """Acknowledges a record, several, or what is left of a batch; sent with the next poll or commit.
 
         Raises:
             KafkaError: INVALID_RECORD_STATE, for a single record that was acknowledged before.
@@ -309,19 +308,19 @@ class ShareConsumer:
             self._runtime.acknowledge_parts(parts_of(records), kind)
 
     def accept(self, records: Record | Iterable[Record]) -> None:
-        """The records are processed."""
+        """Acknowledges records as processed."""
         self.acknowledge(records, AcknowledgeType.ACCEPT)
 
     def release(self, records: Record | Iterable[Record]) -> None:
-        """The records are to be delivered again, unless they reached the delivery limit."""
+        """Acknowledges records to be delivered again, unless they reached the delivery limit."""
         self.acknowledge(records, AcknowledgeType.RELEASE)
 
     def reject(self, records: Record | Iterable[Record]) -> None:
-        """The records cannot be processed, and are not to be delivered again."""
+        """Acknowledges records as impossible to process; they are not delivered again."""
         self.acknowledge(records, AcknowledgeType.REJECT)
 
     async def renew(self, records: Record | Iterable[Record]) -> None:
-        """Starts the records' acquisition locks anew; sent at once, together with what else is marked.
+        """Restarts the records' acquisition locks; sent at once, with whatever else is marked.
 
         Raises:
             LeaseLost: the lock of a record was gone.
@@ -475,7 +474,7 @@ class ShareConsumer:
             raise RuntimeError("an acknowledgement callback may call nothing but wakeup and metrics")
 
     def _raise_pending(self) -> None:
-        """Raises what the application has to hear of; each error once, a final one each time."""
+        """Raises the next error that waits for the application: a final one each time, others once."""
         runtime = self._runtime
         self._raise_in_callback()
         if self._closed:

@@ -104,7 +104,7 @@ class Kept:
 
 
 class Keeper:
-    """Renews at half of a lock's time, several times a lock looks for what is due.
+    """Renews locks once half of their time has passed; checks several times in the course of a lock.
 
     Args:
         owner: the consumer.
@@ -154,7 +154,7 @@ class Keeper:
                     kept.lose(error)
 
     async def run(self) -> None:
-        """Looks after leases as long as there are any, until it is cancelled."""
+        """Renews and expires leases until it is cancelled."""
         while True:
             self._kick.clear()
             if not self._owner.leased and not self._kept:

@@ -111,7 +111,7 @@ class Metrics:
         self._sensors[sensor].record(value, self.clock())
 
     def poll_began(self) -> float:
-        """A poll begins; the seconds since the one before began, 0 for the first."""
+        """Notes that a poll begins; returns the seconds since the previous one began, 0 for the first."""
         now = self.clock()
         before = self._poll_began
         self._poll_began = now
@@ -136,7 +136,7 @@ class Metrics:
         self._record("rebalance", 1)
 
     def fetched(self, seconds: float, size: int, records: int, throttle_ms: int) -> None:
-        """One answer to a fetch: how long it took, and how many bytes and records it brought."""
+        """Notes one answer to a fetch: its duration, and the bytes and records in it."""
         now = self.clock()
         sensors = self._sensors
         sensors["fetch"].record(seconds * 1000, now)
@@ -145,7 +145,7 @@ class Metrics:
         sensors["throttle"].record(throttle_ms, now)
 
     def acknowledged(self, records: int, failed: bool) -> None:
-        """Acknowledgements of so many records were answered."""
+        """Counts the acknowledgements of `records` records that were answered."""
         self._record("acknowledgements", records)
         if failed:
             self._record("acknowledgement-errors", records)

@@ -1,4 +1,4 @@
-"""What runs behind a share consumer: its tasks, and what they tell one another."""
+"""The tasks behind a share consumer, and the state that they share."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Runtime:
         self.buffer.drop(lambda other: other is lease)
 
     def fail(self, error: Exception, final: bool) -> None:
-        """An error that the application has to hear of, with its next call."""
+        """Has the application's next call raise an error; a final one, every call after it too."""
         if final and self.final is None:
             self.final = error
         else:
@@ -152,7 +152,7 @@ class Runtime:
         self.buffer.wake()
 
     def refresh(self) -> None:
-        """What is known of the cluster is out of date."""
+        """Has the metadata refreshed."""
         self._stale.set()
 
     # what the keeper and the application ask

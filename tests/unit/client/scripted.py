@@ -143,7 +143,8 @@ class ScriptedBroker:
             "assignment": {"topic_partitions": partitions} if body.member_epoch == 0 else None,
         }
 
-    def _settled(self, body: Any) -> list[int]:
+    def settled(self, body: Any) -> list[int]:
+        """Notes what a request acknowledges; returns the partitions of it."""
         settled = []
         for topic in body.topics:
             for partition in topic.partitions:
@@ -155,7 +156,7 @@ class ScriptedBroker:
 
     def _share_fetch(self, body: Any) -> dict[str, Any]:
         answers: dict[int, dict[str, Any]] = {
-            index: {"partition_index": index} for index in self._settled(body)
+            index: {"partition_index": index} for index in self.settled(body)
         }
         if self.available and body.max_records:
             first, last, count = self.available.popleft()
@@ -165,7 +166,7 @@ class ScriptedBroker:
         return fetched(list(answers.values()))
 
     def _share_acknowledge(self, body: Any) -> dict[str, Any]:
-        return acknowledged([{"partition_index": index} for index in self._settled(body)])
+        return acknowledged([{"partition_index": index} for index in self.settled(body)])
 
 
 def fetched(partitions: list[dict[str, Any]], **more: Any) -> dict[str, Any]:

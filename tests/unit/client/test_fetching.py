@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.unit.client.scripted import LOCK_MS, TOPIC_ID, ScriptedBroker, acknowledged, fetched, member
@@ -160,6 +161,43 @@ async def test_another_leader_is_gone_to_and_the_leases_of_the_first_are_lost() 
         consumer.accept(again)
         await consumer.commit_sync()
     assert second.acknowledged == [(0, 4, b"\1")]
+
+
+@in_virtual_time
+async def test_refused_acknowledgements_are_halved_until_the_wrong_one_stands_alone() -> None:
+    broker = ScriptedBroker()
+    for base in range(0, 80, 10):
+        broker.offer(base, base + 9)
+    heard: list[Acknowledged] = []
+
+    def judge(body: Any) -> dict[str, Any]:
+        before = len(broker.acknowledged)
+        partitions = broker.settled(body)
+        wrong = any(first <= 30 <= last for first, last, _ in broker.acknowledged[before:])
+        code = ErrorCode.INVALID_RECORD_STATE if wrong else ErrorCode.NONE
+        return acknowledged([{"partition_index": index, "error_code": code} for index in partitions])
+
+    async with member(prefetch_records=0) as consumer:
+        consumer.set_acknowledgement_commit_callback(heard.append)
+        held = []
+        for _ in range(8):
+            held.append(await consumer.poll())
+            # worked on, so that the next poll may come before the acknowledgement
+            consumer.lease(held[-1])
+        broker.says[ACKNOWLEDGE].extend([judge] * 20)
+        for batch in held:
+            consumer.accept(batch)
+        (error,) = (await consumer.commit_sync()).values()
+        assert error is not None
+        assert error.code == ErrorCode.INVALID_RECORD_STATE
+        asked = len(broker.bodies(ACKNOWLEDGE))
+        broker.says[ACKNOWLEDGE].clear()
+    failed = [answer.offsets for answer in heard if answer.error is not None]
+    fine = sorted(span for answer in heard if answer.error is None for span in answer.offsets)
+    assert failed == [((30, 39),)]
+    assert fine == [(base, base + 9) for base in range(0, 80, 10) if base != 30]
+    # eight, then both halves, three times over
+    assert asked <= 1 + 2 * 3
 
 
 @in_virtual_time

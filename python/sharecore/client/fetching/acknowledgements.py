@@ -39,11 +39,11 @@ class Results:
     def __init__(self) -> None:
         self.callback: Callback | None = None
         self.raised: list[Exception] = []
-        """What callbacks raised; the application gets it from its next call."""
+        """What callbacks raised, for the application's next call to raise."""
         self.refused: Callable[[Lease, Sequence[Span], KafkaError], None] | None = None
-        """Told of each error, before the application is."""
+        """Called with each error, before the application learns of it."""
         self.answered: Callable[[Lease, Sequence[Span], KafkaError | None], None] | None = None
-        """Told of each answer with what was sent, renewals among it."""
+        """Called with each answer and what it answers, renewals included."""
         self.calling_in = 0
         """The thread in which the callback runs now; 0 while it doesn't."""
         self._since: dict[TopicPartition, KafkaError | None] = {}

@@ -56,7 +56,7 @@ def batch_of(records: list[Record]) -> Batch:
 
 
 def parts_of(records: Record | Iterable[Record]) -> Iterable[Part]:
-    """The parts that records, one record or a batch take up."""
+    """The parts of leases that a record, several, or a batch cover."""
     if isinstance(records, Batch):
         return records.parts
     if isinstance(records, Record):
@@ -69,6 +69,6 @@ def parts_of(records: Record | Iterable[Record]) -> Iterable[Part]:
 
 
 def work_on(parts: Iterable[Part]) -> None:
-    """The application said that it works on these: it may poll before it acknowledges them."""
+    """Marks parts as being worked on: the application may poll before it acknowledges them."""
     for lease, low, high in parts:
         lease.working.update(range(low, high))

@@ -1,4 +1,4 @@
-"""From a share partition's answer to leases and records."""
+"""Turns a share partition's answer into leases and records."""
 
 from __future__ import annotations
 

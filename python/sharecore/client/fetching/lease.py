@@ -170,7 +170,7 @@ class Lease:
         states[low:high] = section.translate(_MARK[kind])
 
     def holds(self, low: int, high: int) -> bool:
-        """Whether anything there waits for the application, renewals on their way included."""
+        """Whether the application still holds anything there; renewals under way count as held."""
         section = self.states[low:high]
         return any(section.find(state) >= 0 for state in _WITH_APPLICATION)
 
@@ -256,7 +256,7 @@ class Lease:
         return spans
 
     def expire(self, now_ms: int) -> int:
-        """Counts what is held past its deadline as out of hand; returns how many offsets that were."""
+        """Marks what is held past its deadline as expired; returns the number of offsets."""
         if now_ms < self.deadline_ms:
             return 0
         held = self.states.count(HELD)

@@ -122,7 +122,7 @@ class BrokerLink:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {self.node} cannot renew locks")
 
     def expire(self, now_ms: int) -> None:
-        """Counts leases that ran out as out of hand."""
+        """Marks leases whose locks ran out as expired."""
         for lease in list(self.leases):
             lease.expire(now_ms)
             if not lease.open:

@@ -42,7 +42,7 @@ class Outbox:
     may have run out goes apart from the rest from the start.
 
     Args:
-        results: told of each answer.
+        results: notified of each answer.
         now_ms: the consumer's clock.
     """
 
@@ -71,7 +71,7 @@ class Outbox:
 
     @property
     def leases(self) -> set[Lease]:
-        """Whatever has something to send."""
+        """The leases with something to send."""
         return self._marked | {lease for _, entries in self._again for lease, _ in entries}
 
     def keys(self) -> set[TopicIdPartition]:

@@ -1,4 +1,4 @@
-"""What the client knows of the cluster: brokers, topics, who leads which partition; and its connections."""
+"""Metadata of the cluster (brokers, topics, leaders), and the connections to it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Cluster(Generic[AnySettings]):
 
     @property
     def nodes(self) -> list[int]:
-        """The brokers that the last refresh told of."""
+        """The brokers that the last refresh named."""
         return list(self._nodes)
 
     async def any_connection(self) -> Connection:
@@ -163,9 +163,7 @@ class Cluster(Generic[AnySettings]):
         return leader.node if leader is not None and leader.node in self._nodes else -1
 
     def learn_leader(self, partition: TopicIdPartition, current: Any, endpoints: Iterable[Any]) -> bool:
-        """Takes up what a broker that does not lead a partition any more said; False where that was nothing
-        new.
-        """
+        """Learns a new leader from a broker that no longer leads; returns whether that was news."""
         for endpoint in endpoints:
             self._nodes.setdefault(endpoint.node_id, (endpoint.host, endpoint.port))
         topic = self.topics.get(partition.topic_id)
@@ -184,7 +182,7 @@ class Cluster(Generic[AnySettings]):
             topic.leaders.pop(partition.partition, None)
 
     async def coordinator(self, group_id: str) -> Connection:
-        """A connection to the group's coordinator, for nothing else.
+        """A connection to the group's coordinator, used for nothing else.
 
         Raises:
             KafkaError: it cannot be found or reached now.

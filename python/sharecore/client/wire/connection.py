@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
         return self._throttled_until <= now < self._reauthenticate_at
 
     async def prepare(self) -> None:
-        """Waits for what `ready` tells of.
+        """Waits until the connection is `ready`.
 
         Raises:
             Disconnected, AuthenticationFailed: as `open`.
