@@ -141,6 +141,9 @@ pytest: testable
 unit: .venv-test/.installed ## quick tests only: unit, tidy
 	$(PYTEST) tests/unit tests/tidy
 
+configuration: .venv-test/.installed ## write docs/configuration.md from the code's declarations
+	$(BIN)/python -m tests.docs.configuration
+
 interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker
 	$(PYTEST) tests/interop
 

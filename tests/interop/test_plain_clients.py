@@ -151,3 +151,11 @@ def test_kafka_python(broker: Broker, topic: str) -> None:
     assert [next(consumer).value for _ in range(10)] == [b"%d" % number for number in range(10)]
     assert consumer.end_offsets([place]) == {place: 10}
     consumer.close()
+
+
+def test_more_replicas_in_sync_than_there_are_count_as_those_that_are(broker: Broker) -> None:
+    configs = {"min.insync.replicas": "3"}
+    create_topic(broker.bootstrap, "in-sync", 1, **configs)
+    produce(broker.bootstrap, "in-sync", [b"kept"], acks="all")
+    with reader(broker, "in-sync") as consumer:
+        assert [message.value() for message in read(consumer, 1)] == [b"kept"]

@@ -137,6 +137,30 @@ def test_javas_tools_and_their_users(safe: Safe) -> None:
     assert "maria" not in run("users", "list", "-b", safe.broker.bootstrap)
 
 
+def test_our_own_commands_write_and_take(safe: Safe) -> None:
+    file = safe.home / "writer.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in safe.client("paul", "PLAIN").items()))
+    at = ("-b", safe.address, "--command-config", str(file))
+    assert run("produce", "written", "a", "b", *at) == "2 records written to written\n"
+    settings = [f"-X{key}={value}" for key, value in safe.client().items()]
+    took = run(
+        "consume", "written", "-g", "takers", "--from-beginning", "-n", "2", "-b", safe.address, *settings
+    )
+    assert [line.split()[-1] for line in took.splitlines()] == ["a", "b"]
+
+
+def test_a_setting_that_no_client_has(safe: Safe) -> None:
+    for command in (("produce", "t", "v"), ("consume", "t", "-g", "g", "-n", "1")):
+        done = subprocess.run(
+            [SHARECORE, *command, "-b", safe.address, "-X", "made.up=1"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert "made.up" in done.stderr
+
+
 def test_our_own_command_line(safe: Safe) -> None:
     file = safe.home / "client.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in safe.client().items()))

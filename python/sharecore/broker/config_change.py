@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -15,11 +16,14 @@ from sharecore.config import (
     ConfigKey,
     Dynamic,
     Kind,
-    TopicConfig,
+    Status,
     broker_keys,
     check_group_config,
+    find_unserved,
     group_keys,
     listener_key,
+    parse_topic_config,
+    remarks,
     topic_keys,
 )
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
@@ -28,6 +32,9 @@ from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
     from sharecore.broker.broker import Broker
+
+
+log = logging.getLogger("sharecore.config")
 
 
 class Operation(IntEnum):
@@ -138,7 +145,10 @@ def _current_list(broker: Broker, settings: Mapping[str, str], key: ConfigKey) -
 def _check(broker: Broker, resource_type: int, settings: Mapping[str, str], touched: set[str]) -> None:
     try:
         if resource_type == ResourceType.TOPIC:
-            TopicConfig.resolve(settings, broker.config)
+            parse_topic_config(settings)
+            for name in sorted(touched & settings.keys()):
+                if (key := topic_keys()[name][1]).status is Status.IGNORED:
+                    log.info("no effect: %s: %s", name, key.doc)
         elif resource_type == ResourceType.GROUP:
             check_group_config(settings, broker.config)
         else:
@@ -151,8 +161,12 @@ def _check(broker: Broker, resource_type: int, settings: Mapping[str, str], touc
 def _check_broker(broker: Broker, settings: Mapping[str, str], touched: set[str]) -> None:
     for name in sorted(touched & settings.keys()):
         known = broker_keys().get(listener_key(name))
-        if known is None or known[1].dynamic is Dynamic.READ_ONLY:
-            text = f"Cannot update these configs dynamically: [{name}]"
+        unserved = find_unserved(listener_key(name)) if known is None else None
+        if unserved is not None and unserved.dynamic:
+            log.info("%s", *remarks([unserved.name]))
+        elif known is None or known[1].dynamic is Dynamic.READ_ONLY:
+            reason = "" if unserved is None else f": {unserved.reason}"
+            text = f"Cannot update these configs dynamically: [{name}]{reason}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     config = broker.config.with_properties(settings)
     broker.transport.check(config)

@@ -6,8 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.config_source import ConfigSource
-from sharecore.config import ConfigKey, Dynamic, Kind, broker_keys, group_keys, listener_key, topic_keys
-from sharecore.config.topic import UNSUPPORTED_TOPIC_KEYS
+from sharecore.config import (
+    ConfigKey,
+    Dynamic,
+    Kind,
+    Status,
+    broker_keys,
+    find_unserved,
+    group_keys,
+    listener_key,
+    topic_keys,
+)
 from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
@@ -17,7 +26,6 @@ CLUSTER_WIDE = ""
 """Name of the broker resource that stands for every broker."""
 
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
-_STRING = 2
 
 Value = tuple[str, str | None, ConfigSource]
 Entry = dict[str, Any]
@@ -27,6 +35,8 @@ def topic_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
     """Every setting of a topic with these overrides."""
     entries = []
     for name, (_, key) in topic_keys().items():
+        if _hidden(name, key, overrides):
+            continue
         values: list[Value] = []
         if name in overrides:
             values.append((name, overrides[name], ConfigSource.TOPIC))
@@ -41,11 +51,6 @@ def topic_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
         if not values:
             values.append((name, key.format(key.default), ConfigSource.DEFAULT))
         entries.append(_entry(key, values, values[0][1]))
-    for name in sorted(overrides.keys() & UNSUPPORTED_TOPIC_KEYS):
-        own: Value = (name, overrides[name], ConfigSource.TOPIC)
-        entries.append(
-            _written(name, [own], own[1], _STRING, "Kept for tools; this store does it in another way.")
-        )
     return entries
 
 
@@ -70,9 +75,12 @@ def _altered(names: Iterable[str], settings: Mapping[str, str], source: ConfigSo
     """Settings that were altered at run time, those of single listeners among them."""
     entries = []
     for name in sorted(names):
-        key = broker_keys()[listener_key(name)][1]
+        known = broker_keys().get(listener_key(name))
         value: Value = (name, settings[name], source)
-        entries.append(_written(name, [value], settings[name], int(key.kind), key.doc))
+        if known is not None:
+            entries.append(_written(name, [value], settings[name], int(known[1].kind), known[1].doc))
+        elif (unserved := find_unserved(listener_key(name))) is not None:
+            entries.append(_written(name, [value], settings[name], int(Kind.STRING), unserved.reason))
     return entries
 
 
@@ -80,6 +88,8 @@ def group_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
     """Every setting of a group with these overrides."""
     entries = []
     for name, (_, key) in group_keys().items():
+        if _hidden(name, key, overrides):
+            continue
         values: list[Value] = []
         if name in overrides:
             values.append((name, key.format(key.parse(overrides[name])), ConfigSource.GROUP))
@@ -88,6 +98,11 @@ def group_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
             values.append((name, key.format(key.default), ConfigSource.DEFAULT))
         entries.append(_entry(key, values, values[0][1]))
     return entries
+
+
+def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:
+    """Whether a key is left out: one without effect shows where it was set, and pretends none elsewhere."""
+    return key.status is not Status.WORKS and name not in overrides
 
 
 def _broker_values(broker: Broker, name: str) -> list[Value]:

@@ -42,7 +42,7 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
             )
 
 
-def partition_count(topic: Any, default_partitions: int, node_id: int) -> int:
+def partition_count(topic: Any, default_partitions: int, default_replicas: int, node_id: int) -> int:
     """The number of partitions that a topic of a CreateTopics request asks for.
 
     Raises:
@@ -66,10 +66,11 @@ def partition_count(topic: Any, default_partitions: int, node_id: int) -> int:
         for assignment in topic.assignments:
             check_replicas(assignment.broker_ids, node_id)
         return len(indexes)
-    if topic.replication_factor not in (-1, 1):
+    replicas = default_replicas if topic.replication_factor == -1 else topic.replication_factor
+    if replicas != 1:
         text = (
-            f"Unable to replicate the partition {topic.replication_factor} time(s): there is 1 broker."
-            if topic.replication_factor > 0
+            f"Unable to replicate the partition {replicas} time(s): there is 1 broker."
+            if replicas > 0
             else "Replication factor must be larger than 0, or -1 to use the default value."
         )
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, text)

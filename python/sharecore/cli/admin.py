@@ -69,11 +69,25 @@ def client_settings(
         CommandFailed: one of -X is not KEY=VALUE.
         ConfigError, OSError: the file cannot be read.
     """
+    return {"default.api.timeout.ms": str(timeout_ms)} | given_settings(address, settings, file)
+
+
+def given_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
+    """What -X and the file say, and where the cluster is; raises as `client_settings` does."""
     from sharecore.config import read_properties
 
-    chosen = {"default.api.timeout.ms": str(timeout_ms)}
-    chosen |= read_properties(file) if file is not None else {}
+    chosen = read_properties(file) if file is not None else {}
     return chosen | key_values(settings or [], "-X") | {"bootstrap.servers": address}
+
+
+def confluent_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
+    """The same for a client of confluent-kafka; raises CommandFailed."""
+    from sharecore.errors import ConfigError
+
+    try:
+        return {"log_level": "0"} | given_settings(address, settings, file)
+    except (ConfigError, OSError) as error:
+        raise CommandFailed(str(error)) from None
 
 
 def key_values(texts: list[str], option: str) -> dict[str, str]:

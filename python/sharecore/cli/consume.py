@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from sharecore.cli.admin import Settings, SettingsFile, confluent_settings
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, check_clients, failures_in_one_line
 
 if TYPE_CHECKING:
@@ -36,22 +38,20 @@ def consume(
         typer.Option(metavar="SECONDS", help="End when nothing came for so long.  [default: never]"),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
+    settings: Settings = None,
+    command_config: SettingsFile = None,
 ) -> None:
     """Take records as a member of a share group: accepted unless told otherwise, each shown on a line."""
     with failures_in_one_line():
         check_clients(bootstrap)
         from confluent_kafka import KafkaException, ShareConsumer
 
+        chosen = confluent_settings(bootstrap, settings, command_config)
         try:
             if from_beginning:
-                start_at_the_beginning(bootstrap, group)
-            settings = {
-                "bootstrap.servers": bootstrap,
-                "group.id": group,
-                "share.acknowledgement.mode": "explicit",
-                "log_level": 0,
-            }
-            with ShareConsumer(settings) as consumer:
+                start_at_the_beginning(chosen, group)
+            member = {"group.id": group, "share.acknowledgement.mode": "explicit"}
+            with ShareConsumer(chosen | member) as consumer:
                 consumer.subscribe([topic])
                 settle(consumer, reject or [], release or [], max_records, idle)
         except KafkaException as error:
@@ -100,10 +100,10 @@ def show(message: Message, outcome: str, text: str) -> None:
     typer.echo(f"{place}  delivery {message.delivery_count()}  {outcome}  {text}")
 
 
-def start_at_the_beginning(bootstrap: str, group: str) -> None:
+def start_at_the_beginning(settings: Mapping[str, str], group: str) -> None:
     from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
     entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient(dict(settings))
     admin.incremental_alter_configs([resource])[resource].result(30)

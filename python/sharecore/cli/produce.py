@@ -7,6 +7,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from sharecore.cli.admin import Settings, SettingsFile, confluent_settings
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, check_clients, failures_in_one_line
 
 ANSWER_SECONDS_MAX = 30
@@ -19,13 +20,22 @@ def produce(
         typer.Argument(metavar="[VALUE]...", help="One record each; the lines of stdin where there is none."),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
+    settings: Settings = None,
+    command_config: SettingsFile = None,
 ) -> None:
     """Write records to a topic, and wait until the broker has answered for each."""
     with failures_in_one_line():
         check_clients(bootstrap)
-        from confluent_kafka import Producer
+        from confluent_kafka import KafkaException, Producer
 
-        producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
+        broken: list[str] = []
+        chosen = confluent_settings(bootstrap, settings, command_config)
+        try:
+            producer = Producer(
+                {"enable.idempotence": True} | chosen, error_cb=lambda error: broken.append(error.str())
+            )
+        except KafkaException as error:
+            raise CommandFailed(error.args[0].str()) from None
         count = 0
         failed: list[str] = []
 
@@ -44,6 +54,6 @@ def produce(
             count += 1
         unanswered = producer.flush(ANSWER_SECONDS_MAX)
         if failed or unanswered:
-            reason = failed[0] if failed else f"no answer within {ANSWER_SECONDS_MAX} s"
+            reason = (failed + broken + [f"no answer within {ANSWER_SECONDS_MAX} s"])[0]
             raise CommandFailed(f"{len(failed) + unanswered} of {count} records were not written: {reason}")
         typer.echo(f"{count} {'record' if count == 1 else 'records'} written to {topic}")

@@ -121,15 +121,15 @@ def gather(
 
 
 def read_config(properties: dict[str, str]) -> BrokerConfig:
-    """The typed configuration; names without effect are logged once, as one line each kind."""
+    """The typed configuration; what has no effect is logged, a line for each reason and each unknown name."""
     import logging
 
-    from sharecore.config import BrokerConfig, unknown_names
+    from sharecore.config import BrokerConfig, listener_key, remarks, unknown_names
 
+    config = BrokerConfig.from_properties(properties)
     log = logging.getLogger("sharecore.config")
-    kafkas, nobodys = unknown_names(properties)
-    for name in nobodys:
+    for name in unknown_names(properties):
         log.warning("%s is no setting of this broker or of Kafka's; it is passed over", name)
-    if kafkas:
-        log.info("settings of Kafka's that have no effect here: %s", ", ".join(kafkas))
-    return BrokerConfig.from_properties(properties)
+    for remark in remarks(map(listener_key, properties)):
+        log.info("%s", remark)
+    return config

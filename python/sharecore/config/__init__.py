@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from sharecore.config.broker import BrokerConfig, broker_keys, listener_key
 from sharecore.config.group import GroupConfig, OffsetReset, check_group_config, group_keys
-from sharecore.config.keys import ConfigKey, Dynamic, Kind
+from sharecore.config.keys import ConfigKey, Dynamic, Kind, Status
 from sharecore.config.listeners import Listener, listeners_of
 from sharecore.config.properties import parse_properties, read_properties, unknown_names
 from sharecore.config.security import SASL_MECHANISMS
 from sharecore.config.share import DEFAULT_PERSISTER, NO_PERSISTER
 from sharecore.config.topic import TopicConfig, parse_topic_config, topic_keys
+from sharecore.config.unserved import find_unserved, remarks
 
 __all__ = [
     "DEFAULT_PERSISTER",
@@ -24,15 +25,18 @@ __all__ = [
     "Kind",
     "Listener",
     "OffsetReset",
+    "Status",
     "TopicConfig",
     "broker_keys",
     "check_group_config",
+    "find_unserved",
     "group_keys",
     "listener_key",
     "listeners_of",
     "parse_properties",
     "parse_topic_config",
     "read_properties",
+    "remarks",
     "topic_keys",
     "unknown_names",
 ]

@@ -21,6 +21,7 @@ from sharecore.config.security import (
 )
 from sharecore.config.share import PERSISTER_PREFIX, ShareCoordinatorSettings, ShareSettings
 from sharecore.config.topics import TopicSettings
+from sharecore.config.unserved import refusals
 from sharecore.errors import ConfigError
 
 DURABILITIES = ("fsync", "os")
@@ -75,8 +76,15 @@ class BrokerConfig(
         """Reads keys by Kafka's names; names that are not known here are passed over (see `unknown_names`).
 
         Raises:
-            ConfigError: a value is not allowed, by itself or beside another.
+            ConfigError: a value is not allowed, by itself or beside another; or something is asked for that
+                this broker does not do, a line for each.
         """
+        unserved = {
+            name: text for name, text in properties.items() if listener_key(name) not in broker_keys()
+        }
+        refused = refusals({listener_key(name): text for name, text in unserved.items()})
+        if refused:
+            raise ConfigError("\n".join(refused))
         values: dict[str, Any] = {}
         persister_settings = {}
         explicit = set()

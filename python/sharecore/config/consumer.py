@@ -70,9 +70,6 @@ class ConsumerSettings:
     offsets_topic_num_partitions: int = setting(
         Kind.INT, 50, "Partitions of __consumer_offsets when it is made.", low=1
     )
-    offsets_topic_replication_factor: int = setting(
-        Kind.SHORT, 3, "Replicas of __consumer_offsets: one broker, one.", low=1
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +87,4 @@ class TransactionSettings:
     )
     transaction_state_log_num_partitions: int = setting(
         Kind.INT, 50, "Partitions of __transaction_state when it is made.", low=1
-    )
-    transaction_state_log_replication_factor: int = setting(
-        Kind.SHORT, 3, "Replicas of __transaction_state: one broker, one.", low=1
-    )
-    transaction_state_log_min_isr: int = setting(
-        Kind.INT, 2, "Replicas that a write of a transaction's state waits for: one broker, one.", low=1
     )

@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from sharecore.config.broker import BrokerConfig
+from sharecore.config.group_unserved import UnservedGroupSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.errors import ConfigError
 
@@ -66,7 +67,7 @@ def _check_reset(text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupConfig:
+class GroupConfig(UnservedGroupSettings):
     """The settings of one group, of whichever type; a field's name with dots is Kafka's name of the key."""
 
     consumer_assignment_interval_ms: int = setting(

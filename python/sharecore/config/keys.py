@@ -36,6 +36,14 @@ class Dynamic(Enum):
     CLUSTER_WIDE = "cluster-wide"
 
 
+class Status(Enum):
+    """What setting a key does."""
+
+    WORKS = "works"
+    IGNORED = "no effect"
+    REFUSED = "refused"
+
+
 _RANGES = {
     Kind.INT: (-(2**31), INT_MAX),
     Kind.SHORT: (-(2**15), 2**15 - 1),
@@ -58,6 +66,8 @@ class ConfigKey:
         refusal: Kafka's words for a value that `check` refuses, with {name} and {text} in it.
         dynamic: whether a broker's key may be altered while it runs.
         synonym: the broker's key that gives a topic's or group's default.
+        status: what setting it does; the sentence of one that has no effect says why, and one that is refused
+            may be set to its default alone.
     """
 
     name: str
@@ -71,6 +81,7 @@ class ConfigKey:
     refusal: str = ""
     dynamic: Dynamic = Dynamic.READ_ONLY
     synonym: str | None = None
+    status: Status = Status.WORKS
 
     def parse(self, text: str) -> Any:
         """The value of a text.
@@ -125,9 +136,13 @@ class ConfigKey:
                     )
         if self.check is not None:
             self.check(value)
+        if self.status is Status.REFUSED and value != self.default:
+            raise ValueError(self.doc.rstrip("."))
 
     def _kafka_reason(self, text: str) -> str:
         """Why Kafka would say that a text is refused."""
+        if self.status is Status.REFUSED:
+            return self.doc
         if self.kind is Kind.BOOLEAN:
             return "Expected value to be either true or false"
         if self.kind not in (Kind.STRING, Kind.LIST, Kind.PASSWORD):
@@ -146,6 +161,8 @@ class ConfigKey:
     @property
     def allowed(self) -> str:
         """What a value may be, for a person."""
+        if self.status is Status.REFUSED:
+            return f"{self.format(self.default) or 'to leave it out'}"
         if self.check is not None and self.check.__doc__:
             return self.check.__doc__
         if self.choices:
@@ -168,6 +185,8 @@ class ConfigKey:
             return None
         if isinstance(value, bool):
             return "true" if value else "false"
+        if isinstance(value, float):
+            return str(value).replace("e+", "E")
         if isinstance(value, (tuple, list)):
             return ",".join(map(str, value))
         return str(value)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sharecore.config.broker import ALIASES, broker_keys, listener_key
-from sharecore.config.kafka_names import KAFKA_NAMES, KAFKA_PREFIXES
+from sharecore.config.share import PERSISTER_PREFIX
+from sharecore.config.unserved import find_unserved
 from sharecore.errors import ConfigError
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -42,15 +43,16 @@ def parse_properties(text: str) -> dict[str, str]:
     return found
 
 
-def unknown_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Splits names that have no effect here into Kafka's and those that nobody knows."""
-    kafkas: list[str] = []
-    nobodys: list[str] = []
-    for name in sorted(names):
-        if listener_key(name) in broker_keys() or name in ALIASES:
-            continue
-        (kafkas if name in KAFKA_NAMES or name.startswith(KAFKA_PREFIXES) else nobodys).append(name)
-    return kafkas, nobodys
+def unknown_names(names: Iterable[str]) -> list[str]:
+    """Those that no broker of Kafka's knows, nor this one."""
+    known = broker_keys().keys() | ALIASES.keys()
+    return [
+        name
+        for name in sorted(names)
+        if not name.startswith(PERSISTER_PREFIX)
+        and listener_key(name) not in known
+        and find_unserved(listener_key(name)) is None
+    ]
 
 
 def _continued(line: str) -> bool:

@@ -27,6 +27,17 @@ def check_persister(name: str) -> None:
         raise ValueError("no persister")
 
 
+ASSIGNORS = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
+
+
+def _check_assignors(names: tuple[str, ...]) -> None:
+    """simple, or org.apache.kafka.coordinator.group.assignor.SimpleAssignor, which is the same"""
+    if not names:
+        raise ValueError("an empty list")
+    if not set(names) <= set(ASSIGNORS):
+        raise ValueError("no such assignor here")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ShareSettings:
     """What share groups get by default, and the bounds within which a group may choose."""
@@ -41,7 +52,7 @@ class ShareSettings:
         Kind.INT, 15000, "The most that a group may choose.", low=0
     )
     group_share_assignors: tuple[str, ...] = setting(
-        Kind.LIST, ("simple",), "The assignor of share groups; the first of the list is used."
+        Kind.LIST, ("simple",), "The assignor of share groups: there is one.", check=_check_assignors
     )
     group_share_heartbeat_interval_ms: int = setting(
         Kind.INT, 5000, "Time between a member's heartbeats.", low=1
@@ -62,9 +73,6 @@ class ShareSettings:
         Kind.INT, 60000, "The most that a group may choose.", low=1
     )
     group_share_max_size: int = setting(Kind.INT, 200, "Members of one share group.", low=1, high=1000)
-    group_share_initialize_retry_interval_ms: int = setting(
-        Kind.INT, 30000, "Time before share state that could not be initialized is tried again.", low=1
-    )
     group_share_persister_class_name: str = setting(
         Kind.STRING,
         DEFAULT_PERSISTER,
@@ -107,9 +115,6 @@ class ShareSettings:
 class ShareCoordinatorSettings:
     """How share state is kept."""
 
-    share_coordinator_append_linger_ms: int = setting(
-        Kind.INT, -1, "Time that a write of state waits for others; -1: only while one is under way.", low=-1
-    )
     share_coordinator_cold_partition_snapshot_interval_ms: int = setting(
         Kind.INT, 300000, "A share partition without a snapshot for so long gets one.", low=1
     )
@@ -119,17 +124,8 @@ class ShareCoordinatorSettings:
     share_coordinator_state_topic_num_partitions: int = setting(
         Kind.INT, 50, "Partitions of __share_group_state when it is made.", low=1
     )
-    share_coordinator_state_topic_replication_factor: int = setting(
-        Kind.SHORT, 3, "Replicas of __share_group_state: one broker, one.", low=1
-    )
-    share_coordinator_state_topic_min_isr: int = setting(
-        Kind.SHORT, 2, "Replicas that a write of state waits for: one broker, one.", low=1
-    )
     share_coordinator_state_topic_prune_interval_ms: int = setting(
         Kind.INT, 300000, "Time between two looks for state that snapshots made redundant.", low=1
-    )
-    share_coordinator_state_topic_segment_bytes: int = setting(
-        Kind.INT, 104857600, "Segment size of __share_group_state.", low=1
     )
     share_coordinator_write_timeout_ms: int = setting(
         Kind.INT, 5000, "A write of state that takes longer has failed.", low=1

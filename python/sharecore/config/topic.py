@@ -8,13 +8,14 @@ from functools import cache, lru_cache
 from typing import Any
 
 from sharecore.config.broker import BrokerConfig
-from sharecore.config.keys import LONG_MAX, ConfigKey, Kind, keys_of, setting
+from sharecore.config.keys import LONG_MAX, ConfigKey, Kind, Status, keys_of, setting
+from sharecore.config.topic_unserved import UnservedTopicSettings
 from sharecore.config.topics import CLEANUP_POLICIES, COMPRESSION_TYPES, TIMESTAMP_TYPES
 from sharecore.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicConfig:
+class TopicConfig(UnservedTopicSettings):
     """The settings of one topic; a field's name with dots is Kafka's name of the key."""
 
     cleanup_policy: tuple[str, ...] = setting(
@@ -27,7 +28,8 @@ class TopicConfig:
     compression_type: str = setting(
         Kind.STRING,
         "producer",
-        "Compression of what is kept; batches stay as producers compressed them.",
+        "Batches stay as producers compressed them: set it on the producer.",
+        status=Status.REFUSED,
         choices=COMPRESSION_TYPES,
         synonym="compression.type",
     )
@@ -87,7 +89,7 @@ class TopicConfig:
     min_insync_replicas: int = setting(
         Kind.INT,
         1,
-        "Replicas that acks=all waits for; one broker is one replica.",
+        "Replicas that acks=all waits for, of those that a topic has, as in Kafka: here one.",
         low=1,
         synonym="min.insync.replicas",
     )
@@ -100,7 +102,7 @@ class TopicConfig:
     segment_bytes: int = setting(
         Kind.INT,
         1073741824,
-        "Bytes that retention lets go of at a time, at most.",
+        "Bytes after which records of a compacted topic no longer count as being written.",
         low=1048576,
         synonym="log.segment.bytes",
     )
@@ -113,8 +115,16 @@ class TopicConfig:
 
     @classmethod
     def resolve(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> TopicConfig:
-        """A topic's settings over the broker's defaults; raises ConfigError as `parse_topic_config` does."""
-        return replace(_broker_defaults(broker), **parse_topic_config(overrides))
+        """A topic's settings over the broker's defaults; raises ConfigError as `parse_topic_config` does.
+
+        Those that have no effect are left out: what an older version kept of them must not end a start.
+        """
+        served = {
+            name: text
+            for name, text in overrides.items()
+            if name not in topic_keys() or topic_keys()[name][1].status is Status.WORKS
+        }
+        return replace(_broker_defaults(broker), **parse_topic_config(served))
 
 
 @cache
@@ -133,8 +143,6 @@ def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, Any]:
     for name, text in overrides.items():
         known = topic_keys().get(name)
         if known is None:
-            if name in UNSUPPORTED_TOPIC_KEYS:
-                continue
             raise ConfigError(f"Unknown topic config name: {name}")
         values[known[0]] = known[1].parse(text)
     return values
@@ -149,29 +157,3 @@ def _broker_defaults(broker: BrokerConfig) -> TopicConfig:
         elif key.synonym is not None:
             values[attribute] = broker.value(key.synonym)
     return TopicConfig(**values)
-
-
-UNSUPPORTED_TOPIC_KEYS = frozenset(
-    [
-        "compression.gzip.level",
-        "compression.lz4.level",
-        "compression.zstd.level",
-        "file.delete.delay.ms",
-        "flush.messages",
-        "flush.ms",
-        "follower.replication.throttled.replicas",
-        "index.interval.bytes",
-        "leader.replication.throttled.replicas",
-        "local.retention.bytes",
-        "local.retention.ms",
-        "preallocate",
-        "remote.log.copy.disable",
-        "remote.log.delete.on.disable",
-        "remote.storage.enable",
-        "segment.index.bytes",
-        "segment.jitter.ms",
-        "unclean.leader.election.enable",
-        "errors.deadletterqueue.group.enable",
-    ]
-)
-"""Kafka's names of what this store does in another way, or has no need of: kept and shown, without effect."""

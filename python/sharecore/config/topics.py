@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sharecore.config.keys import LONG_MAX, Dynamic, Kind, setting
+from sharecore.config.keys import LONG_MAX, Dynamic, Kind, Status, setting
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 CLEANUP_POLICIES = ("compact", "delete")
@@ -20,20 +20,21 @@ class TopicSettings:
     )
     num_partitions: int = setting(Kind.INT, 1, "Partitions of a topic made without a number.", low=1)
     default_replication_factor: int = setting(
-        Kind.INT, 1, "Replicas of a topic made without a number: one broker, one."
+        Kind.INT, 1, "Replicas of a topic that is made without a number; above one, none is made without."
     )
     delete_topic_enable: bool = setting(Kind.BOOLEAN, True, "Whether topics may be deleted.")
     min_insync_replicas: int = setting(
         Kind.INT,
         1,
-        "Replicas that acks=all waits for; one broker is one replica.",
+        "Replicas that acks=all waits for, of those that a topic has, as in Kafka: here one.",
         low=1,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     compression_type: str = setting(
         Kind.STRING,
         "producer",
-        "Compression of what is kept; batches stay as producers compressed them.",
+        "Batches stay as producers compressed them: set it on the producer.",
+        status=Status.REFUSED,
         choices=COMPRESSION_TYPES,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
@@ -67,7 +68,7 @@ class TopicSettings:
     log_segment_bytes: int = setting(
         Kind.INT,
         1073741824,
-        "Bytes that retention lets go of at a time, at most.",
+        "Bytes after which records of a compacted topic no longer count as being written.",
         low=1048576,
         dynamic=Dynamic.CLUSTER_WIDE,
     )
@@ -93,9 +94,6 @@ class TopicSettings:
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     fetch_max_bytes: int = setting(Kind.INT, 57671680, "Bytes of records in one answer to a fetch.", low=1024)
-    max_incremental_fetch_session_cache_slots: int = setting(
-        Kind.INT, 1000, "Fetch sessions that are remembered at a time.", low=0
-    )
     max_request_partition_size_limit: int = setting(
         Kind.INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", low=1
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,3 +232,43 @@ def test_a_consumer_group_has_settings_of_its_own(broker: RunningBroker, topic: 
     assert alter(broker, GROUP, group, (key, DELETE, None)) == 0
     assert interval("c") == 5000
     assert alter(broker, BROKER, "1", (brokers_key, SET, "7000")) == ErrorCode.INVALID_REQUEST
+
+
+def test_what_has_no_effect_is_kept_and_shown_to_who_set_it(broker: RunningBroker, topic: str) -> None:
+    assert not describe(broker, TOPIC, topic, "segment.jitter.ms").configs
+    assert alter(broker, TOPIC, topic, ("segment.jitter.ms", SET, "60000")) == 0
+    assert value(broker, TOPIC, topic, "segment.jitter.ms") == ("60000", 1)
+    assert alter(broker, TOPIC, topic, ("segment.jitter.ms", SET, "soon")) == ErrorCode.INVALID_CONFIG
+    assert alter(broker, BROKER, "", ("num.io.threads", SET, "3")) == 0
+    assert value(broker, BROKER, "", "num.io.threads") == ("3", 3)
+    assert alter(broker, BROKER, "", ("num.io.threads", DELETE, None)) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key", "text", "code"),
+    [
+        (TOPIC, "", "remote.storage.enable", "true", ErrorCode.INVALID_CONFIG),
+        (TOPIC, "", "errors.deadletterqueue.group.enable", "true", ErrorCode.INVALID_CONFIG),
+        (TOPIC, "", "compression.type", "gzip", ErrorCode.INVALID_CONFIG),
+        (GROUP, "any", "streams.num.standby.replicas", "1", ErrorCode.INVALID_CONFIG),
+        (GROUP, "any", "errors.deadletterqueue.topic.name", "dead", ErrorCode.INVALID_CONFIG),
+        (BROKER, "", "compression.type", "gzip", ErrorCode.INVALID_REQUEST),
+        (BROKER, "", "queued.max.requests", "1", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_is_refused(
+    broker: RunningBroker, topic: str, kind: int, name: str, key: str, text: str, code: ErrorCode
+) -> None:
+    assert alter(broker, kind, name or topic, (key, SET, text)) == code
+    assert not [each for each in describe(broker, kind, name or topic, key).configs if each.value == text]
+
+
+def test_a_default_of_more_replicas_than_brokers_makes_no_topic(tmp_path: Path) -> None:
+    three = RunningBroker(tmp_path, {"default.replication.factor": "3"}).start()
+    asked = {"name": "t", "num_partitions": 1, "replication_factor": -1}
+    created = three.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+    wanted = [{"name": "t"}]
+    found = three.ask(ApiKey.METADATA, 9, topics=wanted, allow_auto_topic_creation=True)
+    three.stop()
+    assert created.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert found.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

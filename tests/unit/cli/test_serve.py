@@ -74,7 +74,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     _, log = broker.communicate(timeout=20)
     assert broker.returncode == 0
     assert "num.partitons is no setting" in log
-    assert "no effect here: num.io.threads" in log
+    assert "no effect: num.io.threads: Threads and buffers" in log
 
 
 def test_a_port_in_use_and_a_directory_of_another_node(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from sharecore.broker.config_report import topic_entries
 from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import check_collision, check_name, partition_count
-from sharecore.config import TopicConfig
+from sharecore.config import parse_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 
@@ -44,10 +44,13 @@ async def _create(context: RequestContext, topic: Any, *, validate_only: bool) -
     if broker.topics.get(topic.name) is not None:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     check_collision(topic.name, broker.topics.names())
-    count = partition_count(topic, broker.config.num_partitions, broker.identity.node_id)
+    config = broker.config
+    count = partition_count(
+        topic, config.num_partitions, config.default_replication_factor, broker.identity.node_id
+    )
     configs = _configs(topic)
     try:
-        TopicConfig.resolve(configs, broker.config)
+        parse_topic_config(configs)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, error.answer) from None
     topic_id = None

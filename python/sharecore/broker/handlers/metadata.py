@@ -42,8 +42,10 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[
         and broker.topics.get(name) is None
         and context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
     ]
-    may_create = broker.config.auto_create_topics_enable and (
-        context.api_version < _AUTO_CREATION_ASKED_SINCE or request.allow_auto_topic_creation
+    may_create = (
+        broker.config.auto_create_topics_enable
+        and broker.config.default_replication_factor == 1
+        and (context.api_version < _AUTO_CREATION_ASKED_SINCE or request.allow_auto_topic_creation)
     )
     if missing and may_create:
         return _create_and_answer(context, request, missing)

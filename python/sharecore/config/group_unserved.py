@@ -1,0 +1,70 @@
+"""Keys of groups that have no effect here, or are refused, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharecore.config.keys import Kind, Status, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnservedGroupSettings:
+    """What Kafka's groups may set besides; a value is checked, kept and shown to who set it."""
+
+    consumer_assignor_offload_enable: bool = setting(
+        Kind.BOOLEAN,
+        True,
+        "Where an assignor runs: here it is quick enough to run at once.",
+        status=Status.IGNORED,
+    )
+    errors_deadletterqueue_copy_record_enable: bool = setting(
+        Kind.BOOLEAN,
+        False,
+        "There is no dead-letter queue yet: archived records stay in their topic.",
+        status=Status.REFUSED,
+    )
+    errors_deadletterqueue_topic_name: str = setting(
+        Kind.STRING,
+        "",
+        "There is no dead-letter queue yet: archived records stay in their topic.",
+        status=Status.REFUSED,
+    )
+    share_assignor_offload_enable: bool = setting(
+        Kind.BOOLEAN,
+        True,
+        "Where an assignor runs: here it is quick enough to run at once.",
+        status=Status.IGNORED,
+    )
+    streams_acceptable_recovery_lag: int = setting(
+        Kind.LONG, 10000, "There are no streams groups here.", low=0, status=Status.REFUSED
+    )
+    streams_assignment_interval_ms: int = setting(
+        Kind.INT, 1000, "There are no streams groups here.", low=0, status=Status.REFUSED
+    )
+    streams_assignor_name: str | None = setting(
+        Kind.STRING, None, "There are no streams groups here.", status=Status.REFUSED
+    )
+    streams_assignor_offload_enable: bool = setting(
+        Kind.BOOLEAN, True, "There are no streams groups here.", status=Status.REFUSED
+    )
+    streams_heartbeat_interval_ms: int = setting(
+        Kind.INT, 5000, "There are no streams groups here.", low=1, status=Status.REFUSED
+    )
+    streams_initial_rebalance_delay_ms: int = setting(
+        Kind.INT, 3000, "There are no streams groups here.", low=0, status=Status.REFUSED
+    )
+    streams_num_standby_replicas: int = setting(
+        Kind.INT, 0, "There are no streams groups here.", low=0, status=Status.REFUSED
+    )
+    streams_num_warmup_replicas: int = setting(
+        Kind.INT, 2, "There are no streams groups here.", low=0, status=Status.REFUSED
+    )
+    streams_rack_aware_assignment_tags: tuple[str, ...] = setting(
+        Kind.LIST, (), "There are no streams groups here.", status=Status.REFUSED
+    )
+    streams_session_timeout_ms: int = setting(
+        Kind.INT, 45000, "There are no streams groups here.", low=1, status=Status.REFUSED
+    )
+    streams_task_offset_interval_ms: int = setting(
+        Kind.INT, 60000, "There are no streams groups here.", low=1, status=Status.REFUSED
+    )
