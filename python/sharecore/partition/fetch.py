@@ -100,19 +100,22 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         return False
 
     def _gather(self) -> list[PartitionFetch]:
+        """Each partition that has something gets an equal part of the bytes; the first has one batch
+        whatever its size.
+        """
         limits = self._limits
-        results: list[PartitionFetch] = []
+        ready = [each for each in self._partitions if each.error is None and each.fetchable]
+        results = [
+            PartitionFetch(each, b"", [], each.error) for each in self._partitions if each.error is not None
+        ]
         bytes_left, records_left = limits.max_bytes, limits.max_records
-        for partition in self._partitions:
-            if partition.error is not None:
-                results.append(PartitionFetch(partition, b"", [], partition.error))
-                continue
-            if bytes_left <= 0 or records_left <= 0 or not partition.fetchable:
-                continue
+        for partition in ready:
+            if bytes_left <= 0 or records_left <= 0:
+                break
             try:
                 records, acquired = partition.acquire(
                     self._member,
-                    bytes_left,
+                    min(bytes_left, limits.max_bytes // len(ready)),
                     records_left,
                     limits.batch_size,
                     record_limit=limits.record_limit,

@@ -34,7 +34,7 @@ class ShareSession:
     Attributes:
         connection: the one that it was opened over, and ends with.
         epoch: the one that the next request must bring.
-        partitions: in the order in which they were added.
+        partitions: in the order in which they were added, or last brought records.
         first_answer: whether the answer to come is the session's first.
         unreported: partitions of which no answer has told yet that they can be fetched: those that were
             added, and those whose last answer was an error.
@@ -83,7 +83,12 @@ class ShareSession:
             self.partitions.pop(partition, None)
             self.unreported.pop(partition, None)
 
-    def report(self, partitions: Collection[SharePartitionId], failed: Iterable[SharePartitionId]) -> None:
+    def report(
+        self,
+        partitions: Collection[SharePartitionId],
+        failed: Iterable[SharePartitionId],
+        served: Iterable[SharePartitionId],
+    ) -> None:
         """An answer tells of partitions.
 
         The first answer of a session is expected to name each partition that can be fetched, and so is the
@@ -92,19 +97,27 @@ class ShareSession:
         Args:
             partitions: those that the answer names.
             failed: those of them that it names with an error.
+            served: those of them of which it brings records; from the second answer on they go behind the
+                others, as with Kafka.
         """
         if self.first_answer:
             self.first_answer = False
             self.unreported.clear()
-        elif self.unreported:
-            for partition in partitions:
-                self.unreported.pop(partition, None)
+        else:
+            if self.unreported:
+                for partition in partitions:
+                    self.unreported.pop(partition, None)
+            for partition in served:
+                if partition in self.partitions:
+                    del self.partitions[partition]
+                    self.partitions[partition] = None
         self.unreported.update((partition, None) for partition in failed if partition in self.partitions)
 
     def rotation(self) -> list[SharePartitionId]:
         """The partitions in the order in which this request serves them.
 
-        The start moves by one a request, so that a busy partition cannot keep the others from being served.
+        The start moves by one a request, as with Kafka, so that a busy partition cannot keep the others from
+        being served.
         """
         order = list(self.partitions)
         if len(order) > 1:

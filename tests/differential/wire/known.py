@@ -11,6 +11,9 @@ from tests.differential.wire.script import Ask
 
 ORDER = "order of a list"
 _SERVER_ERROR = -1
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_BATCH_HEAD = 12
+"""Bytes of a record batch up to and with its length."""
 
 
 class Exchange(NamedTuple):
@@ -102,6 +105,26 @@ def _negative_lag(exchange: Exchange, difference: Difference) -> bool:
     return difference.path.endswith(".lag") and difference.ours == 0 and difference.apache < 0
 
 
+def _part_of_a_batch(exchange: Exchange, difference: Difference) -> bool:
+    """Records end within a batch, where the limit of bytes is reached; consumers pass that over."""
+    if not difference.path.endswith(".records.hex") or MISSING in (difference.apache, difference.ours):
+        return False
+    apache, ours = bytes.fromhex(difference.apache), bytes.fromhex(difference.ours)
+    rest = apache[len(ours) :]
+    whole = _BATCH_HEAD + int.from_bytes(rest[8:_BATCH_HEAD], "big")
+    return apache.startswith(ours) and (len(rest) < _BATCH_HEAD or len(rest) < whole)
+
+
+def _no_state_yet(exchange: Exchange, difference: Difference) -> bool:
+    """A fetch that may not wait is told at once that the group has no state of the partition."""
+    return (
+        exchange.ask.api == "SHARE_FETCH"
+        and exchange.request["max_wait_ms"] == 0
+        and difference.apache == MISSING
+        and set(codes(difference.ours)) == {_UNKNOWN_TOPIC_OR_PARTITION}
+    )
+
+
 def _server_error(exchange: Exchange, difference: Difference) -> bool:
     """Apache Kafka stumbles over a request that makes no sense; ours says what is wrong with it."""
     ours = codes(exchange.ours)
@@ -126,6 +149,8 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "negative lag": _negative_lag,
     "start of new partitions": _grown,
     "which of equal members": _which_member,
+    "part of a batch": _part_of_a_batch,
+    "no state yet": _no_state_yet,
     "server error": _server_error,
 }
 NAMES = [ORDER, *_KNOWN]

@@ -155,7 +155,7 @@ class _Script:
             else:
                 played.known[name] += 1
         self._world.observe(ask, literal, apache)
-        self._settle(ask)
+        self._settle(ask, apache)
         return apache
 
     def _exchange(self, ask: Ask, literal: dict[str, Any]) -> Sequence[Any]:
@@ -171,7 +171,7 @@ class _Script:
         )
         return apache, ours
 
-    def _settle(self, ask: Ask) -> None:
+    def _settle(self, ask: Ask, answer: Any) -> None:
         """Waits until Apache Kafka knows of a change that it answered before all its parts did."""
         if ask.api in _TOPICS_CHANGE:
             names = [self._names[0].prefix + name for name in self._names[0].topics()]
@@ -180,7 +180,9 @@ class _Script:
                 wanted = [{"topic_id": None, "name": name} for name in names]
                 learn_topics(side.ask(Ask("METADATA", 13, {"topics": wanted}, "settle")), known)
         if ask.api == "SHARE_GROUP_HEARTBEAT":
-            settle_states(self._sides, self._names[0].to_broker(ask.fields["group_id"]))
+            assignment = answer.get("assignment") if isinstance(answer, dict) else None
+            some = bool(assignment and assignment["topic_partitions"])
+            settle_states(self._sides, self._names[0].to_broker(ask.fields["group_id"]), some=some)
         if ask.fields.get("share_session_epoch") == _LAST_EPOCH:
             time.sleep(_CLOSED_SECONDS)
         if ask.api in _CONFIGS_CHANGE and not ask.fields["validate_only"]:

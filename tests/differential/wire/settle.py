@@ -46,15 +46,19 @@ def settle_topics(apache: Side, ours: Side, names: list[str]) -> None:
             time.sleep(0.01)
 
 
-def settle_states(sides: Sequence[Side], group: str) -> None:
-    """Waits until both brokers have made the state of a share group's partitions, for a second at most."""
+def settle_states(sides: Sequence[Side], group: str, *, some: bool) -> None:
+    """Waits until both brokers have made the state of a share group's partitions, for a second at most.
+
+    Args:
+        some: whether the group has partitions: that neither broker has made state of any yet is no end then.
+    """
     asked = {"groups": [{"group_id": group, "topics": None}]}
     until = time.monotonic() + _STATES_SECONDS_MAX
     while time.monotonic() < until:
         made = [
             _initialized(side.ask(Ask("DESCRIBE_SHARE_GROUP_OFFSETS", 1, asked, "probe"))) for side in sides
         ]
-        if made[0] == made[1]:
+        if made[0] == made[1] and (made[0] or not some):
             break
         time.sleep(0.005)
 

@@ -120,18 +120,30 @@ def test_partitions_are_added_and_forgotten_and_take_turns_at_being_first() -> N
     assert list(session.partitions) == [A, C]
 
 
+def test_a_partition_that_brought_records_goes_behind_the_others() -> None:
+    session = ShareSession("g", "m", "c")
+    session.add([A, B, C])
+    session.report([A, B, C], [], [A])
+    assert list(session.partitions) == [A, B, C], "the first answer leaves the order alone"
+    session.report([A], [], [A])
+    assert list(session.partitions) == [B, C, A]
+    session.forget([B])
+    session.report([B, C], [], [B, C])
+    assert list(session.partitions) == [A, C], "what was forgotten meanwhile stays away"
+
+
 def test_an_answer_owes_each_partition_once_and_again_after_an_error() -> None:
     session = ShareSession("g", "m", "c")
     session.add([A, B])
     assert list(session.unreported) == [A, B]
-    session.report([A], [])
+    session.report([A], [], [A])
     assert not session.unreported, "what the first answer leaves out is not made up for"
     session.add([A, C])
     assert list(session.unreported) == [C]
-    session.report([], [])
+    session.report([], [], [])
     assert list(session.unreported) == [C], "it cannot be fetched yet"
-    session.report([C, B], [B])
+    session.report([C, B], [B], [C])
     assert list(session.unreported) == [B]
     session.forget([B])
-    session.report([B], [B])
+    session.report([B], [B], [])
     assert not session.unreported

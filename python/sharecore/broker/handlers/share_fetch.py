@@ -159,7 +159,7 @@ class _Call:
         group_id = self._session.group_id
         partitions = self._share.partitions
         answer = ShareAnswer(self._node_id, partitions.config(group_id).share_record_lock_duration_ms)
-        failed = list(self._refused)
+        failed, served = list(self._refused), []
         for fetched in self._fetched:
             partition = fetched.partition.key.topic_id, fetched.partition.key.partition
             acquired = [
@@ -167,6 +167,8 @@ class _Call:
                 for first, last, count in fetched.acquired
             ]
             answer.name(partition, records=fetched.records, acquired_records=acquired)
+            if acquired:
+                served.append(partition)
             if fetched.error is not None:
                 answer.refuse(partition, fetched.error)
                 failed.append(partition)
@@ -176,7 +178,7 @@ class _Call:
             for partition in self._session.unreported:
                 if partitions.can_acquire(group_id, *partition):
                     answer.name(partition)
-        self._session.report(answer.partitions, failed)
+        self._session.report(answer.partitions, failed, served)
         for name, error in self._gather.outcomes.items():
             if name is not None:
                 answer.name(name)

@@ -19,6 +19,7 @@ from tests.differential.wire.script import Ask, Close, Scenario, Sleep
 
 _MEMBERS = ["AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"]
 _CROWD = [*_MEMBERS, "AAAAAAAAAAAAAAAAAAAABA", "AAAAAAAAAAAAAAAAAAAABQ", "AAAAAAAAAAAAAAAAAAAABg"]
+_KEEPER = "AAAAAAAAAAAAAAAAAAAABw"
 _PARTITIONS = [("#orders", 0), ("#orders", 0), ("#orders", 1), ("#bills", 0)]
 _STRANGE = [("#orders", 9), ("#bills", -1), (UNKNOWN_ID, 0), (NO_ID, 0), ("#nowhere", 0)]
 _LAST = -1
@@ -47,12 +48,17 @@ def scenario(random: Random, restarts: bool) -> Scenario:
         # loads the state: from now on a fetch need not wait
         yield _fetch("a", _CROWD[5], 0, [(topic, partition, [])], max_wait_ms=8000)
         yield _acknowledge("a", _CROWD[5], _LAST, [])
+    # Apache Kafka unloads a group's state when the connection of its last session ends
+    yield _fetch("a", _KEEPER, 0, [])
     life = _Life(random)
     for number in range(random.randrange(25, 60)):
         yield from life.step()
         if short_locks and number % 12 == 11:
             yield Sleep(2500)
             life.acquired.clear()
+    if random.random() < 0.1:
+        yield _fetch("strange", _CROWD[5], 0, [("#orders", 0, [])], share_acquire_mode=2)
+        yield Close("strange")  # it has opened a session there
 
 
 _STEPS = {
@@ -76,8 +82,13 @@ class _Life:
         self.random = random
         self.members = _CROWD if random.random() < 0.1 else _MEMBERS[: random.choice([1, 2, 2, 3])]
         self.acquired: dict[str, list[Acquired]] = {}
-        # which of several partitions comes first is each broker's own: limits are for sessions of one
+        # what a session held of partitions that it has no more stays locked there, and is free here once it
+        # ends: such partitions stay in
+        self.touched: dict[str, set[tuple[str, int]]] = {}
+        # where an answer brings records of several partitions, their turns come in the order of a hash table
+        # there: limits are for sessions of one partition, or for one batch a request
         self.alone = random.random() < 0.4
+        self.turns = not self.alone and random.random() < 0.4
         self.partitions = [("#orders", 0)] if self.alone else _PARTITIONS[1:]
 
     def step(self) -> Scenario:
@@ -91,7 +102,7 @@ class _Life:
             case "fetch":
                 yield from self._fetch(connection, member, self._epoch(connection, member), self._wanted())
             case "open":
-                yield from self._fetch(connection, member, 0, self._wanted())
+                yield from self._fetch(connection, member, 0, self._again(member))
             case "acknowledge":
                 yield from self._settle(connection, member)
             case "both":
@@ -100,14 +111,14 @@ class _Life:
             case "wrong":
                 wrong = random.choice([1, 1, -1, 5, 1000])
                 epoch = random.choice([self._epoch(connection, member, wrong), -2, -9, 2**31 - 1])
-                yield from self._fetch(connection, member, epoch, self._wanted())
+                yield from self._fetch(connection, member, epoch, self._again(member))
             case "close":
                 topics = self._acknowledged(member)
                 if random.random() < 0.5:
                     yield _acknowledge(connection, member, _LAST, topics)
                 else:
                     yield from self._fetch(connection, member, _LAST, topics)
-                self.acquired.pop(member, None)
+                self._ended(member)
             case "bad":
                 yield from self._bad(connection, member)
             case "produce":
@@ -118,9 +129,13 @@ class _Life:
             case "gone":
                 yield Close(connection)
                 yield Sleep(100)
-                self.acquired.pop(member, None)
+                self._ended(member)
             case "topic":
                 yield delete_topics("~bills")
+
+    def _ended(self, member: str) -> None:
+        self.acquired.pop(member, None)
+        self.touched.pop(member, None)
 
     def _epoch(self, connection: str, member: str, plus: int = 0) -> dict[str, Any]:
         return {"session": f"{connection} ~shop {member}", "plus": plus}
@@ -132,6 +147,12 @@ class _Life:
         if random.random() < 0.06:
             wanted.append(random.choice(_STRANGE))
         return [(topic, partition, []) for topic, partition in wanted]
+
+    def _again(self, member: str) -> list[tuple[str, int, list[dict[str, Any]]]]:
+        """Partitions to open a session with: those that it had records of, and others."""
+        return [
+            (topic, partition, []) for topic, partition in sorted(self.touched.get(member, ()))
+        ] + self._wanted()
 
     def _acknowledged(self, member: str) -> list[tuple[str, int, list[dict[str, Any]]]]:
         """Acknowledgements of some of what the member has, mostly right ones."""
@@ -160,7 +181,11 @@ class _Life:
         self, connection: str, member: str, epoch: Any, topics: list[tuple[str, int, list[dict[str, Any]]]]
     ) -> Scenario:
         random = self.random
-        forgotten = random.sample(_PARTITIONS[1:], random.choice([0] * 8 + [1, 2]))
+        if connection == "other":
+            topics = [*topics, *self._again(member)]
+        touched = self.touched.setdefault(member, set())
+        may_go = [each for each in _PARTITIONS[1:] if each not in touched]
+        forgotten = random.sample(may_go, min(len(may_go), random.choice([0] * 8 + [1, 2])))
         answer = yield _fetch(
             connection,
             member,
@@ -168,9 +193,10 @@ class _Life:
             topics,
             forgotten=forgotten,
             version=random.choice([1, 2, 2, 2]),
-            max_records=random.choice([500, 1, 2, 3]) if self.alone else 500,
+            max_records=random.choice([500, 1, 2, 3]) if self.alone else 1 if self.turns else 500,
+            max_bytes=random.choice([1 << 20, 1 << 20, 1, 90, 200, 300]) if self.alone else 1 << 20,
             batch_size=random.choice([500, 500, 1, 2]) if random.random() < 0.3 else 500,
-            share_acquire_mode=weighted(random, {0: 12, 1: 3, 2: 0.2}),
+            share_acquire_mode=weighted(random, {0: 12, 1: 3}),
             is_renew_ack=random.random() < 0.04,
             min_bytes=random.choice([0, 1, 1, 1]),
         )
@@ -179,6 +205,8 @@ class _Life:
         held = self.acquired.setdefault(member, [])
         for topic in answer.get("responses", []):
             for partition in topic["partitions"]:
+                if partition["acquired_records"]:
+                    touched.add((topic["topic_id"].partition("/")[0], partition["partition_index"]))
                 for run in partition["acquired_records"]:
                     held.append(
                         (
