@@ -66,13 +66,15 @@ def _begin(
 
 
 def _check(batches: Batches, *, may_renew: bool) -> None:
-    """Refuses what no engine needs to look at: strange types, and batches that do not ascend."""
+    """Refuses, with the code alone as Kafka does, what is malformed: strange types or a wrong number of them,
+    and batches that do not ascend.
+    """
     types = b"".join([batch[2] for batch in batches])
     if types and (largest := max(types)) >= _RENEW and not (largest == _RENEW and may_renew):
         # an unknown type, or a renewal that was not announced
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    last = -1
-    for batch in batches:
-        if batch[0] < last:
+    end = -1
+    for first, last, own in batches:
+        if first < end or last < first or len(own) not in (1, last - first + 1):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        last = batch[1]
+        end = last

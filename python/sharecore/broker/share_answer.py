@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import KafkaError
 from sharecore.session import SharePartitionId
 
 
@@ -31,13 +31,15 @@ class ShareAnswer:
         entry.update(fields)
 
     def refuse(self, partition: SharePartitionId, error: KafkaError, prefix: str = "") -> None:
-        """Names a partition with its error; what is malformed is told of with the code alone, as by Kafka.
+        """Names a partition with its error.
 
         Args:
             prefix: of the names of the fields: `acknowledge_`, where an answer has room for two errors.
         """
-        message = None if error.code is ErrorCode.INVALID_REQUEST else error.message or None
-        self.name(partition, **{f"{prefix}error_code": error.code, f"{prefix}error_message": message})
+        self.name(
+            partition,
+            **{f"{prefix}error_code": error.code, f"{prefix}error_message": error.message or None},
+        )
 
     def message(self) -> dict[str, Any]:
         """The whole answer."""

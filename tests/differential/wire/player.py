@@ -122,12 +122,14 @@ class _Script:
         for connection, group, member in self._world.sessions():
             last = {"group_id": group, "member_id": member, "share_session_epoch": -1, "topics": []}
             self._exchange(Ask("SHARE_ACKNOWLEDGE", 1, last, connection), last)
+        for connection in sorted(self._connections):
+            self._close(connection)
+        time.sleep(_CLOSED_SECONDS)
         names = [f"~{name}" for name in self._names[0].topics()]
         if names:
             fields = {"topics": [{"name": name} for name in names], "timeout_ms": 10_000}
             self._exchange(Ask("DELETE_TOPICS", 6, fields, "end"), fields)
-        for connection in sorted(self._connections):
-            self._close(connection)
+            self._close("end")
 
     def _close(self, connection: str) -> None:
         for side in self._sides:

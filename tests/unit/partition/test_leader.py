@@ -145,7 +145,11 @@ def test_the_limits_hold_over_all_partitions() -> None:
     for log in bench.logs:
         log.produce(*[10] * 10)
     assert bench.take("m", LIMITS._replace(max_records=150), order=[2, 0, 1]) == [(0, 99, 1), (0, 49, 1)]
-    assert len(bench.take("n", LIMITS._replace(max_bytes=350))) == 1
+    few = bench.take("n", LIMITS._replace(max_bytes=350))
+    assert few == [(50, 59, 1), (0, 9, 1)], "each of the two that have something gets half of the bytes"
+    assert bench.take("o", LIMITS._replace(max_bytes=1)) == [(60, 69, 1)], (
+        "the first has one batch all the same"
+    )
 
 
 def test_no_more_is_read_than_is_wanted() -> None:
