@@ -105,14 +105,23 @@ def _negative_lag(exchange: Exchange, difference: Difference) -> bool:
     return difference.path.endswith(".lag") and difference.ours == 0 and difference.apache < 0
 
 
-def _part_of_a_batch(exchange: Exchange, difference: Difference) -> bool:
-    """Records end within a batch, where the limit of bytes is reached; consumers pass that over."""
+def _not_acquired(exchange: Exchange, difference: Difference) -> bool:
+    """Records come with all that was read, batches of which nothing is acquired and part of a batch too."""
     if not difference.path.endswith(".records.hex") or MISSING in (difference.apache, difference.ours):
         return False
-    apache, ours = bytes.fromhex(difference.apache), bytes.fromhex(difference.ours)
-    rest = apache[len(ours) :]
-    whole = _BATCH_HEAD + int.from_bytes(rest[8:_BATCH_HEAD], "big")
-    return apache.startswith(ours) and (len(rest) < _BATCH_HEAD or len(rest) < whole)
+    wanted = iter(_batches(bytes.fromhex(difference.apache)))
+    return all(batch in wanted for batch in _batches(bytes.fromhex(difference.ours)))
+
+
+def _batches(records: bytes) -> list[bytes]:
+    """The whole record batches."""
+    found = []
+    while len(records) > _BATCH_HEAD:
+        size = _BATCH_HEAD + int.from_bytes(records[8:_BATCH_HEAD], "big")
+        if size <= len(records):
+            found.append(records[:size])
+        records = records[size:]
+    return found
 
 
 def _no_state_yet(exchange: Exchange, difference: Difference) -> bool:
@@ -149,7 +158,7 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "negative lag": _negative_lag,
     "start of new partitions": _grown,
     "which of equal members": _which_member,
-    "part of a batch": _part_of_a_batch,
+    "records not acquired": _not_acquired,
     "no state yet": _no_state_yet,
     "server error": _server_error,
 }

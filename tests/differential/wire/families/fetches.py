@@ -85,16 +85,20 @@ class _Life:
         # what a session held of partitions that it has no more stays locked there, and is free here once it
         # ends: such partitions stay in
         self.touched: dict[str, set[tuple[str, int]]] = {}
+        # of several sessions of one connection Apache Kafka ends the last one with it: what ends has one
+        self.elsewhere: set[str] = set()
         # where an answer brings records of several partitions, their turns come in the order of a hash table
-        # there: limits are for sessions of one partition, or for one batch a request
+        # there: limits are for sessions of one partition
         self.alone = random.random() < 0.4
-        self.turns = not self.alone and random.random() < 0.4
         self.partitions = [("#orders", 0)] if self.alone else _PARTITIONS[1:]
 
     def step(self) -> Scenario:
         random = self.random
         member = random.choice(self.members)
-        connection = f"c{member[-2:]}" if random.random() < 0.97 else "other"
+        own = f"c{member[-2:]}"
+        connection = own if random.random() < 0.97 else "other"
+        if connection == "other":
+            self.elsewhere.add(member)
         match weighted(
             random,
             _STEPS,
@@ -127,9 +131,10 @@ class _Life:
                     topic[1:], partition, [f"more{number}" for number in range(random.choice([1, 2, 5]))]
                 )
             case "gone":
-                yield Close(connection)
-                yield Sleep(100)
-                self._ended(member)
+                if member not in self.elsewhere:
+                    yield Close(own)
+                    yield Sleep(100)
+                    self._ended(member)
             case "topic":
                 yield delete_topics("~bills")
 
@@ -193,7 +198,7 @@ class _Life:
             topics,
             forgotten=forgotten,
             version=random.choice([1, 2, 2, 2]),
-            max_records=random.choice([500, 1, 2, 3]) if self.alone else 1 if self.turns else 500,
+            max_records=random.choice([500, 1, 2, 3]) if self.alone else 500,
             max_bytes=random.choice([1 << 20, 1 << 20, 1, 90, 200, 300]) if self.alone else 1 << 20,
             batch_size=random.choice([500, 500, 1, 2]) if random.random() < 0.3 else 500,
             share_acquire_mode=weighted(random, {0: 12, 1: 3}),
@@ -246,7 +251,7 @@ class _Life:
                 ask = _fetch(connection, member, epoch, self._wanted())
                 name = random.choice(["group_id", "member_id"])
                 value = random.choice(["~nobody", "not a uuid"])
-                yield Ask(ask.api, ask.version, ask.fields | {name: value}, connection)
+                yield Ask(ask.api, ask.version, ask.fields | {name: value}, "bad")
             case _:
                 strange = [(*random.choice(_STRANGE), [_batch(0, 0, [1])])]
                 yield _acknowledge(connection, member, random.choice([epoch, 0]), strange)
