@@ -15,11 +15,12 @@ from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
 from sharecore.broker.group_configs import GroupConfigs
-from sharecore.broker.identity import Identity, identify
+from sharecore.broker.identity import identify
 from sharecore.broker.internal_topics import ensure_internal_topics
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.retention import Retention
+from sharecore.broker.services import Services
 from sharecore.broker.share import ShareServices
 from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.broker.transport import Transport
@@ -30,8 +31,8 @@ from sharecore.network import Connection, Limits, Server
 from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
-from sharecore.security.scram import Credentials
-from sharecore.storage import Configs, ResourceType, Storage, StorageOptions, Topics
+from sharecore.security.scram import Credentials, first_credential
+from sharecore.storage import ResourceType, Storage, StorageOptions
 
 log = logging.getLogger("sharecore.broker")
 
@@ -39,10 +40,8 @@ _STATE_BYTES = 32 << 20
 """What may wait for the disk besides the records of clients: state of groups, topics and configurations."""
 
 
-class Broker:
+class Broker(Services):
     """The services that handlers share, and the server that calls them.
-
-    Services that need the data directory exist from `start` on.
 
     Args:
         config: the configuration at the start; `config` changes when a client alters it.
@@ -53,20 +52,6 @@ class Broker:
     Raises:
         ConfigError: listeners, keys or certificates that cannot be used.
     """
-
-    identity: Identity
-    storage: Storage
-    topics: Topics
-    configs: Configs
-    topic_configs: TopicConfigs
-    group_configs: GroupConfigs
-    credentials: Credentials
-    mechanisms: Mechanisms
-    acls: Acls
-    producer_ids: ProducerIds
-    features: Features
-    groups: Coordinators
-    share: ShareServices
 
     def __init__(
         self,
@@ -122,7 +107,7 @@ class Broker:
                 open_without_acls=self.config.allow_everyone_if_no_acl_found,
             )
         if self._first_users:
-            await self.credentials.change([user.credential() for user in self._first_users])
+            await self.credentials.change([first_credential(user) for user in self._first_users])
         self._read_dynamic_config()
         self.mechanisms = Mechanisms(self.config, self.listeners.values(), self.credentials)
         self.configs.on_change(self._settings_changed)

@@ -31,7 +31,7 @@ from sharecore.security.acl import Operation as SecuredOperation
 from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
-    from sharecore.broker.broker import Broker
+    from sharecore.broker.services import Services
 
 
 log = logging.getLogger("sharecore.config")
@@ -55,7 +55,7 @@ class Change(NamedTuple):
 
 
 def changed(
-    broker: Broker, resource_type: int, name: str, changes: Sequence[Change], *, incremental: bool = True
+    broker: Services, resource_type: int, name: str, changes: Sequence[Change], *, incremental: bool = True
 ) -> dict[str, str]:
     """What a resource's own settings are after the changes, checked.
 
@@ -84,7 +84,7 @@ def changed(
     return settings
 
 
-def check_resource(broker: Broker, resource_type: int, name: str) -> None:
+def check_resource(broker: Services, resource_type: int, name: str) -> None:
     """Raises KafkaError unless the resource is one whose configuration can be changed here."""
     if resource_type == ResourceType.TOPIC:
         check_name(name)
@@ -103,7 +103,7 @@ def check_resource(broker: Broker, resource_type: int, name: str) -> None:
         )
 
 
-def _apply(broker: Broker, resource_type: int, settings: dict[str, str], change: Change) -> None:
+def _apply(broker: Services, resource_type: int, settings: dict[str, str], change: Change) -> None:
     if change.operation == Operation.DELETE:
         settings.pop(change.name, None)
         return
@@ -134,7 +134,7 @@ def _keys(resource_type: int) -> dict[str, ConfigKey]:
     return {name: key for name, (_, key) in keys.items()}
 
 
-def _current_list(broker: Broker, settings: Mapping[str, str], key: ConfigKey) -> list[str]:
+def _current_list(broker: Services, settings: Mapping[str, str], key: ConfigKey) -> list[str]:
     if key.name in settings:
         return list(key.parse(settings[key.name]))
     if key.name in broker_keys():
@@ -142,7 +142,7 @@ def _current_list(broker: Broker, settings: Mapping[str, str], key: ConfigKey) -
     return list(broker.config.value(key.synonym) if key.synonym else key.default or ())
 
 
-def _check(broker: Broker, resource_type: int, settings: Mapping[str, str], touched: set[str]) -> None:
+def _check(broker: Services, resource_type: int, settings: Mapping[str, str], touched: set[str]) -> None:
     try:
         if resource_type == ResourceType.TOPIC:
             parse_topic_config(settings)
@@ -158,7 +158,7 @@ def _check(broker: Broker, resource_type: int, settings: Mapping[str, str], touc
         raise KafkaError(code, error.answer) from None
 
 
-def _check_broker(broker: Broker, settings: Mapping[str, str], touched: set[str]) -> None:
+def _check_broker(broker: Services, settings: Mapping[str, str], touched: set[str]) -> None:
     for name in sorted(touched & settings.keys()):
         known = broker_keys().get(listener_key(name))
         unserved = find_unserved(listener_key(name)) if known is None else None

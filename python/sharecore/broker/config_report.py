@@ -20,7 +20,7 @@ from sharecore.config import (
 from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
-    from sharecore.broker.broker import Broker
+    from sharecore.broker.services import Services
 
 CLUSTER_WIDE = ""
 """Name of the broker resource that stands for every broker."""
@@ -31,7 +31,7 @@ Value = tuple[str, str | None, ConfigSource]
 Entry = dict[str, Any]
 
 
-def topic_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
+def topic_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]:
     """Every setting of a topic with these overrides."""
     entries = []
     for name, (_, key) in topic_keys().items():
@@ -54,7 +54,7 @@ def topic_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
     return entries
 
 
-def broker_entries(broker: Broker) -> list[Entry]:
+def broker_entries(broker: Services) -> list[Entry]:
     """Every setting of this broker."""
     entries = []
     for name, (_, key) in broker_keys().items():
@@ -65,7 +65,7 @@ def broker_entries(broker: Broker) -> list[Entry]:
     return entries + _altered(own.keys() - broker_keys().keys(), own, ConfigSource.DYNAMIC_BROKER)
 
 
-def cluster_entries(broker: Broker) -> list[Entry]:
+def cluster_entries(broker: Services) -> list[Entry]:
     """What was set for every broker."""
     settings = broker.configs.get(ResourceType.BROKER, CLUSTER_WIDE)
     return _altered(settings, settings, ConfigSource.DYNAMIC_DEFAULT_BROKER)
@@ -84,7 +84,7 @@ def _altered(names: Iterable[str], settings: Mapping[str, str], source: ConfigSo
     return entries
 
 
-def group_entries(broker: Broker, overrides: Mapping[str, str]) -> list[Entry]:
+def group_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]:
     """Every setting of a group with these overrides."""
     entries = []
     for name, (_, key) in group_keys().items():
@@ -105,7 +105,7 @@ def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:
     return key.status is not Status.WORKS and name not in overrides
 
 
-def _broker_values(broker: Broker, name: str) -> list[Value]:
+def _broker_values(broker: Services, name: str) -> list[Value]:
     """The values of a broker's key, the one that counts first; none when nothing sets it."""
     _, key = broker_keys()[name]
     values: list[Value] = []

@@ -9,7 +9,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import CLUSTER_NAME, SUPPORTED, ResourceType
 
 if TYPE_CHECKING:
-    from sharecore.broker.broker import Broker
+    from sharecore.broker.services import Services
     from sharecore.network import Connection
 
 Result = dict[str, Any] | Awaitable[dict[str, Any] | None] | None
@@ -19,7 +19,7 @@ Result = dict[str, Any] | Awaitable[dict[str, Any] | None] | None
 class RequestContext(NamedTuple):
     """One request's surroundings."""
 
-    broker: Broker
+    broker: Services
     connection: Connection
     api_key: int
     api_version: int

@@ -15,7 +15,7 @@ from sharecore.network import Answer, Connection, Disconnect, Pending
 from sharecore.protocol import ApiKey, Codec, MalformedMessage, RequestHeader, codec, read_header
 
 if TYPE_CHECKING:
-    from sharecore.broker.broker import Broker
+    from sharecore.broker.services import Services
 
 log = logging.getLogger("sharecore.broker")
 
@@ -32,7 +32,7 @@ class Dispatcher:
     """
 
     def __init__(
-        self, broker: Broker, served: Mapping[ApiKey, Served] = SERVED, *, check_names: bool = False
+        self, broker: Services, served: Mapping[ApiKey, Served] = SERVED, *, check_names: bool = False
     ) -> None:
         self._broker = broker
         self._served: dict[int, Served] = dict(served.items())

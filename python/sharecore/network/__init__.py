@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sharecore.network.budget import MemoryBudget
 from sharecore.network.connection import Answer, Connection, Disconnect, Pending
+from sharecore.network.limits import Limits
 from sharecore.network.loop import loop_factory
-from sharecore.network.server import Limits, Server
+from sharecore.network.server import Server
 
 __all__ = [
     "Answer",

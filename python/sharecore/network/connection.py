@@ -7,13 +7,12 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import Any, Protocol, cast, final
 
+from sharecore.network.budget import MemoryBudget
 from sharecore.network.framing import SIZE_BYTES, Framer, FrameTooLarge
+from sharecore.network.limits import Limits
 from sharecore.waiting import settle
-
-if TYPE_CHECKING:
-    from sharecore.network.server import Server
 
 log = logging.getLogger("sharecore.network")
 
@@ -57,6 +56,25 @@ class _Slot:
         self.close_reason = ""
 
 
+class Home(Protocol):
+    """What a connection needs of the server that has accepted it."""
+
+    on_frame: Callable[[Connection, bytes], Answer]
+    on_open: Callable[[Connection], None]
+    limits: Limits
+    now: Callable[[], float]
+    budget: MemoryBudget
+
+    def admit(self, connection: Connection) -> str:
+        """Takes a new connection in; gives the reason when it must be refused, else an empty string."""
+
+    def forget(self, connection: Connection) -> None:
+        """The connection has ended."""
+
+    def seek_relief(self) -> None:
+        """A connection found the memory for requests exhausted."""
+
+
 class Connection(asyncio.Protocol):
     """Reads requests, hands them on one by one, and writes their answers in order.
 
@@ -64,7 +82,7 @@ class Connection(asyncio.Protocol):
     while the client does not read what it is sent.
     """
 
-    def __init__(self, server: Server, connection_id: int, listener: str) -> None:
+    def __init__(self, server: Home, connection_id: int, listener: str) -> None:
         self.id = connection_id
         self.listener = listener
         self.peer_host = ""
@@ -200,7 +218,7 @@ class Connection(asyncio.Protocol):
         elif self._budget.exhausted and not self._beyond_budget and not self._paused & _PAUSE_MEMORY:
             self._pause(_PAUSE_MEMORY)
             self._budget.wait(self._room)
-            self._server.relief.look()
+            self._server.seek_relief()
 
     def eof_received(self) -> bool:
         return False

@@ -7,47 +7,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 
 from sharecore.network.budget import MemoryBudget
 from sharecore.network.connection import Answer, Connection
 from sharecore.network.handshakes import ContextSource, Handshakes, TlsAcceptor
+from sharecore.network.limits import Limits
 from sharecore.network.relief import Relief
 
 log = logging.getLogger("sharecore.network")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds of the network layer.
-
-    Args:
-        frame_bytes_max: largest request (socket.request.max.bytes).
-        pipeline_max: requests of one connection that may wait for their answers at a time.
-        write_buffer_bytes_max: bytes of answers that may wait for one client to read them.
-        request_bytes_max: bytes of all requests in memory (queued.max.request.bytes); negative means no
-            bound.
-        connections_max: connections in all (max.connections).
-        connections_max_per_ip: connections of one address (max.connections.per.ip).
-        stalled_ms_max: when memory for requests is exhausted, a connection that does not go on with its
-            request is closed after so long.
-        idle_ms_max: a connection that neither sends nor waits for so long is closed
-            (connections.max.idle.ms).
-        handshake_ms_max: a TLS handshake that takes longer is given up.
-        handshakes_max: TLS handshakes under way.
-    """
-
-    frame_bytes_max: int = 104857600
-    pipeline_max: int = 64
-    write_buffer_bytes_max: int = 1048576
-    request_bytes_max: int = -1
-    connections_max: int = 2147483647
-    connections_max_per_ip: int = 2147483647
-    idle_ms_max: int = 600000
-    stalled_ms_max: int = 5000
-    handshake_ms_max: int = 10000
-    handshakes_max: int = 1000
 
 
 class Server:
@@ -71,7 +39,7 @@ class Server:
         self.limits = limits
         self.budget = MemoryBudget(limits.request_bytes_max)
         self.connections: dict[int, Connection] = {}
-        self.relief = Relief(self.budget, self.connections.values, limits.stalled_ms_max)
+        self._relief = Relief(self.budget, self.connections.values, limits.stalled_ms_max)
         self.handshakes = Handshakes(limits.handshake_ms_max, limits.handshakes_max)
         self._per_host: Counter[str] = Counter()
         self._ids = count(1)
@@ -131,6 +99,10 @@ class Server:
         self._per_host[connection.peer_host] += 1
         return ""
 
+    def seek_relief(self) -> None:
+        """A connection found the memory for requests exhausted: lets one read on when nothing else does."""
+        self._relief.look()
+
     def forget(self, connection: Connection) -> None:
         """Called by a connection that is gone, admitted or not."""
         if self.connections.pop(connection.id, None) is None:
@@ -151,7 +123,7 @@ class Server:
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
-        self.relief.stop()
+        self._relief.stop()
         self.handshakes.abort()
 
     async def close(self, *, grace_s: float = 1.0) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sharecore.errors import ConfigError
-
-if TYPE_CHECKING:
-    from sharecore.security.scram import Credential
 
 _ENTRY = re.compile(r"(?P<mechanism>SCRAM-SHA-(?:256|512))=\[(?P<options>.*)\]", re.DOTALL)
 _OPTIONS = ("name", "password", "iterations")
@@ -25,13 +22,6 @@ class FirstUser(NamedTuple):
 
     def __repr__(self) -> str:
         return f"FirstUser({self.mechanism}, {self.name!r})"
-
-    def credential(self) -> tuple[str, str, Credential]:
-        """User, mechanism and what is kept of the password."""
-        from sharecore.security.scram import Credential
-
-        made = Credential.of_password(self.mechanism, self.password, self.iterations)
-        return self.name, self.mechanism, made
 
 
 def parse_add_scram(text: str) -> FirstUser:

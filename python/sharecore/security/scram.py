@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from sharecore.security.first_users import ITERATIONS_MIN
+from sharecore.security.first_users import ITERATIONS_MIN, FirstUser
 from sharecore.security.sasl import Refused
 from sharecore.storage import Catalogue, Ticket
 
@@ -169,3 +169,9 @@ def _decode(value: bytes) -> Credential:
     salt, stored, server, iterations = json.loads(value)
     decode = base64.b64decode
     return Credential(decode(salt), decode(stored), decode(server), iterations)
+
+
+def first_credential(user: FirstUser) -> tuple[str, str, Credential]:
+    """User, mechanism and what is kept of the password, of a user that is there from the start."""
+    made = Credential.of_password(user.mechanism, user.password, user.iterations)
+    return user.name, user.mechanism, made

@@ -69,7 +69,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     line = broker.stdout.readline()
     assert f"localhost:{port} (node 5 of cluster" in line
     assert f"data in {tmp_path / 'data'}, durability fsync" in line
-    assert answers(port)
+    assert answers(port, timeout=10)
     broker.send_signal(signal.SIGTERM)
     _, log = broker.communicate(timeout=20)
     assert broker.returncode == 0

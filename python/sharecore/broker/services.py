@@ -1,0 +1,52 @@
+"""What the handlers of requests share."""
+
+from __future__ import annotations
+
+from sharecore.broker.coordinators import Coordinators
+from sharecore.broker.features import Features
+from sharecore.broker.group_configs import GroupConfigs
+from sharecore.broker.identity import Identity
+from sharecore.broker.mechanisms import Mechanisms
+from sharecore.broker.producer_ids import ProducerIds
+from sharecore.broker.share import ShareServices
+from sharecore.broker.topic_configs import TopicConfigs
+from sharecore.broker.transport import Transport
+from sharecore.clock import Clock
+from sharecore.config import BrokerConfig, Listener
+from sharecore.network import Server
+from sharecore.security.acls import Acls
+from sharecore.security.authorizer import Authorizer
+from sharecore.security.scram import Credentials
+from sharecore.storage import Configs, Storage, Topics
+
+
+class Services:
+    """The services of one broker; those that need the data directory exist once it has started.
+
+    Attributes:
+        static_config: the configuration at the start.
+        config: the configuration now; it changes when a client alters it.
+        authorizer: who may do what; None where nobody is asked.
+        listeners: by name, with the ports that they were given.
+    """
+
+    static_config: BrokerConfig
+    config: BrokerConfig
+    clock: Clock
+    authorizer: Authorizer | None
+    listeners: dict[str, Listener]
+    transport: Transport
+    server: Server
+    identity: Identity
+    storage: Storage
+    topics: Topics
+    configs: Configs
+    topic_configs: TopicConfigs
+    group_configs: GroupConfigs
+    credentials: Credentials
+    mechanisms: Mechanisms
+    acls: Acls
+    producer_ids: ProducerIds
+    features: Features
+    groups: Coordinators
+    share: ShareServices

@@ -1,0 +1,37 @@
+"""The bounds of the network layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the network layer.
+
+    Args:
+        frame_bytes_max: largest request (socket.request.max.bytes).
+        pipeline_max: requests of one connection that may wait for their answers at a time.
+        write_buffer_bytes_max: bytes of answers that may wait for one client to read them.
+        request_bytes_max: bytes of all requests in memory (queued.max.request.bytes); negative means no
+            bound.
+        connections_max: connections in all (max.connections).
+        connections_max_per_ip: connections of one address (max.connections.per.ip).
+        stalled_ms_max: when memory for requests is exhausted, a connection that does not go on with its
+            request is closed after so long.
+        idle_ms_max: a connection that neither sends nor waits for so long is closed
+            (connections.max.idle.ms).
+        handshake_ms_max: a TLS handshake that takes longer is given up.
+        handshakes_max: TLS handshakes under way.
+    """
+
+    frame_bytes_max: int = 104857600
+    pipeline_max: int = 64
+    write_buffer_bytes_max: int = 1048576
+    request_bytes_max: int = -1
+    connections_max: int = 2147483647
+    connections_max_per_ip: int = 2147483647
+    idle_ms_max: int = 600000
+    stalled_ms_max: int = 5000
+    handshake_ms_max: int = 10000
+    handshakes_max: int = 1000
