@@ -209,9 +209,7 @@ class SharePartition:
         try:
             return engine is not None and engine.can_acquire and engine.next_fetch_offset < self.readable_end
         except KafkaError as error:
-            # a defect: what is leased ends with this leader, the next one loads what was persisted
-            logger.error("%s is given up: %s", self.key.coordinator_key(), error)
-            self._fenced(self)
+            self._engine_failed(error)
             return False
 
     def readable_bytes(self, max_bytes: int) -> int:

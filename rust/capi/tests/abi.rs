@@ -316,11 +316,11 @@ fn arguments_that_no_request_can_hold_are_refused() {
     let batch = SharecoreStateBatch {
         first: 5,
         last: 6,
-        state: 3,
+        state: 5,
         delivery_count: 1,
     };
     assert_eq!(load(batch), BadArgument);
-    assert_eq!(message(), "3 is no record state; 0, 1, 2 and 4 are");
+    assert_eq!(message(), "5 is no record state; 0 to 4 are");
     assert_eq!(
         load(SharecoreStateBatch { state: 1, ..batch }),
         InvalidRequest
