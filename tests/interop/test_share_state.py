@@ -139,7 +139,7 @@ OPERATIONS = {
     "init 1 2 0": "1 FENCED_STATE_EPOCH",
     "init 1 4 40": "1 NONE",
     "read 0,1 5": "0 epoch 3 start 5 8:9:2:1 12:14:0:2 15:16:4:3 17:20:0:2 | 1 epoch 4 start 40",
-    "write 2 3 4 -1 1 30:30:2:1": "2 NONE",
+    "write 2 3 4 0 1 30:30:2:1": "2 NONE",
     "read 2 4": "2 epoch 3 start 0 30:30:2:1",
     "write 7 3 4 0 0": "7 INVALID_REQUEST",
     "read 7 4": "7 INVALID_REQUEST",

@@ -126,10 +126,11 @@ def read_config(properties: dict[str, str]) -> BrokerConfig:
 
     from sharecore.config import BrokerConfig, listener_key, remarks, unknown_names
 
-    config = BrokerConfig.from_properties(properties)
     log = logging.getLogger("sharecore.config")
+    # a misspelt name is told beside the values that end the start
     for name in unknown_names(properties):
         log.warning("%s is no setting of this broker or of Kafka's; it is passed over", name)
+    config = BrokerConfig.from_properties(properties)
     for remark in remarks(map(listener_key, properties)):
         log.info("%s", remark)
     return config

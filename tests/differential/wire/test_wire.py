@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from secrets import randbits
 
 import pytest
 from tests.differential.wire.families import FAMILIES
@@ -39,7 +38,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Side]]
 
 @pytest.mark.timeout(120)
 def test_the_answers_are_apaches(sides: dict[str, Side], tmp_path: Path) -> None:
-    seed = randbits(40)
+    seed = 20  # `make differential-wire` takes fresh ones
     found: list[str] = []
     run = Run(
         Player(sides["apache"], sides["ours"], "t"), tmp_path, found.append, restarts=False, shrink_seconds=5

@@ -472,6 +472,6 @@ def test_a_partition_whose_engine_failed_is_loaded_anew_and_takes_no_other_with_
     assert failed.engine is not None
     failed.engine = Failed()  # type: ignore[assignment]
     assert bench.take("n") == [(0, 9, 1)], "the other one goes on"
-    assert "is given up" in caplog.text
+    assert "the engine of" in caplog.text
     assert bench.leader() is not failed
     assert bench.take("n") == [(0, 9, 1)], "its leases ended with it"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,10 @@ def forget(path: Path) -> None:
     for file in (*path.glob("*.journal"), *path.glob("*.compact")):
         descriptor = os.open(file, os.O_RDONLY)
         os.fdatasync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        # pages that the kernel is busy with stay, so it is asked more than once
+        for _ in range(5):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            time.sleep(0.01)
         os.close(descriptor)
 
 

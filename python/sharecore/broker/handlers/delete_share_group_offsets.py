@@ -24,7 +24,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         if not context.may(Operation.READ, ResourceType.TOPIC, name):
             gather.put(name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif topic is None:
-            gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}."))
+            gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         elif topic.topic_id not in group.initialized:
             gather.put(
                 name,
