@@ -112,8 +112,7 @@ class ShareCoordinator:
         """Writes what has begun to change in an engine of this process.
 
         No state is written for records that need none: the start offset passes what is settled and touches
-            it. So a
-        consumer that accepts in order costs one small record a request.
+        it. So a consumer that accepts in order costs one small record a request.
 
         Raises:
             KafkaError: as `write`.

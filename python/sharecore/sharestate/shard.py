@@ -107,7 +107,7 @@ class StateShard:
         """Writes anew the snapshots that keep old records from being pruned; gives how many.
 
         Only where the log has grown behind them by more than a new round of snapshots takes: an idle log
-            stays as it is. And none while a write is lost: they would hold what was given up.
+        stays as it is. And none while a write is lost: they would hold what was given up.
         """
         if self._staged.ahead:
             return 0

@@ -26,9 +26,8 @@ class ShareState:
     """What the records of one share partition say, and the records that change it.
 
     State batches are kept as they came and combined when somebody asks for them, not at each update: a write
-        costs the
-    same however many records are in flight. Kept parts are combined early when they outgrow what they
-    combine to.
+    costs the same however many records are in flight. Kept parts are combined early when they outgrow what
+    they combine to.
     """
 
     __slots__ = (
