@@ -191,6 +191,10 @@ _RETRIABLE = frozenset(
 )
 
 
+NO_SUCH_PARTITION = "This server does not host this topic-partition."
+"""Kafka's words for UNKNOWN_TOPIC_OR_PARTITION."""
+
+
 class KafkaError(Exception):
     """A refusal with a code that a Kafka client understands.
 

@@ -18,7 +18,7 @@ from sharecore.coordinator.share.offsets import ShareOffsets
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.network import Connection
 from sharecore.partition import SharePartitions
 from sharecore.persister import CoordinatorPersister, NoOpPersister, Persister, load_plugin
@@ -139,9 +139,7 @@ class ShareServices:
         """Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) unless the topic has such a partition."""
         topic = self._all_topics.by_id(key.topic_id)
         if topic is None or not 0 <= key.partition < len(topic.partitions):
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
-            )
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
 
     def state_restarted(self, key: SharePartitionKey) -> None:
         """State was begun anew or deleted behind its leader's back: it loads again."""

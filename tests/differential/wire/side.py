@@ -18,6 +18,7 @@ from sharecore.protocol import ApiKey, codec
 SETTINGS = {
     "node.id": "0",
     "auto.create.topics.enable": "false",
+    "log.retention.ms": "-1",
     "offsets.topic.num.partitions": "2",
     "share.coordinator.state.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",

@@ -166,6 +166,7 @@ def test_offsets_are_set_described_and_deleted(
     }
     deleted = broker.ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, **deletion)
     assert [each.error_code for each in deleted.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert deleted.responses[1].error_message == "This server does not host this topic-partition."
     assert offsets(broker, group) == {}
     again = broker.ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, **deletion)
     assert again.responses[0].error_message == "There is no offset information to delete."
@@ -178,6 +179,8 @@ def test_offsets_of_a_group_that_is_not_there(broker: RunningBroker, topic: str,
     assert broker.ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, **deletion).error_code == (
         ErrorCode.GROUP_ID_NOT_FOUND
     )
+    nobody = broker.ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, group_id="", topics=[])
+    assert nobody.error_code == ErrorCode.INVALID_GROUP_ID
     assert alter(broker, group, (topic, 0, 3)).error_code == 0
     assert describe(broker, group)[0].group_state == "Empty"
 

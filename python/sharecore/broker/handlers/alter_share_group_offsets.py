@@ -7,12 +7,11 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Done, Gather, reply
 
 _BY_STRATEGY = -1
-_NO_PARTITION = "This server does not host this topic-partition."
 
 _Name = tuple[str, int]
 
@@ -35,7 +34,7 @@ def handle(context: RequestContext, request: Any) -> Result:
             if not context.may(Operation.READ, ResourceType.TOPIC, topic.topic_name):
                 gather.put(name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif info is None or not 0 <= partition.partition_index < info.partitions:
-                gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_PARTITION))
+                gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION))
             elif partition.start_offset < _BY_STRATEGY:
                 gather.put(name, KafkaError(ErrorCode.INVALID_REQUEST, "The start offset is negative."))
             else:

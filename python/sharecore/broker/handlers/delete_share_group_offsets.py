@@ -7,7 +7,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Gather, reply
 
@@ -24,7 +24,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         if not context.may(Operation.READ, ResourceType.TOPIC, name):
             gather.put(name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif topic is None:
-            gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION))
         elif topic.topic_id not in group.initialized:
             gather.put(
                 name,

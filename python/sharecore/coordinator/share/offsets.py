@@ -107,8 +107,7 @@ class ShareOffsets:
         Raises:
             KafkaError: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of another type.
         """
-        if not group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is invalid.")
+        _check(group_id)
         group = self._groups.find(group_id)
         if group is not None and not group.is_empty:
             raise _not_empty()
@@ -123,7 +122,7 @@ class ShareOffsets:
         """Deletes the state of topics of a group without members.
 
         Raises:
-            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
+            KafkaError: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
         """
         group = self.deletable(group_id)
         self._states.delete_topics(group, [topic.topic_id for topic in topics], done)
@@ -133,14 +132,20 @@ class ShareOffsets:
         """The group, where its offsets may be deleted.
 
         Raises:
-            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
+            KafkaError: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
         """
+        _check(group_id)
         group = self._groups.find(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if not group.is_empty:
             raise _not_empty()
         return group
+
+
+def _check(group_id: str) -> None:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is invalid.")
 
 
 def _not_empty() -> KafkaError:

@@ -12,8 +12,10 @@ TOPICS = ["~orders", "~bills", "~mail"]
 GROUPS = ["~shop", "~till", "~desk"]
 MEMBERS = ["~ann", "~bob", "~cid"]
 UNKNOWN_ID = "00000000-0000-4000-8000-00000000abcd"
-NAMES = ["", "~nobody", "~", "~" + "x" * 250, "~é", "~a b", "..", "~with:colon"]
+NAMES = ["", "~nobody", "~", "~" + "x" * 250, "~é", "~a b", "~with:colon"]
 """Names of groups and topics that are strange, or that nothing has."""
+TOPIC_NAMES = [*NAMES, ".."]
+"""The same for topics alone: a group `..` could be made, and would outlive its script."""
 
 
 def weighted(random: Random, choices: Mapping[Any, float]) -> Any:

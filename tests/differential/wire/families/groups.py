@@ -10,6 +10,7 @@ from tests.differential.wire.families.common import (
     GROUPS,
     MEMBERS,
     NAMES,
+    TOPIC_NAMES,
     TOPICS,
     UNKNOWN_ID,
     create_topics,
@@ -295,7 +296,7 @@ def _metadata(random: Random) -> Ask:
         return Ask("METADATA", version, {"topics": random.choice([None, []]), **flags})
     topics: list[dict[str, Any]] = []
     for _ in range(random.choice([1, 1, 2, 3])):
-        name = random.choice([*TOPICS, "~nowhere", *NAMES, "__consumer_offsets", "__share_group_state"])
+        name = random.choice([*TOPICS, "~nowhere", *TOPIC_NAMES, "__consumer_offsets", "__share_group_state"])
         topics.append({"topic_id": NO_ID, "name": name})
         if version >= 12 and random.random() < 0.4:
             ids = ["#orders", "#bills", "#orders/1", UNKNOWN_ID, NO_ID]

@@ -9,6 +9,7 @@ from tests.differential.wire.families.common import (
     GROUPS,
     MEMBERS,
     NAMES,
+    TOPIC_NAMES,
     create_topics,
     delete_topics,
     epoch,
@@ -86,7 +87,7 @@ def _group(random: Random) -> str:
 
 
 def _topic(random: Random) -> str:
-    return random.choice(NAMES) if random.random() < 0.06 else random.choice(_TOPICS)
+    return random.choice(TOPIC_NAMES) if random.random() < 0.06 else random.choice(_TOPICS)
 
 
 def _partitions(random: Random) -> list[int]:

@@ -110,7 +110,7 @@ def _write(random: Random) -> Ask:
             state_epoch=lambda: _epoch(random),
             leader_epoch=lambda: _epoch(random),
             start_offset=lambda: random.choice([-1, -1, 8]),
-            delivery_complete_count=lambda: 1,
+            delivery_complete_count=lambda: 0,
             state_batches=batches,
         ),
     )
