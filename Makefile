@@ -11,7 +11,7 @@ export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 SOURCES := $(sort $(shell find python rust -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.h' \
-	-o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE
+	-o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE THIRD-PARTY.md
 KAFKA_JARS := build/jars/kafka-4.3.1
 CLIENT_JARS := build/jars/clients-4.4.0
 BIN := .venv-test/bin
@@ -68,6 +68,40 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 	$(BIN)/pip install -q --force-reinstall --no-deps "$$(cat $<)"
 	$(BIN)/pip install -q "$$(cat $<)[broker,clients]"
 	@touch $@
+
+# --- what is published: a wheel for old systems, linked by zig, and the sources ------------------------------------------
+
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+TARGET ?= $(HOST)
+# the oldest C library that a target's wheel may run on; macOS has its own linker
+PORTABLE_gnu := --zig --compatibility manylinux2014
+PORTABLE_musl := --zig --compatibility musllinux_1_2
+PORTABLE = $(PORTABLE_$(lastword $(subst -, ,$(TARGET))))
+
+release: release-wheel release-sdist ## a wheel for Linux with glibc 2.17 or later, and the sources, into dist/release; tried without a compiler
+	$(PYTHON) packaging/try_wheel.py dist/release/sharecore-*manylinux*.whl
+
+.venv-release/.created:
+	@.ci/need python
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/pip install -q --upgrade 'pip>=25.1' 'maturin>=1.9,<2' 'ziglang>=0.13,<1'
+	@touch $@
+
+release-wheel: .venv-release/.created ## the wheel of one target (TARGET=aarch64-unknown-linux-musl; rustup target add it first)
+	@.ci/need cargo
+	PATH="$(CURDIR)/.venv-release/bin:$$PATH" maturin build --release --locked $(PORTABLE) --target $(TARGET) \
+		--out dist/release
+
+release-sdist: .venv-release/.created ## the sources, as pip takes them
+	.venv-release/bin/maturin sdist --out dist/release
+
+licences: ## write THIRD-PARTY.md: what is linked in, and its licences
+	@.ci/need cargo
+	$(PYTHON) packaging/licences.py
+
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+actionlint: ## check .github/workflows (takes Go)
+	go run $(ACTIONLINT) -color
 
 # --- the C library, beside the wheel: an extension module that needs libpython cannot serve a program in C --------------
 
@@ -289,7 +323,7 @@ conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore 
 	tests/conformance/all.sh
 
 clean: ## remove what was built (data/ and Cargo's target directory stay)
-	rm -rf .venv .venv-test .venv-spark build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-test .venv-spark .venv-release build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 FORCE:
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars testable pytest FORCE
