@@ -297,6 +297,10 @@ callgrind: .venv-test/.installed ## instructions of the engine's hot operations,
 bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on this machine (ARGS="--records 200000 --only latency")
 	.venv/bin/python -m benches.broker $(ARGS)
 
+bench-requests: .venv/.installed .venv-test/.installed jars ## one record a request, beside Apache, NATS JetStream and Redis Streams (ARGS="--clients 20 --only share")
+	@.ci/need cargo
+	$(BIN)/python -m benches.requests $(ARGS)
+
 bench-client: .venv/.installed .venv-test/.installed jars ## our share consumer beside confluent-kafka's and Java's (ARGS="--only batch")
 	$(BIN)/python -m benches.client $(ARGS)
 

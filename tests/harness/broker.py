@@ -75,6 +75,7 @@ class Broker:
         settings: server properties beyond those that make Apache Kafka a cluster of one.
         arguments: more of `sharecore serve`'s command line.
         libs: where Apache Kafka's jars are; the ones of the tests when not given.
+        program: another `sharecore` than the one of the tests.
     """
 
     def __init__(
@@ -84,8 +85,10 @@ class Broker:
         settings: Mapping[str, str] | None = None,
         arguments: tuple[str, ...] = (),
         libs: Path | None = None,
+        program: str = SHARECORE,
     ) -> None:
         self._libs = libs or KAFKA_LIBS
+        self._program = program
         self.kind = kind
         self.home = home
         self.port = free_port()
@@ -114,7 +117,7 @@ class Broker:
                 "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
                 "log.dirs": str(self.home / "data"),
             }
-            command = [SHARECORE, "serve", "--config", str(properties), *self.arguments]
+            command = [self._program, "serve", "--config", str(properties), *self.arguments]
         else:
             command = ["bash", str(ROOT / "tests/conformance/brokers/apache.sh")]
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
