@@ -35,7 +35,8 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
     """Gathers records for one member, partitions in the order given.
 
     It ends when at least `min_bytes` were acquired, when a partition has an error to tell, or when its time
-    is over; nothing is acquired before that, so that no lease runs while the client waits.
+    is over; nothing is acquired before that, so that no lease runs while the client waits. Records that have
+    to be read from the disk first are waited for, whatever the time.
 
     Args:
         partitions: the leaders, in the order in which they are served.
@@ -59,18 +60,30 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         """Fetches at once, or begins to wait: None, and `ended` will be called."""
         for partition in self._partitions:
             partition.load()
-        limits = self._limits
-        wants_records = limits.max_bytes > 0 and limits.max_records > 0
-        return self.start(limits.max_wait_ms if wants_records else 0)
+        return self.start(self._limits.max_wait_ms if self._wants_records else 0)
+
+    @property
+    def _wants_records(self) -> bool:
+        return self._limits.max_bytes > 0 and self._limits.max_records > 0
 
     def look(self, *, late: bool) -> list[PartitionFetch] | None:
         if late:
-            return self._gather()
+            return self._last_look()
         min_bytes = self._limits.min_bytes
         if min_bytes > 1 and not self._readable(min(min_bytes, self._limits.max_bytes)):
             return None
         results = self._gather()
         return results if any(result.acquired for result in results) else None
+
+    def _last_look(self) -> list[PartitionFetch] | None:
+        results = self._gather()
+        if not results and self._wants_records:
+            reading = [partition for partition in self._partitions if partition.reading]
+            for partition in reading:
+                partition.when_read(self.again)
+            if reading:
+                return None
+        return results
 
     def watch(self) -> None:
         for partition in self._partitions:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sharecore._core import Partition, Write
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.partition.failures import client_error, is_fenced, load_error
 from sharecore.partition.records import aborted_ranges, holding, subtracted
 from sharecore.partition.reset import first_offset
 from sharecore.persister import LoadedState, Persister, SharePartitionKey
@@ -28,18 +30,10 @@ AckBatch = tuple[int, int, bytes]
 Acquired = tuple[int, int, int]
 """First offset, last offset, delivery count."""
 
+Answer = TypeVar("Answer")
+
 _READS_MAX = 8
 _UNKNOWN = -1
-
-# what a failed state write means to the client whose acknowledgement it was (KIP-932, "Error codes")
-_AS_NOT_LEADER = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
-_AS_NOT_AVAILABLE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
-# what consumers know to try again, where the state could not be read: there is none (yet), or the
-# coordinator cannot tell
-_LOAD_ERRORS = {
-    ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.KAFKA_STORAGE_ERROR,
-}
 
 
 class Waiter(Protocol):
@@ -96,10 +90,11 @@ class SharePartition:
         self._timer_due_ms = 0
         self._waiters: dict[Waiter, None] = {}
         self._on_loaded: list[Callable[[], object]] = []
+        self._on_read: dict[Callable[[], object], None] = {}
         self._waking = False
         self._writes = 0
         self._read_committed = config.read_committed
-        self._reader = Reader(log, self.wake)
+        self._reader = Reader(log, self._read)
 
     # the leader's life
 
@@ -126,8 +121,7 @@ class SharePartition:
     def _loaded(self, state: LoadedState | KafkaError) -> None:
         self._loading = False
         if isinstance(state, KafkaError):
-            error = client_error(state)
-            self.error = KafkaError(_LOAD_ERRORS.get(error.code, error.code), error.message)
+            self.error = load_error(state)
         else:
             self._begin(state)
         callbacks, self._on_loaded = self._on_loaded, []
@@ -156,18 +150,21 @@ class SharePartition:
         self.state_epoch = state.state_epoch
         self.log.on_advance(self._log_advanced)
         if self.log.start_offset > start_offset:
-            self.engine.move_log_start(now_ms, self.log.start_offset)
+            self._tell(self.engine.move_log_start, now_ms, self.log.start_offset)
 
     def configure(self, config: GroupConfig) -> None:
         """Takes a changed configuration; locks that run keep their deadlines."""
         self.config = config
         self._read_committed = config.read_committed
         if self.engine is not None:
-            self.engine.configure(
-                max_delivery_count=config.share_delivery_count_limit,
-                max_inflight=config.share_partition_max_record_locks,
-                lock_ms=config.share_record_lock_duration_ms,
-                renew_enabled=config.share_renew_acknowledge_enable,
+            self._tell(
+                partial(
+                    self.engine.configure,
+                    max_delivery_count=config.share_delivery_count_limit,
+                    max_inflight=config.share_partition_max_record_locks,
+                    lock_ms=config.share_record_lock_duration_ms,
+                    renew_enabled=config.share_renew_acknowledge_enable,
+                )
             )
             self.wake()
 
@@ -195,6 +192,22 @@ class SharePartition:
             or (engine is not None and engine.next_deadline_ms is not None)
         )
 
+    # an engine that has failed is of no more use: this leader ends, and the next request loads the state anew
+
+    def _tell(self, operation: Callable[..., Answer], *args: object) -> Answer | None:
+        """What an operation of the engine answers, where nobody waits to hear of a failure: None then."""
+        try:
+            return operation(*args)
+        except KafkaError as error:
+            self._check_engine(error)
+            return None
+
+    def _check_engine(self, error: KafkaError) -> None:
+        """Ends this leader where an error means that the engine has failed; a refusal does not."""
+        if error.code is ErrorCode.UNKNOWN_SERVER_ERROR and self.engine is not None:
+            logger.error("the engine of %s failed: %s", self.key.coordinator_key(), error)
+            self._fenced(self)
+
     # fetching
 
     @property
@@ -209,7 +222,7 @@ class SharePartition:
         try:
             return engine is not None and engine.can_acquire and engine.next_fetch_offset < self.readable_end
         except KafkaError as error:
-            self._engine_failed(error)
+            self._check_engine(error)
             return False
 
     def readable_bytes(self, max_bytes: int) -> int:
@@ -273,21 +286,18 @@ class SharePartition:
                 if part is None or not part.batches:
                     break
                 aborted = self._aborted(part) if self._read_committed else None
-            except KafkaError:
-                if acquired:
-                    break
-                raise
-            # by position: each name would cost as much as a getter
-            try:
+                # by position: each name would cost as much as a getter
                 more = engine.acquire(
                     now_ms, member, part.batches, offset, max_records, batch_size, record_limit
                 )
+                if aborted and more:
+                    more = self._without(aborted, now_ms, more)
             except KafkaError as error:
-                self._engine_failed(error)
+                self._check_engine(error)
+                if acquired and self.engine is engine:
+                    break
                 raise
             read_to = part.batches[-1][1]
-            if aborted and more:
-                more = self._without(aborted, now_ms, more)
             if not more:
                 continue
             records = holding(part.records, part.batches, more)
@@ -318,6 +328,20 @@ class SharePartition:
                 if first <= acquired_last and acquired_first <= last:
                     self.engine.archive(now_ms, max(first, acquired_first), min(last, acquired_last))
         return subtracted(acquired, aborted)
+
+    @property
+    def reading(self) -> bool:
+        """Whether records that a fetch may lease are being read from the disk."""
+        return self._reader.warming and self.fetchable
+
+    def when_read(self, callback: Callable[[], object]) -> None:
+        """Calls back, once, when what is being read from the disk is in memory."""
+        self._on_read[callback] = None
+
+    def _read(self) -> None:
+        self.wake()
+        callbacks, self._on_read = self._on_read, {}
+        settle(callbacks)
 
     def wait(self, waiter: Waiter) -> None:
         """Has `waiter` try again when there may be something to acquire."""
@@ -351,14 +375,14 @@ class SharePartition:
             KafkaError: INVALID_RECORD_STATE or INVALID_REQUEST; nothing has changed then but the locks that
                 were renewed in front of what was refused.
         """
-        if self.engine is None:
+        engine = self.engine
+        if engine is None:
             raise self.error or KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        now_ms = self._clock.monotonic_ms()
-        self.used_ms = now_ms
+        self.used_ms = now_ms = self._clock.monotonic_ms()
         try:
-            write = self.engine.acknowledge(now_ms, member, batches)
+            write = engine.acknowledge(now_ms, member, batches)
         except KafkaError as error:
-            self._engine_failed(error)
+            self._check_engine(error)
             raise
         self._persist(write, done)
 
@@ -366,13 +390,9 @@ class SharePartition:
         """A member's session has ended: what it holds is available again, or archived at its delivery
         limit.
         """
-        if self.engine is not None:
-            try:
-                write = self.engine.release(self._clock.monotonic_ms(), member)
-            except KafkaError as error:
-                self._engine_failed(error)
-            else:
-                self._persist(write)
+        engine = self.engine
+        if engine is not None:
+            self._persist(self._tell(engine.release, self._clock.monotonic_ms(), member))
 
     def _persist(self, write: Write | None, done: Done | None = None) -> None:
         if write is None:
@@ -388,17 +408,13 @@ class SharePartition:
             now_ms = self._clock.monotonic_ms()
             if error is None:
                 self._start_is_persisted = True
-                try:
-                    engine.commit(write_id, now_ms)
-                except KafkaError as failure:  # what was written stays: it is loaded anew
-                    self._engine_failed(failure)
+                self._tell(engine.commit, write_id, now_ms)
             else:
-                try:
-                    engine.rollback(write_id, now_ms)
-                except KafkaError as failure:
-                    self._engine_failed(failure)
+                self._tell(engine.rollback, write_id, now_ms)
                 logger.warning("state of %s was not written: %s", self.key.coordinator_key(), error)
-                error = self._write_failed(error)
+                if is_fenced(error) and self.engine is not None:
+                    self._fenced(self)
+                error = client_error(error)
             if done is not None:
                 settle((done,), error)
             if self.engine is engine:
@@ -410,20 +426,6 @@ class SharePartition:
             self._persister.write(self.key, self.state_epoch, self.leader_epoch, write, ended)
         except KafkaError as error:
             ended(error)
-
-    def _write_failed(self, error: KafkaError) -> KafkaError:
-        if error.code in _AS_NOT_LEADER and self.engine is not None:
-            self._fenced(self)
-        return client_error(error)
-
-    def _engine_failed(self, error: KafkaError) -> None:
-        """Ends this leader where the engine is of no more use: the next request loads the state anew.
-
-        A refusal of the engine is passed over.
-        """
-        if error.code is ErrorCode.UNKNOWN_SERVER_ERROR and self.engine is not None:
-            logger.error("the engine of %s failed: %s", self.key.coordinator_key(), error)
-            self._fenced(self)
 
     def _persist_start(self) -> None:
         """Records are out: a restart must not apply the reset policy again and step over them."""
@@ -448,7 +450,7 @@ class SharePartition:
         if engine is None:
             return
         if log.start_offset > engine.start_offset:
-            engine.move_log_start(self._clock.monotonic_ms(), log.start_offset)
+            self._tell(engine.move_log_start, self._clock.monotonic_ms(), log.start_offset)
         if self._waiters:
             self.wake()
 
@@ -473,22 +475,8 @@ class SharePartition:
         engine = self.engine
         if engine is None:
             return
-        try:
-            write = engine.advance(self._clock.monotonic_ms())
-        except KafkaError as error:
-            self._engine_failed(error)
-            return
-        self._persist(write)
+        self._persist(self._tell(engine.advance, self._clock.monotonic_ms()))
         self._rearm()
         # free before that is written: who has waited longest comes before who asks meanwhile
         if self._waiters:
             self.wake()
-
-
-def client_error(error: KafkaError) -> KafkaError:
-    """A persister's error as the client of a share partition is told of it."""
-    if error.code in _AS_NOT_LEADER:
-        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, error.message)
-    if error.code in _AS_NOT_AVAILABLE:
-        return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
-    return error

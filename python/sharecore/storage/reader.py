@@ -28,6 +28,11 @@ class Reader:
         self._offset = -1
         self._max_bytes = self._max_records = 0
 
+    @property
+    def warming(self) -> bool:
+        """Whether a thread reads from the disk, and `ready` will be called."""
+        return self._warming
+
     def read(
         self,
         offset: int,

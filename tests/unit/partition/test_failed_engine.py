@@ -21,11 +21,23 @@ class FailingEngine:
     def __getattr__(self, name: str) -> Any:
         return self._fail if name == self._operation else getattr(self._engine, name)
 
-    def _fail(self, *args: Any) -> None:
+    def _fail(self, *args: Any, **settings: Any) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine failed in an earlier call")
 
 
-@pytest.mark.parametrize("change", ["acquire", "acknowledge", "release", "advance", "commit"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "acquire",
+        "acknowledge",
+        "release",
+        "advance",
+        "commit",
+        "rollback",
+        "configure",
+        "move_log_start",
+    ],
+)
 def test_an_engine_that_failed_is_made_anew_from_what_was_persisted(change: str) -> None:
     bench = Bench()
     bench.logs[0].produce(10)
@@ -49,8 +61,15 @@ def test_an_engine_that_failed_is_made_anew_from_what_was_persisted(change: str)
         case "commit":
             bench.settle("m", (2, 2, ACCEPT))
             assert bench.ends == [None, None], "it is written, whatever becomes of the engine"
+        case "rollback":
+            bench.persister.fail_next = 1
+            bench.settle("m", (2, 2, ACCEPT))
+        case "configure":
+            bench.leaders.reconfigure()
+        case "move_log_start":
+            bench.logs[0].delete_records(3)
     assert bench.leader() is not failed
-    left = 3 if change == "commit" else 2
+    left = 3 if change in ("commit", "move_log_start") else 2
     assert bench.take("n") == [(left, 9, 1)]
 
 
