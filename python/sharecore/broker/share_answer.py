@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from sharecore.errors import KafkaError
+from sharecore.partition import PartitionFetch
 from sharecore.session import SharePartitionId
 
 
@@ -15,12 +17,19 @@ class ShareAnswer:
     Args:
         node_id: this broker's number; it leads all share partitions.
         lock_ms: how long leases of the group run.
+
+    Attributes:
+        partitions: what it tells of each.
+        served: those of which it brings records.
+        failed: those that could not be fetched.
     """
 
     def __init__(self, node_id: int, lock_ms: int) -> None:
         self._leader = {"leader_id": node_id, "leader_epoch": 0}
         self._lock_ms = lock_ms
         self.partitions: dict[SharePartitionId, dict[str, Any]] = {}
+        self.served: list[SharePartitionId] = []
+        self.failed: list[SharePartitionId] = []
 
     def name(self, partition: SharePartitionId, **fields: Any) -> None:
         """Names a partition, or says more of one that is named."""
@@ -40,6 +49,27 @@ class ShareAnswer:
             partition,
             **{f"{prefix}error_code": error.code, f"{prefix}error_message": error.message or None},
         )
+
+    def fetched(self, fetch: PartitionFetch) -> None:
+        """Names a partition with what was acquired of it."""
+        partition = fetch.partition.key.topic_id, fetch.partition.key.partition
+        acquired = [
+            {"first_offset": first, "last_offset": last, "delivery_count": count}
+            for first, last, count in fetch.acquired
+        ]
+        self.name(partition, records=fetch.records, acquired_records=acquired)
+        if acquired:
+            self.served.append(partition)
+        if fetch.error is not None:
+            self.refuse(partition, fetch.error)
+            self.failed.append(partition)
+
+    def acknowledged(self, outcomes: Mapping[SharePartitionId, KafkaError | None], prefix: str = "") -> None:
+        """Names the partitions of which records were acknowledged, each with its error where there is one."""
+        for partition, error in outcomes.items():
+            self.name(partition)
+            if error is not None:
+                self.refuse(partition, error, prefix)
 
     def message(self) -> dict[str, Any]:
         """The whole answer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -41,13 +40,9 @@ def handle(context: RequestContext, request: Any) -> Result:
         share.sessions.close(session)
     lock_ms = share.partitions.config(session.group_id).share_record_lock_duration_ms
     answer = ShareAnswer(context.broker.identity.node_id, lock_ms)
-    return reply(gather, lambda: _answer(answer, gather.outcomes))
 
+    def ended() -> dict[str, Any]:
+        answer.acknowledged(gather.outcomes)
+        return answer.message()
 
-def _answer(answer: ShareAnswer, errors: Mapping[SharePartitionId, KafkaError | None]) -> dict[str, Any]:
-    for partition, error in errors.items():
-        if error is None:
-            answer.name(partition)
-        else:
-            answer.refuse(partition, error)
-    return answer.message()
+    return reply(gather, ended)
