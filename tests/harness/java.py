@@ -64,7 +64,7 @@ class LineServer:
         command: list[str],
         *,
         environment: Mapping[str, str] | None = None,
-        errors: IO[str] | None = None,
+        errors: IO[str] | int | None = None,
     ) -> None:
         process = subprocess.Popen(
             command,

@@ -11,6 +11,7 @@ from sharecore.config import (
     TopicConfig,
     broker_keys,
     check_group_config,
+    check_topic_config,
     group_keys,
     listeners_of,
     parse_properties,
@@ -262,8 +263,62 @@ def test_changes_while_running() -> None:
     config = broker(num_partitions="3")
     changed = config.with_properties({"log.retention.ms": "5"})
     assert (changed.num_partitions, changed.retention_ms, config.log_retention_ms) == (3, 5, None)
+    with pytest.raises(ConfigError, match="nothing would be kept"):
+        config.with_properties({"log.retention.ms": "0"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "kept_ms"),
+    [
+        ({"log.retention.ms": "-2"}, -1),
+        ({"log.retention.hours": "-5"}, -1),
+        ({"log.retention.hours": "0", "log.retention.minutes": "2"}, 120_000),
+        ({"log.retention.hours": "0", "log.retention.minutes": "0", "log.retention.ms": "1"}, 1),
+    ],
+)
+def test_the_finest_of_three_keys_says_how_long_records_are_kept(
+    properties: dict[str, str], kept_ms: int
+) -> None:
+    assert BrokerConfig.from_properties(properties).retention_ms == kept_ms
+
+
+@pytest.mark.parametrize(
+    ("properties", "allowed"),
+    [
+        ({"group.share.max.share.sessions": "199"}, "at least group.share.max.size=200"),
+        ({"queued.max.request.bytes": "9"}, "at least socket.request.max.bytes=104857600"),
+        ({"connections.max.idle.ms": "100"}, "less than connections.max.idle.ms=100"),
+        ({"log.cleaner.dedupe.buffer.size": "1048576"}, "more than 1048576 for each"),
+        ({"max.connections.per.ip": "0"}, "at least 1"),
+        ({"log.retention.hours": "0"}, "at least 1, negative: for ever"),
+        ({"group.share.heartbeat.interval.ms": "15001"}, "to group.share.max.heartbeat.interval.ms=15000"),
+    ],
+)
+def test_values_that_cannot_stand_beside_each_other_are_refused(
+    properties: dict[str, str], allowed: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig.from_properties(properties)
+    assert str(refused.value).endswith(allowed)
+
+
+def test_requests_may_be_larger_than_a_bound_that_nobody_set() -> None:
+    assert broker(socket_request_max_bytes="2000000000").socket_request_max_bytes == 2_000_000_000
+
+
+def test_a_topic_is_held_to_the_brokers_defaults() -> None:
+    config = BrokerConfig.from_properties({"log.cleaner.max.compaction.lag.ms": "5"})
+    check_topic_config({"min.compaction.lag.ms": "5"}, config)
+    with pytest.raises(ConfigError, match="at most 5"):
+        check_topic_config({"min.compaction.lag.ms": "6"}, config)
+
+
+@pytest.mark.parametrize("text", ["1_000", "inf", "nan", "0x1", "", "1,5"])
+def test_numbers_are_read_as_java_reads_them(text: str) -> None:
+    key = broker_keys()["log.cleaner.io.max.bytes.per.second"][1]
+    assert key.parse("1.5e3d") == 1500
     with pytest.raises(ConfigError):
-        config.with_properties({"log.retention.ms": "-2"})
+        key.parse(text)
 
 
 def test_every_key_has_its_own_words() -> None:

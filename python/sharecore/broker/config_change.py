@@ -19,10 +19,10 @@ from sharecore.config import (
     Status,
     broker_keys,
     check_group_config,
+    check_topic_config,
     find_unserved,
     group_keys,
     listener_key,
-    parse_topic_config,
     remarks,
     topic_keys,
 )
@@ -145,7 +145,7 @@ def _current_list(broker: Services, settings: Mapping[str, str], key: ConfigKey)
 def _check(broker: Services, resource_type: int, settings: Mapping[str, str], touched: set[str]) -> None:
     try:
         if resource_type == ResourceType.TOPIC:
-            parse_topic_config(settings)
+            check_topic_config(settings, broker.config)
             for name in sorted(touched & settings.keys()):
                 if (key := topic_keys()[name][1]).status is Status.IGNORED:
                     log.info("no effect: %s: %s", name, key.doc)

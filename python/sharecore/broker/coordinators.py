@@ -70,7 +70,7 @@ class Coordinators:
                 now.group_min_session_timeout_ms,
                 now.group_max_session_timeout_ms,
                 now.group_max_size,
-                now.group_initial_rebalance_delay_ms,
+                max(now.group_initial_rebalance_delay_ms, 0),
             ),
             replaced=self._replaced,
         )

@@ -15,7 +15,6 @@ from sharecore.storage import Log, Storage
 log = logging.getLogger("sharecore.broker")
 
 _PRODUCERS_MAX = 100_000
-_UNBOUNDED = -1
 
 
 class Retention:
@@ -67,8 +66,8 @@ class Retention:
             await self.check()
 
     async def _trim(self, partition: Log, config: TopicConfig, now_ms: int) -> None:
-        oldest_ms = None if config.retention_ms == _UNBOUNDED else now_ms - config.retention_ms
-        max_bytes = None if config.retention_bytes == _UNBOUNDED else config.retention_bytes
+        oldest_ms = None if config.retention_ms < 0 else now_ms - config.retention_ms
+        max_bytes = None if config.retention_bytes < 0 else config.retention_bytes
         try:
             if await partition.retain(oldest_ms=oldest_ms, max_bytes=max_bytes) is not None:
                 log.info("%s-%d: retention moves the start", partition.topic, partition.index)

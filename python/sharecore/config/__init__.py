@@ -11,7 +11,7 @@ from sharecore.config.listeners import Listener, listeners_of
 from sharecore.config.properties import parse_properties, read_properties, unknown_names
 from sharecore.config.security import SASL_MECHANISMS
 from sharecore.config.share import DEFAULT_PERSISTER, NO_PERSISTER
-from sharecore.config.topic import TopicConfig, parse_topic_config, topic_keys
+from sharecore.config.topic import TopicConfig, check_topic_config, parse_topic_config, topic_keys
 from sharecore.config.unserved import find_unserved, remarks
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "TopicConfig",
     "broker_keys",
     "check_group_config",
+    "check_topic_config",
     "find_unserved",
     "group_keys",
     "listener_key",

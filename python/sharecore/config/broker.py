@@ -11,6 +11,7 @@ from sharecore.config.cleaner import CleanerSettings
 from sharecore.config.consumer import ConsumerSettings, TransactionSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.config.network import NetworkSettings
+from sharecore.config.relations import check_relations
 from sharecore.config.security import (
     LISTENER_PREFIX,
     SASL_MECHANISMS,
@@ -146,22 +147,11 @@ class BrokerConfig(
             )
         for listener in self.listener_properties:
             self.for_listener(listener)
-        for kind, keys in _BOUNDED.items():
-            for key in keys:
-                self._within(f"group.{kind}.min.{key}", f"group.{kind}.{key}", f"group.{kind}.max.{key}")
-            heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
-            if self.value(heartbeat) >= self.value(session):
-                raise ConfigError(
-                    f"{heartbeat}={self.value(heartbeat)}: too high; "
-                    f"allowed: less than {session}={self.value(session)}"
-                )
-
-    def _within(self, low: str, name: str, high: str) -> None:
-        if not self.value(low) <= self.value(name) <= self.value(high):
+        if self.retention_ms == 0:
             raise ConfigError(
-                f"{name}={self.value(name)}: outside of its bounds; "
-                f"allowed: from {low}={self.value(low)} to {high}={self.value(high)}"
+                "log.retention.ms=0: nothing would be kept; allowed: at least 1, negative: for ever"
             )
+        check_relations(self.value, self.explicit)
 
 
 def listener_key(name: str) -> str:
@@ -186,12 +176,6 @@ def _listener_properties(properties: Mapping[str, str]) -> dict[str, dict[str, s
 
 ALIASES = {"log.dir": "log.dirs", "broker.id": "node.id"}
 """Names that stand for another where that one is not set."""
-
-_MEMBERSHIP = ("assignment.interval.ms", "heartbeat.interval.ms", "session.timeout.ms")
-_BOUNDED = {
-    "consumer": _MEMBERSHIP,
-    "share": (*_MEMBERSHIP, "delivery.count.limit", "record.lock.duration.ms", "partition.max.record.locks"),
-}
 
 
 @cache

@@ -16,7 +16,7 @@ class CleanerSettings:
         Kind.BOOLEAN, True, "Compact the topics whose cleanup.policy has compact."
     )
     log_cleaner_threads: int = setting(
-        Kind.INT, 1, "Logs that are compacted at a time.", low=0, dynamic=Dynamic.CLUSTER_WIDE
+        Kind.INT, 1, "Logs that are compacted at a time.", low=1, dynamic=Dynamic.CLUSTER_WIDE
     )
     log_cleaner_io_max_bytes_per_second: float = setting(
         Kind.DOUBLE,

@@ -10,6 +10,12 @@ ASSIGNORS = ("uniform", "range")
 _NO_BOUND = INT_MAX
 
 
+def _check_assignors(names: tuple[str, ...]) -> None:
+    """a list of uniform, range"""
+    if not names:
+        raise ValueError("an empty list")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConsumerSettings:
     """Classic groups, consumer groups (KIP-848) and their offsets."""
@@ -21,7 +27,7 @@ class ConsumerSettings:
         Kind.INT, 1800000, "The longest session that a member of a classic group may have."
     )
     group_initial_rebalance_delay_ms: int = setting(
-        Kind.INT, 3000, "Time that a new classic group waits for more members.", low=0
+        Kind.INT, 3000, "Time that a new classic group waits for more members."
     )
     group_max_size: int = setting(Kind.INT, _NO_BOUND, "Members of one classic group.", low=1)
     group_consumer_session_timeout_ms: int = setting(
@@ -57,6 +63,7 @@ class ConsumerSettings:
         ASSIGNORS,
         "Assignors of consumer groups; the first is for groups that ask for none.",
         choices=ASSIGNORS,
+        check=_check_assignors,
     )
     offsets_retention_minutes: int = setting(
         Kind.INT, 10080, "Time that offsets are kept which nobody uses.", low=1

@@ -44,6 +44,9 @@ class Status(Enum):
     REFUSED = "refused"
 
 
+_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)")
+"""As Java reads a number."""
+
 _RANGES = {
     Kind.INT: (-(2**31), INT_MAX),
     Kind.SHORT: (-(2**15), 2**15 - 1),
@@ -106,16 +109,18 @@ class ConfigKey:
                 raise ValueError("not a boolean")
             return text.lower() == "true"
         if self.kind is Kind.LIST:
-            return tuple(part.strip() for part in text.split(",") if part.strip())
+            parts = [part.strip() for part in text.split(",")] if text else []
+            if self.choices and "" in parts:
+                raise ValueError("an empty word")
+            return tuple(filter(None, parts))
         if self.kind is Kind.STRING:
             return text
         if self.kind is Kind.PASSWORD:
             return Secret(text)
         if self.kind is Kind.DOUBLE:
-            try:
-                return float(text)
-            except ValueError:
-                raise ValueError("not a number") from None
+            if not _DOUBLE.fullmatch(text):
+                raise ValueError("not a number")
+            return float(text.rstrip("dDfF"))
         if not re.fullmatch(r"[+-]?[0-9]+", text):
             raise ValueError("not an integer")
         low, high = _RANGES[self.kind]

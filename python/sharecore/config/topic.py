@@ -94,7 +94,7 @@ class TopicConfig(UnservedTopicSettings):
         synonym="min.insync.replicas",
     )
     retention_bytes: int = setting(
-        Kind.LONG, -1, "Bytes that a partition keeps; -1: no bound.", low=-1, synonym="log.retention.bytes"
+        Kind.LONG, -1, "Bytes that a partition keeps; negative: no bound.", synonym="log.retention.bytes"
     )
     retention_ms: int = setting(
         Kind.LONG, 604800000, "Time that records are kept; -1: for ever.", low=-1, synonym="log.retention.ms"
@@ -146,6 +146,14 @@ def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, Any]:
             raise ConfigError(f"Unknown topic config name: {name}")
         values[known[0]] = known[1].parse(text)
     return values
+
+
+def check_topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
+    """Raises ConfigError where a topic's settings are not allowed, by themselves or over the broker's."""
+    config = replace(_broker_defaults(broker), **parse_topic_config(overrides))
+    low, high = config.min_compaction_lag_ms, config.max_compaction_lag_ms
+    if low > high:
+        raise ConfigError(f"min.compaction.lag.ms={low}: too high; allowed: at most {high}")
 
 
 @lru_cache(maxsize=8)

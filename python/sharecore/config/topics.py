@@ -51,16 +51,17 @@ class TopicSettings:
     log_retention_ms: int | None = setting(
         Kind.LONG,
         None,
-        "Time that records are kept; -1: for ever; not set: log.retention.minutes decides.",
-        low=-1,
+        "Time that records are kept; negative: for ever; not set: log.retention.minutes decides.",
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     log_retention_minutes: int | None = setting(
-        Kind.INT, None, "Time that records are kept; not set: log.retention.hours decides.", low=-1
+        Kind.INT,
+        None,
+        "Time that records are kept; negative: for ever; not set: log.retention.hours decides.",
     )
-    log_retention_hours: int = setting(Kind.INT, 168, "Time that records are kept; -1: for ever.", low=-1)
+    log_retention_hours: int = setting(Kind.INT, 168, "Time that records are kept; negative: for ever.")
     log_retention_bytes: int = setting(
-        Kind.LONG, -1, "Bytes that a partition keeps; -1: no bound.", low=-1, dynamic=Dynamic.CLUSTER_WIDE
+        Kind.LONG, -1, "Bytes that a partition keeps; negative: no bound.", dynamic=Dynamic.CLUSTER_WIDE
     )
     log_retention_check_interval_ms: int = setting(
         Kind.LONG, 300000, "Time between two looks for records that are too old.", low=1
@@ -104,8 +105,9 @@ class TopicSettings:
     @property
     def retention_ms(self) -> int:
         """The time that records are kept, of the three keys that can say it; -1 is for ever."""
+        kept_ms = self.log_retention_hours * 3_600_000
         if self.log_retention_ms is not None:
-            return self.log_retention_ms
-        if self.log_retention_minutes is not None:
-            return self.log_retention_minutes * 60_000 if self.log_retention_minutes >= 0 else -1
-        return self.log_retention_hours * 3_600_000 if self.log_retention_hours >= 0 else -1
+            kept_ms = self.log_retention_ms
+        elif self.log_retention_minutes is not None:
+            kept_ms = self.log_retention_minutes * 60_000
+        return max(kept_ms, -1)

@@ -8,7 +8,7 @@ from typing import Any
 from sharecore.broker.config_report import topic_entries
 from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import check_collision, check_name, partition_count
-from sharecore.config import parse_topic_config
+from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 
@@ -50,7 +50,7 @@ async def _create(context: RequestContext, topic: Any, *, validate_only: bool) -
     )
     configs = _configs(topic)
     try:
-        parse_topic_config(configs)
+        check_topic_config(configs, broker.config)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, error.answer) from None
     topic_id = None
