@@ -256,6 +256,10 @@ $(WIRE_JARS)/.done: tests/differential/wire/pom.xml
 differential-wire: .venv/.installed .venv-test/.installed jars ## 50,000 raw requests, ours against Apache Kafka's answers (ARGS="--help")
 	$(BIN)/python -m tests.differential.wire $(ARGS)
 
+differential-compaction: .venv/.installed .venv-test/.installed jars jars-4.4.0 ## compacted logs, ours against Apache Kafka 4.3.1 and 4.4.0 (COMPACTION_SEEDS=5)
+	COMPACTION_SEEDS=$${COMPACTION_SEEDS:-5} $(PYTEST) tests/interop/test_compaction.py
+	KAFKA_LIBS=$(CURDIR)/$(WIRE_JARS) COMPACTION_SEEDS=$${COMPACTION_SEEDS:-5} $(PYTEST) tests/interop/test_compaction.py
+
 differential-config: .venv-test/.installed jars jars-4.4.0 ## which settings a broker starts with, ours against Apache Kafka 4.3.1 and 4.4.0 (ARGS="--help")
 	$(BIN)/python -m tests.differential.configs --kafka 4.3.1 $(ARGS)
 	$(BIN)/python -m tests.differential.configs --kafka 4.4.0 $(ARGS)

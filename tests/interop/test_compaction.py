@@ -23,7 +23,8 @@ from sharecore.protocol import ApiKey
 
 SETTINGS = QUICK_GROUPS | {
     "log.cleaner.backoff.ms": "100",
-    "log.cleaner.dedupe.buffer.size": "4194304",
+    "log.cleaner.threads": "3",
+    "log.cleaner.dedupe.buffer.size": "8388608",
     "log.retention.check.interval.ms": "100",
 }
 SEGMENT_MS = 700
@@ -267,10 +268,10 @@ def _write(sides: list[Side], rnd: random.Random, state: dict[str, Any]) -> int:
     return _sentinel(sides)
 
 
-def _sentinel(sides: list[Side]) -> int:
+def _sentinel(sides: list[Side], age_ms: int = 0) -> int:
     """A record that begins a segment, so that all before it may be compacted; its offset."""
     time.sleep(SEGMENT_MS / 1000 + 0.1)
-    sentinel = keyed_batch([(b"sentinel", b"")], timestamps=[int(time.time() * 1000)])
+    sentinel = keyed_batch([(b"sentinel", b"")], timestamps=[int(time.time() * 1000) - age_ms])
     offsets = [side.produce(sentinel).base_offset for side in sides]
     assert offsets[0] == offsets[1], "both logs end at the same offset"
     last: int = offsets[0]
@@ -327,6 +328,29 @@ def _comparable(headers: list[dict[str, int]], end: int) -> list[dict[str, int]]
         if header["attributes"] & CONTROL:
             header["max_timestamp"] = 0
     return [header for header in headers if header["last_offset"] < end]
+
+
+def test_records_are_compacted_when_they_are_old_enough(brokers: dict[str, Broker]) -> None:
+    """min.compaction.lag.ms keeps the younger ones back; max.compaction.lag.ms takes the older ones whatever
+    their share of the log, which is never more than all of it.
+    """
+    now_ms = int(time.time() * 1000)
+    for broker in brokers.values():
+        held, overdue = Side(broker, "held-back"), Side(broker, "overdue")
+        for side in (held, overdue):
+            for n in range(20):
+                side.produce(keyed_batch([(b"k", b"%d" % n)], timestamps=[now_ms - 600_000]))
+        held.configure(min_compaction_lag_ms="3600000", cleanup_policy="compact")
+        overdue.configure(min_cleanable_dirty_ratio="1", max_compaction_lag_ms="300000")
+        end = _sentinel([held, overdue], age_ms=400_000)
+        overdue.compact(end)
+        assert [seen[0] for seen in overdue.read("read_committed")] == [19, 20]
+        assert [seen[0] for seen in held.read("read_committed")] == list(range(21))
+        held.configure(min_compaction_lag_ms="300000")
+        held.compact(end)
+        assert [seen[0] for seen in held.read("read_committed")] == [19, 20]
+        for side in (held, overdue):
+            side.close()
 
 
 def test_records_without_a_key_are_refused_as_kafka_refuses_them(brokers: dict[str, Broker]) -> None:

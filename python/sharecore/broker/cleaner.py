@@ -18,6 +18,7 @@ from sharecore.config.keys import LONG_MAX
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Storage
 from sharecore.storage.cleaner import Dirt, Limits, LogCleaner
+from sharecore.waiting import Periodic
 
 log = logging.getLogger("sharecore.broker")
 
@@ -77,29 +78,20 @@ class Cleaner:
         self._broker_config = broker_config
         self._clock = clock
         self._executor = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="log-cleaner")
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = Periodic(self.check, lambda: broker_config().log_cleaner_backoff_ms, "the log cleaner")
         self._busy: set[int] = set()
         self._unreadable: set[int] = set()
 
     def start(self) -> None:
         """Looks from now on, every log.cleaner.backoff.ms."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._rounds.start()
 
     def stop(self) -> None:
         """Begins no more passes; those under way end when the storage is closed."""
-        if self._task is not None:
-            self._task.cancel()
+        self._rounds.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._broker_config().log_cleaner_backoff_ms / 1000)
-            try:
-                await self._round()
-            except Exception:
-                log.exception("the log cleaner failed; it looks again later")
-
-    async def _round(self) -> None:
+    async def check(self) -> None:
         """Compacts until nothing is due any more."""
         passes: set[asyncio.Task[bool]] = set()
         failed: set[int] = set()

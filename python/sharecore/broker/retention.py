@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, TopicConfig
 from sharecore.errors import KafkaError
 from sharecore.storage import Log, Storage
+from sharecore.waiting import Periodic
 
 log = logging.getLogger("sharecore.broker")
 
@@ -38,16 +38,17 @@ class Retention:
         self._topic_configs = topic_configs
         self._broker_config = broker_config
         self._clock = clock
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = Periodic(
+            self.check, lambda: broker_config().log_retention_check_interval_ms, "retention"
+        )
 
     def start(self) -> None:
         """Looks from now on, every log.retention.check.interval.ms."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._rounds.start()
 
     def stop(self) -> None:
         """Looks no more."""
-        if self._task is not None:
-            self._task.cancel()
+        self._rounds.stop()
 
     async def check(self) -> None:
         """Looks once at every log."""
@@ -59,11 +60,6 @@ class Retention:
                     await self._trim(partition, config, now_ms)
         idle_since = now_ms - self._broker_config().producer_id_expiration_ms
         self._storage.store.expire_producers(idle_since, _PRODUCERS_MAX)
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._broker_config().log_retention_check_interval_ms / 1000)
-            await self.check()
 
     async def _trim(self, partition: Log, config: TopicConfig, now_ms: int) -> None:
         oldest_ms = None if config.retention_ms < 0 else now_ms - config.retention_ms

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sharecore.waiting.answers import promise, reply
 from sharecore.waiting.callbacks import Done, Gather, settle
 from sharecore.waiting.delayed import DelayedFetch
+from sharecore.waiting.periodic import Periodic
 from sharecore.waiting.timers import CallLater, Deadline, Timer, Timers
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "DelayedFetch",
     "Done",
     "Gather",
+    "Periodic",
     "Timer",
     "Timers",
     "promise",

@@ -1,0 +1,205 @@
+"""Which log is compacted, when, and how many at a time: on a real store, with a clock that is set."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharecore.broker.cleaner import Cleaner
+from sharecore.broker.topic_configs import TopicConfigs
+from sharecore.config import BrokerConfig
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Log, Storage
+from sharecore.storage.cleaner import Cleaned
+
+HOUR_MS = 3_600_000
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ms = 1_000_000_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic_ms(self) -> int:
+        return self.ms
+
+
+class Bench:
+    """A storage with topics of one partition, and a cleaner whose rounds the test begins."""
+
+    def __init__(self, path: Path) -> None:
+        self.clock = Clock()
+        self.storage = Storage(path)
+        self.settings: dict[str, str] = {}
+        self.passes: list[tuple[str, dict[str, Any]]] = []
+
+    def topic(self, name: str, **settings: str) -> Log:
+        own = COMPACTED | {key.replace("_", "."): text for key, text in settings.items()}
+
+        async def main() -> None:
+            self.storage.attach(asyncio.get_running_loop())
+            await self.storage.topics.create(name, 1, own)
+            asyncio.get_running_loop().remove_reader(self.storage.store.fileno())
+
+        asyncio.run(main())
+        log = self.storage.topics.log(name, 0)
+        assert log is not None
+        return log
+
+    def write(self, log: Log, keys: int, rounds: int = 10) -> None:
+        """Each key so many times, an hour ago."""
+        for value in range(rounds):
+            records = [(b"%d" % key, b"%d" % value * 100) for key in range(keys)]
+            log.append_local(records, now_ms=self.clock.ms - HOUR_MS)
+        self.storage.sync()
+
+    def check(self, instead: Mapping[str, Any] | None = None) -> None:
+        """A round of the cleaner.
+
+        Args:
+            instead: by topic, what is called for a pass, in place of one.
+        """
+
+        async def main() -> None:
+            config = BrokerConfig.from_properties(self.settings)
+            configs = TopicConfigs(self.storage.topics, self.storage.configs, lambda: config)
+            cleaner = Cleaner(self.storage, configs, lambda: config, self.clock)
+            clean = cleaner._cleaner.clean
+
+            def passed(log: Log, **how: Any) -> Cleaned | None:
+                self.passes.append((log.topic, how))
+                if log.topic in (instead or {}):
+                    (instead or {})[log.topic]()
+                return clean(log, **how)
+
+            cleaner._cleaner.clean = passed  # type: ignore[method-assign]
+            self.storage.attach(asyncio.get_running_loop())
+            try:
+                await cleaner.check()
+            finally:
+                cleaner.stop()
+                asyncio.get_running_loop().remove_reader(self.storage.store.fileno())
+
+        asyncio.run(main())
+        self.storage.drain()
+
+    @property
+    def passed(self) -> list[str]:
+        return [topic for topic, _ in self.passes]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.storage.close()
+
+
+def kept(log: Log) -> list[int]:
+    return [offset for offset, *_ in log.scan(0)]
+
+
+def test_the_last_record_of_each_key_stays(bench: Bench) -> None:
+    compacted, other = bench.topic("compacted"), bench.topic("other", cleanup_policy="delete")
+    for log in (compacted, other):
+        bench.write(log, keys=3)
+    bench.check()
+    assert kept(compacted) == [*range(24, 30)], "the last batch is not looked at"
+    assert kept(other) == list(range(30))
+    bench.check()
+    assert bench.passed == ["compacted"], "nothing is new"
+
+
+def test_a_cleaner_that_is_switched_off_does_nothing(bench: Bench) -> None:
+    bench.settings["log.cleaner.enable"] = "false"
+    bench.write(bench.topic("t"), keys=1)
+    bench.check()
+    assert bench.passed == []
+
+
+def test_records_younger_than_min_compaction_lag_ms_wait(bench: Bench) -> None:
+    log = bench.topic("t", min_compaction_lag_ms=str(2 * HOUR_MS))
+    bench.write(log, keys=1)
+    bench.check()
+    assert kept(log) == list(range(10))
+    bench.clock.ms += HOUR_MS + 1
+    bench.check()
+    assert kept(log) == [8, 9]
+
+
+def test_records_older_than_max_compaction_lag_ms_wait_no_longer(bench: Bench) -> None:
+    log = bench.topic("t", max_compaction_lag_ms=str(2 * HOUR_MS), min_cleanable_dirty_ratio="1")
+    bench.write(log, keys=1)
+    bench.check()
+    assert kept(log) == list(range(10)), "no share of new bytes is more than all"
+    bench.clock.ms += HOUR_MS + 1
+    bench.check()
+    assert kept(log) == [8, 9]
+
+
+def test_the_log_with_the_largest_share_of_new_bytes_is_first(bench: Bench) -> None:
+    names = ["little", "much", "middling"]
+    for name in names:
+        bench.write(bench.topic(name), keys=100, rounds=2)
+    bench.check()
+    bench.passes.clear()
+    for name, rounds in zip(names, (2, 50, 10), strict=True):
+        log = bench.storage.topics.log(name, 0)
+        assert log is not None
+        bench.write(log, keys=100, rounds=rounds)
+    bench.check()
+    assert bench.passed == ["much", "middling", "little"]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_as_many_logs_are_compacted_at_a_time_as_there_are_threads(bench: Bench, threads: int) -> None:
+    bench.settings |= {"log.cleaner.threads": str(threads), "log.cleaner.io.buffer.size": "3000"}
+    logs = [bench.topic(name) for name in "abc"]
+    for log in logs:
+        bench.write(log, keys=1)
+    lock, met = threading.Lock(), threading.Barrier(threads)
+    running: list[int] = [0, 0]
+
+    def enter() -> None:
+        with lock:
+            running[0] += 1
+            running[1] = max(running)
+        met.wait(30)  # passes that are not begun together never meet
+        with lock:
+            running[0] -= 1
+
+    bench.check(dict.fromkeys("abc", enter))
+    assert running == [0, threads]
+    assert [kept(log) for log in logs] == [[8, 9]] * 3
+    limits = [how["limits"] for _, how in bench.passes]
+    assert {limit.read_bytes for limit in limits} == {3000 // threads}
+    assert {limit.keys_bytes for limit in limits} == {134217728 // threads}
+
+
+@pytest.mark.parametrize(
+    ("code", "again"), [(ErrorCode.KAFKA_STORAGE_ERROR, True), (ErrorCode.CORRUPT_MESSAGE, False)]
+)
+def test_a_pass_that_fails_holds_up_no_other(
+    bench: Bench, code: ErrorCode, again: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = bench.topic("bad"), bench.topic("good")
+    for log in (bad, good):
+        bench.write(log, keys=1)
+
+    def fail() -> None:
+        raise KafkaError(code, "a bad sector")
+
+    bench.check({"bad": fail})
+    assert sorted(bench.passed) == ["bad", "good"], "once a round"
+    assert kept(good) == [8, 9]
+    assert kept(bad) == list(range(10))
+    assert "bad-0 is not compacted" in caplog.text
+    assert ("until the broker starts again" in caplog.text) is not again
