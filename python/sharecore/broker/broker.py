@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +25,11 @@ from sharecore.broker.share import ShareServices
 from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.broker.transport import Transport
 from sharecore.clock import Clock, SystemClock
-from sharecore.config import BrokerConfig, Listener, listeners_of
+from sharecore.config import BrokerConfig, Listener, listeners_of, per_ip_overrides
 from sharecore.errors import ConfigError
-from sharecore.network import Connection, Limits, Server
+from sharecore.network import Connection, Limits, ListenerLimits, Server
+from sharecore.quotas import ClientQuotas, Throttles
+from sharecore.rates import Window
 from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
@@ -70,7 +72,7 @@ class Broker(Services):
         self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
         self.transport = Transport(config, self.listeners)
         dispatch = Dispatcher(self, check_names=check_names).on_frame
-        self.server = Server(dispatch, _limits(config), self._opened)
+        self.server = Server(dispatch, _limits(config, self.listeners), self._opened, self._connection_rate)
         self._authentication = Authentication(
             lambda: self.config, lambda listener: self.mechanisms.of(listener), dispatch, self.clock
         )
@@ -100,6 +102,8 @@ class Broker(Services):
         self.topics, self.configs = self.storage.topics, self.storage.configs
         self.credentials = Credentials(self.storage.catalogue)
         self.acls = Acls(self.storage.catalogue)
+        self.quotas = ClientQuotas(self.storage.catalogue)
+        self.throttles = _throttles(self.quotas, self.config, self.clock)
         if self.config.authorizer_class_name:
             self.authorizer = Authorizer(
                 self.acls,
@@ -159,6 +163,9 @@ class Broker(Services):
         if self.listeners[connection.listener].sasl:
             self._authentication.begin(connection)
 
+    def _connection_rate(self, address: str) -> float | None:
+        return self.quotas.connection_rate(address)
+
     async def stop(self) -> None:
         """Takes no more requests, ends those that wait, and closes what is kept after what was answered."""
         if self._retention is not None:
@@ -205,7 +212,7 @@ class Broker(Services):
         except ConfigError as error:
             log.warning("settings that were altered at run time are passed over: %s", error)
             self.config = self.static_config
-        self.server.limits = _limits(self.config)
+        self.server.limits = _limits(self.config, self.listeners)
         self.transport.reconfigure(self.config)
 
 
@@ -216,7 +223,17 @@ def _storage_options(config: BrokerConfig) -> StorageOptions:
     return StorageOptions(durability=config.sharecore_durability, staging_bytes=staging)
 
 
-def _limits(config: BrokerConfig) -> Limits:
+def _throttles(quotas: ClientQuotas, config: BrokerConfig, clock: Clock) -> Throttles:
+    return Throttles(
+        quotas,
+        Window(config.quota_window_num, config.quota_window_size_seconds * 1000),
+        Window(config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000),
+        clock.monotonic_ms,
+    )
+
+
+def _limits(config: BrokerConfig, listeners: Iterable[str]) -> Limits:
+    each = {name: config.for_listener(name) for name in listeners}
     return Limits(
         frame_bytes_max=config.socket_request_max_bytes,
         pipeline_max=config.sharecore_connection_max_pipelined_requests,
@@ -224,6 +241,13 @@ def _limits(config: BrokerConfig) -> Limits:
         request_bytes_max=config.queued_max_request_bytes,
         connections_max=config.max_connections,
         connections_max_per_ip=config.max_connections_per_ip,
+        connections_max_of=per_ip_overrides(config.max_connections_per_ip_overrides),
+        creation_rate_max=config.max_connection_creation_rate,
+        listeners={
+            name: ListenerLimits(own.max_connections, own.max_connection_creation_rate)
+            for name, own in each.items()
+        },
+        window=Window(config.quota_window_num, config.quota_window_size_seconds * 1000),
         idle_ms_max=config.connections_max_idle_ms,
         handshake_ms_max=config.sharecore_handshake_timeout_ms,
         handshakes_max=config.sharecore_handshakes_max,

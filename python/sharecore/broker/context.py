@@ -11,6 +11,7 @@ from sharecore.security.acl import CLUSTER_NAME, SUPPORTED, ResourceType
 if TYPE_CHECKING:
     from sharecore.broker.services import Services
     from sharecore.network import Connection
+    from sharecore.quotas import Mutations
 
 Result = dict[str, Any] | Awaitable[dict[str, Any] | None] | None
 """What a handler gives back (see `sharecore.broker.handlers`)."""
@@ -66,6 +67,20 @@ class RequestContext(NamedTuple):
             return sum(1 << operation for operation in SUPPORTED[resource_type])
         connection = self.connection
         return authorizer.operations(connection.principal, connection.peer_host, resource_type, name)
+
+    def mutations(self, *, strict_since: int) -> Mutations:
+        """What the request may make and delete (controller_mutation_rate).
+
+        Args:
+            strict_since: the version from which on a client is refused what is beyond its quota.
+        """
+        return self.broker.throttles.mutations(
+            self.connection.principal.name, self.client_id or "", strict=self.api_version >= strict_since
+        )
+
+    def records_room(self) -> int:
+        """Bytes of records that the answer may carry at most (consumer_byte_rate)."""
+        return self.broker.throttles.room(self.connection.principal.name, self.client_id or "")
 
 
 NOT_REQUESTED = -2147483648

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.handlers import SERVED, Served
+from sharecore.broker.metering import Meter
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Answer, Connection, Disconnect, Pending
 from sharecore.protocol import ApiKey, Codec, MalformedMessage, RequestHeader, codec, read_header
@@ -65,32 +66,42 @@ class Dispatcher:
             header.correlation_id,
             header.client_id,
         )
+        meter = Meter(context, len(frame)) if self._broker.throttles.on else None
         try:
             result = handle(context, request)
         except Exception as error:
-            return self._encode(messages, header, self._refusal(messages, header, error))
+            return self._encode(messages, header, self._refusal(messages, header, error), meter)
         if isinstance(result, dict):
-            return self._encode(messages, header, result)
+            return self._encode(messages, header, result, meter)
         if result is None:
+            if meter is not None:
+                meter.settle(messages, None, [])
             return None
         future: asyncio.Future[Any] = asyncio.ensure_future(result)
-        return Pending(future, lambda done: self._finish(messages, header, done))
+        if meter is not None:
+            meter.rest()
+        return Pending(future, lambda done: self._finish(messages, header, done, meter))
 
     def _finish(
-        self, messages: Codec, header: RequestHeader, done: asyncio.Future[Any]
+        self, messages: Codec, header: RequestHeader, done: asyncio.Future[Any], meter: Meter | None
     ) -> list[bytes] | None:
+        if meter is not None:
+            meter.resume()
         error = done.exception()
         if error is None:
             message = done.result()
-            return None if message is None else self._encode(messages, header, message)
-        return self._encode(messages, header, self._refusal(messages, header, error))
+            return None if message is None else self._encode(messages, header, message, meter)
+        return self._encode(messages, header, self._refusal(messages, header, error), meter)
 
-    def _encode(self, messages: Codec, header: RequestHeader, message: Mapping[str, Any]) -> list[bytes]:
+    def _encode(
+        self, messages: Codec, header: RequestHeader, message: Mapping[str, Any], meter: Meter | None
+    ) -> list[bytes]:
         if self._check_names and (names := messages.misspelt(message)):
             log.error("%s answers with names that no schema has: %s", _name(header), ", ".join(names))
             raise Disconnect("answer could not be written")
         try:
-            return messages.write_response(header.correlation_id, message)
+            parts = messages.write_response(header.correlation_id, message)
+            return parts if meter is None else meter.settle(messages, message, parts)
         except Exception as error:
             log.exception("the answer to %s could not be written", _name(header))
             raise Disconnect("answer could not be written") from error

@@ -14,6 +14,7 @@ from sharecore.broker.transport import Transport
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, Listener
 from sharecore.network import Server
+from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer
 from sharecore.security.scram import Credentials
@@ -46,6 +47,8 @@ class Services:
     credentials: Credentials
     mechanisms: Mechanisms
     acls: Acls
+    quotas: ClientQuotas
+    throttles: Throttles
     producer_ids: ProducerIds
     features: Features
     groups: Coordinators

@@ -72,10 +72,11 @@ class ShareFetching:
             partitions, hidden = split(self._context, partitions)
         leaders, self._refused = self._share.partitions.get_all(session.group_id, partitions)
         self._refused |= hidden
+        room = self._context.records_room()
         limits = FetchLimits(
             request.max_wait_ms if leaders else 0,
-            request.min_bytes,
-            request.max_bytes,
+            min(request.min_bytes, room),
+            min(request.max_bytes, room),
             request.max_records,
             request.batch_size,
             request.share_acquire_mode == RECORD_LIMIT,

@@ -8,6 +8,7 @@ from sharecore.config.broker import BrokerConfig, broker_keys, listener_key
 from sharecore.config.group import GroupConfig, OffsetReset, check_group_config, group_keys
 from sharecore.config.keys import ConfigKey, Dynamic, Kind, Status
 from sharecore.config.listeners import Listener, listeners_of
+from sharecore.config.network import per_ip_overrides
 from sharecore.config.properties import parse_properties, read_properties, unknown_names
 from sharecore.config.security import SASL_MECHANISMS
 from sharecore.config.share import DEFAULT_PERSISTER, NO_PERSISTER
@@ -36,6 +37,7 @@ __all__ = [
     "listeners_of",
     "parse_properties",
     "parse_topic_config",
+    "per_ip_overrides",
     "read_properties",
     "remarks",
     "topic_keys",

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 
 from sharecore.config.keys import Dynamic, Kind, setting
+
+
+def per_ip_overrides(text: str) -> dict[str, int]:
+    """host:number, with commas between"""
+    found = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        host, _, number = pair.rpartition(":")
+        if not host or not number.strip().isdigit():
+            raise ValueError(f"{pair!r} is not a host and a number")
+        try:
+            address = socket.getaddrinfo(host.strip().strip("[]"), None, type=socket.SOCK_STREAM)[0][4][0]
+        except (OSError, UnicodeError):
+            raise ValueError(f"there is no host {host!r}") from None
+        found[str(address)] = int(number)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -35,6 +51,24 @@ class NetworkSettings:
     max_connections_per_ip: int = setting(
         Kind.INT, 2147483647, "Connections from one address.", low=0, dynamic=Dynamic.CLUSTER_WIDE
     )
+    max_connections_per_ip_overrides: str = setting(
+        Kind.STRING,
+        "",
+        "Connections from one address, for single addresses: host:number, with commas between.",
+        check=per_ip_overrides,
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    max_connection_creation_rate: int = setting(
+        Kind.INT, 2147483647, "New connections a second; more wait.", low=0, dynamic=Dynamic.CLUSTER_WIDE
+    )
+    quota_window_num: int = setting(
+        Kind.INT, 11, "Samples that rates are measured over which clients have quotas of.", low=1
+    )
+    quota_window_size_seconds: int = setting(Kind.INT, 1, "Length of such a sample.", low=1)
+    controller_quota_window_num: int = setting(
+        Kind.INT, 11, "Samples whose changes of topics a client may make at a time.", low=1
+    )
+    controller_quota_window_size_seconds: int = setting(Kind.INT, 1, "Length of such a sample.", low=1)
     connections_max_idle_ms: int = setting(
         Kind.LONG, 600000, "A connection that is silent for so long is closed; negative: never."
     )

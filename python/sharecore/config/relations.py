@@ -30,8 +30,11 @@ def check_relations(value: Callable[[str], Any], explicit: Container[str]) -> No
     _at_least(value, "group.share.max.share.sessions", "group.share.max.size")
     if value("connections.max.idle.ms") >= 0:
         _less(value, "connection.failed.authentication.delay.ms", "connections.max.idle.ms")
-    if value("max.connections.per.ip") == 0:
-        raise ConfigError("max.connections.per.ip=0: nobody could connect; allowed: at least 1")
+    if value("max.connections.per.ip") == 0 and not value("max.connections.per.ip.overrides"):
+        raise ConfigError(
+            "max.connections.per.ip=0: nobody could connect; beside "
+            "no max.connections.per.ip.overrides; allowed: at least 1"
+        )
     if "queued.max.request.bytes" in explicit and value("queued.max.request.bytes") > 0:
         _at_least(value, "queued.max.request.bytes", "socket.request.max.bytes")
     keys_bytes, threads = value("log.cleaner.dedupe.buffer.size"), value("log.cleaner.threads")

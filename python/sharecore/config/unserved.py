@@ -26,7 +26,7 @@ _TOKENS = "there are no delegation tokens here"
 _SASL = "SASL has the settings listed as working, and not this one"
 _SSL = "TLS has the settings listed as working, and not this one"
 _ACCESS = "a client is who its certificate or its SASL name says"
-_QUOTAS = "this broker has no quotas: no client is slowed down"
+_QUOTAS = "quotas are set for users, client ids and addresses (kafka-configs), not here"
 _DEAD_LETTERS = "this broker has no dead-letter queue yet: archived records stay in their topic"
 _CODE = "classes of Java cannot be loaded here"
 
@@ -185,11 +185,7 @@ _REFUSED = {
         delegation.token.max.lifetime.ms=604800000 delegation.token.secret.key=
     """,
     _QUOTAS: """
-        client.quota.callback.class= controller.quota.window.num=11 controller.quota.window.size.seconds=1
-        quota.window.num=11 quota.window.size.seconds=1
-    """,
-    "connections are bounded by max.connections and max.connections.per.ip alone": """
-        max.connection.creation.rate=2147483647 max.connections.per.ip.overrides=
+        client.quota.callback.class=
     """,
     _CODE: """
         alter.config.policy.class.name= create.topic.policy.class.name=

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sharecore.network.budget import MemoryBudget
 from sharecore.network.connection import Answer, Connection, Disconnect, Pending
-from sharecore.network.limits import Limits
+from sharecore.network.limits import Limits, ListenerLimits
 from sharecore.network.loop import loop_factory
 from sharecore.network.server import Server
 
@@ -13,6 +13,7 @@ __all__ = [
     "Connection",
     "Disconnect",
     "Limits",
+    "ListenerLimits",
     "MemoryBudget",
     "Pending",
     "Server",

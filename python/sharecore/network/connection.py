@@ -16,7 +16,8 @@ from sharecore.waiting import settle
 
 log = logging.getLogger("sharecore.network")
 
-_PAUSE_PIPELINE, _PAUSE_MEMORY, _PAUSE_WRITE, _PAUSE_CLOSING = 1, 2, 4, 8
+_PAUSE_PIPELINE, _PAUSE_MEMORY, _PAUSE_WRITE, _PAUSE_CLOSING, _PAUSE_THROTTLE = 1, 2, 4, 8, 16
+_NOT_HANDED_ON = _PAUSE_WRITE | _PAUSE_THROTTLE
 
 
 class Disconnect(Exception):
@@ -61,12 +62,15 @@ class Home(Protocol):
 
     on_frame: Callable[[Connection, bytes], Answer]
     on_open: Callable[[Connection], None]
-    limits: Limits
     now: Callable[[], float]
     budget: MemoryBudget
 
-    def admit(self, connection: Connection) -> str:
-        """Takes a new connection in; gives the reason when it must be refused, else an empty string."""
+    def remember(self, connection: Connection) -> None:
+        """The connection has begun."""
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds."""
 
     def forget(self, connection: Connection) -> None:
         """The connection has ended."""
@@ -106,6 +110,7 @@ class Connection(asyncio.Protocol):
         self.held_bytes = 0
         """Bytes that were read from this client and belong to requests that are not answered yet."""
         self._close_hooks: list[Callable[[], None]] = []
+        self._throttled: asyncio.TimerHandle | None = None
         self._active_at = server.now()
 
     def __str__(self) -> str:
@@ -144,6 +149,22 @@ class Connection(asyncio.Protocol):
         self._drop_backlog()
         self._pause(_PAUSE_CLOSING)
 
+    def throttle(self, milliseconds: int) -> None:
+        """Takes no request for a while, beginning now; what was handed on is still answered."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + milliseconds / 1000
+        if self._throttled is not None:
+            if self._throttled.when() >= until:
+                return
+            self._throttled.cancel()
+        self._throttled = loop.call_at(until, self._go_on)
+        self._pause(_PAUSE_THROTTLE)
+
+    def _go_on(self) -> None:
+        self._throttled = None
+        self._resume(_PAUSE_THROTTLE)
+        self._pump()
+
     def read_beyond_budget(self) -> None:
         """Reads on, though memory for requests is exhausted, until its request is whole."""
         self._beyond_budget = True
@@ -177,11 +198,7 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername") or ("unknown", 0)
         self.peer_host, self.peer_port = str(peer[0]), int(peer[1])
         transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes_max)
-        refusal = self._server.admit(self)
-        if refusal:
-            log.warning("refusing %s: %s", self, refusal)
-            transport.abort()
-            return
+        self._server.remember(self)
         try:
             self._server.on_open(self)
         except Disconnect as error:
@@ -190,6 +207,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
+        if self._throttled is not None:
+            self._throttled.cancel()
         self._server.forget(self)
         self._budget.withdraw(self._room)
         hooks, self._close_hooks = self._close_hooks, []
@@ -241,7 +260,7 @@ class Connection(asyncio.Protocol):
             while (
                 self._backlog
                 and len(self._slots) < self._limits.pipeline_max
-                and not self._paused & _PAUSE_WRITE
+                and not self._paused & _NOT_HANDED_ON
             ):
                 self._hand_on(self._backlog.popleft())
         finally:

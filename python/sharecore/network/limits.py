@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sharecore.rates import Window
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerLimits:
+    """Bounds of one listener's connections.
+
+    Args:
+        connections_max: connections that are open.
+        creation_rate_max: new ones a second.
+    """
+
+    connections_max: int = 2147483647
+    creation_rate_max: int = 2147483647
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +33,10 @@ class Limits:
             bound.
         connections_max: connections in all (max.connections).
         connections_max_per_ip: connections of one address (max.connections.per.ip).
+        connections_max_of: the same for single addresses (max.connections.per.ip.overrides).
+        creation_rate_max: new connections a second (max.connection.creation.rate).
+        listeners: what single listeners may have of these.
+        window: what rates are measured over.
         stalled_ms_max: when memory for requests is exhausted, a connection that does not go on with its
             request is closed after so long.
         idle_ms_max: a connection that neither sends nor waits for so long is closed
@@ -31,6 +51,10 @@ class Limits:
     request_bytes_max: int = -1
     connections_max: int = 2147483647
     connections_max_per_ip: int = 2147483647
+    connections_max_of: Mapping[str, int] = field(default_factory=dict)
+    creation_rate_max: int = 2147483647
+    listeners: Mapping[str, ListenerLimits] = field(default_factory=dict)
+    window: Window = field(default_factory=Window)
     idle_ms_max: int = 600000
     stalled_ms_max: int = 5000
     handshake_ms_max: int = 10000

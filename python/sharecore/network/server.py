@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
+from socket import socket
 
+from sharecore.network.acceptor import Acceptor
+from sharecore.network.admission import Admission
 from sharecore.network.budget import MemoryBudget
 from sharecore.network.connection import Answer, Connection
-from sharecore.network.handshakes import ContextSource, Handshakes, TlsAcceptor
+from sharecore.network.handshakes import ContextSource, Handshakes
 from sharecore.network.limits import Limits
 from sharecore.network.relief import Relief
 
@@ -26,6 +28,7 @@ class Server:
             raises `Disconnect`.
         limits: the bounds.
         on_open: called with each connection that was admitted, before its first frame; raises `Disconnect`.
+        rate_of: tells how many connections a second an address may open; None for any number.
     """
 
     def __init__(
@@ -33,21 +36,33 @@ class Server:
         on_frame: Callable[[Connection, bytes], Answer],
         limits: Limits,
         on_open: Callable[[Connection], None] = lambda connection: None,
+        rate_of: Callable[[str], float | None] = lambda host: None,
     ) -> None:
         self.on_frame = on_frame
         self.on_open = on_open
-        self.limits = limits
+        self._limits = limits
+        self.admission = Admission(lambda: self._limits, rate_of, lambda: self.now() * 1000)
         self.budget = MemoryBudget(limits.request_bytes_max)
         self.connections: dict[int, Connection] = {}
         self._relief = Relief(self.budget, self.connections.values, limits.stalled_ms_max)
         self.handshakes = Handshakes(limits.handshake_ms_max, limits.handshakes_max)
-        self._per_host: Counter[str] = Counter()
         self._ids = count(1)
-        self._listening: list[asyncio.Server | TlsAcceptor] = []
+        self._listening: list[Acceptor] = []
+        self._beginning: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._all_gone: asyncio.Event | None = None
         self.now: Callable[[], float] = lambda: 0.0
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds; new ones count from the next connection and the next request on."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self.admission.look_again()
 
     async def listen(
         self,
@@ -76,40 +91,33 @@ class Server:
         def connection() -> Connection:
             return Connection(self, next(self._ids), listener)
 
-        listening: asyncio.Server | TlsAcceptor
-        if tls is None:
-            listening = await loop.create_server(connection, host, port, backlog=backlog, reuse_address=True)
-        else:
-            listening = TlsAcceptor(self.handshakes, tls, connection)
-            await listening.listen(host, port, backlog)
+        def begin(peer: socket, address: str, leave: Callable[[], None]) -> None:
+            if tls is not None:
+                self.handshakes.begin(peer, address, tls(), connection, leave)
+                return
+            task = loop.create_task(_attach(peer, connection, leave))
+            self._beginning.add(task)
+            task.add_done_callback(self._beginning.discard)
+
+        listening = Acceptor(listener, self.admission, begin)
+        await listening.listen(host, port, backlog)
         self._listening.append(listening)
         if self._sweeper is None:
             self._sweep()
         bound: int = listening.sockets[0].getsockname()[1]
         return bound
 
-    def admit(self, connection: Connection) -> str:
-        """Takes a new connection in; gives the reason when it must be refused, else an empty string."""
-        if len(self.connections) >= self.limits.connections_max:
-            return f"{len(self.connections)} connections are open already (max.connections)"
-        from_host = self._per_host[connection.peer_host]
-        if from_host >= self.limits.connections_max_per_ip:
-            return f"{from_host} connections from its address (max.connections.per.ip)"
+    def remember(self, connection: Connection) -> None:
+        """Called by a connection that has come in."""
         self.connections[connection.id] = connection
-        self._per_host[connection.peer_host] += 1
-        return ""
 
     def seek_relief(self) -> None:
         """A connection found the memory for requests exhausted: lets one read on when nothing else does."""
         self._relief.look()
 
     def forget(self, connection: Connection) -> None:
-        """Called by a connection that is gone, admitted or not."""
-        if self.connections.pop(connection.id, None) is None:
-            return
-        self._per_host[connection.peer_host] -= 1
-        if not self._per_host[connection.peer_host]:
-            del self._per_host[connection.peer_host]
+        """Called by a connection that is gone."""
+        self.connections.pop(connection.id, None)
         if self._all_gone is not None and not self.connections:
             self._all_gone.set()
 
@@ -150,3 +158,18 @@ class Server:
                     log.debug("closing %s: idle for %.0f s (connections.max.idle.ms)", connection, idle_s)
                     connection.close()
         self._sweeper = self._loop.call_later(min(max(idle_s / 4, 0.05), 30.0), self._sweep)
+
+
+async def _attach(peer: socket, make: Callable[[], Connection], leave: Callable[[], None]) -> None:
+    """Begins with a client that was accepted in the clear."""
+    try:
+        _, connection = await asyncio.get_running_loop().connect_accepted_socket(make, peer)
+        connection.on_close(leave)
+    except OSError as error:
+        log.debug("a connection has gone before it began: %s", error)
+        peer.close()
+        leave()
+    except BaseException:
+        peer.close()
+        leave()
+        raise

@@ -124,17 +124,19 @@ class Guarded:
     def ask(self, user: str, key: ApiKey, version: int, fields: Mapping[str, Any]) -> Any:
         """Asks as a user, or INSIDE as somebody who may do everything; CLOSED where there is no answer."""
         if user not in self._peers:
-            self._connect(user)
+            self._peers[user] = self.connect(user)
         return self.exchange(self._peers[user], key, version, fields) or self._lost(user)
 
     def super(self, key: ApiKey, version: int, **fields: Any) -> Any:
         """Asks as somebody who may do everything."""
         return self.ask(INSIDE, key, version, fields)
 
-    def exchange(self, peer: Peer, key: ApiKey, version: int, fields: Mapping[str, Any]) -> Any:
+    def exchange(
+        self, peer: Peer, key: ApiKey, version: int, fields: Mapping[str, Any], client_id: str = "access"
+    ) -> Any:
         """Sends one request; None where there is no answer."""
         messages = codec(key, version)
-        peer.socket.sendall(messages.write_request(7, "access", fields))
+        peer.socket.sendall(messages.write_request(7, client_id, fields))
         try:
             correlation, rest = peer.receive()
         except (EOFError, TimeoutError):
@@ -145,7 +147,8 @@ class Guarded:
         self.close(user)
         return CLOSED
 
-    def _connect(self, user: str) -> None:
+    def connect(self, user: str) -> Peer:
+        """A connection of a user's own, which the caller closes."""
         peer = Peer(self.inside if user == INSIDE else self.port, 20)
         if user != INSIDE:
             self.exchange(peer, ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
@@ -153,4 +156,4 @@ class Guarded:
             answer = self.exchange(peer, ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": token})
             assert answer is not None
             assert answer.error_code == 0, answer
-        self._peers[user] = peer
+        return peer

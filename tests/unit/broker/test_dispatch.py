@@ -4,8 +4,8 @@ import asyncio
 import struct
 import sys
 import types
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,9 @@ from sharecore.config import BrokerConfig
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Limits, Server
 from sharecore.protocol import ApiKey, codec
+from sharecore.quotas import ClientQuotas, Throttles
+from sharecore.rates import Window
+from sharecore.storage import Catalogue
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Call = Callable[[bytes], Awaitable[bytes]]
@@ -27,6 +30,9 @@ class Nothing:
 
     def get(self, key: bytes) -> bytes | None:
         return None
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return iter(())
 
     async def put(self, key: bytes, value: bytes) -> None:
         raise AssertionError("nothing is written")
@@ -48,6 +54,9 @@ def serve(test: Callable[[Call], Awaitable[None]], handler: Any = None) -> None:
     async def run() -> None:
         broker = Broker(BrokerConfig())
         broker.features = Features(Nothing(), 1)
+        broker.throttles = Throttles(
+            ClientQuotas(cast(Catalogue, Nothing())), Window(), Window(), lambda: 0.0
+        )
         dispatcher = Dispatcher(broker, served, check_names=True)
         server = Server(dispatcher.on_frame, Limits())
         port = await server.listen("127.0.0.1", 0, "PLAINTEXT")

@@ -13,6 +13,7 @@ from sharecore.security.acl import Operation, ResourceType
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     times = Counter(topic.name for topic in request.topics)
+    mutations = context.mutations(strict_since=3)
     answers = []
     for name in times:
         topic = next(topic for topic in request.topics if topic.name == name)
@@ -20,16 +21,18 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         try:
             if times[name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            _check(context, topic)
+            have = _check(context, topic)
+            mutations.take(topic.count - have)
             if not request.validate_only:
                 await context.broker.topics.add_partitions(name, topic.count)
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
         answers.append(answer)
-    return {"results": answers}
+    return {"throttle_time_ms": mutations.throttle_ms, "results": answers}
 
 
-def _check(context: RequestContext, asked: Any) -> None:
+def _check(context: RequestContext, asked: Any) -> int:
+    """How many partitions the topic has; raises KafkaError where it cannot have so many."""
     context.require(Operation.ALTER, ResourceType.TOPIC, asked.name)
     topic = context.broker.topics.get(asked.name)
     if topic is None:
@@ -46,7 +49,7 @@ def _check(context: RequestContext, asked: Any) -> None:
     if asked.count - have > PARTITIONS_PER_REQUEST_MAX:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     if asked.assignments is None:
-        return
+        return have
     if len(asked.assignments) != asked.count - have:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -55,3 +58,4 @@ def _check(context: RequestContext, asked: Any) -> None:
         )
     for assignment in asked.assignments:
         check_replicas(assignment.broker_ids, context.broker.identity.node_id)
+    return have

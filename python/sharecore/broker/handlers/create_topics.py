@@ -10,18 +10,20 @@ from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import check_collision, check_name, partition_count
 from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.quotas import Mutations
 from sharecore.security.acl import Operation, ResourceType
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     named = Counter(topic.name for topic in request.topics)
+    mutations = context.mutations(strict_since=6)
     answers = []
     for name, times in named.items():
         topic = next(topic for topic in request.topics if topic.name == name)
         try:
             if times > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            answers.append(await _create(context, topic, validate_only=request.validate_only))
+            answers.append(await _create(context, topic, mutations, validate_only=request.validate_only))
         except KafkaError as error:
             answers.append(
                 {
@@ -33,10 +35,12 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                     "configs": [],
                 }
             )
-    return {"topics": answers}
+    return {"throttle_time_ms": mutations.throttle_ms, "topics": answers}
 
 
-async def _create(context: RequestContext, topic: Any, *, validate_only: bool) -> dict[str, Any]:
+async def _create(
+    context: RequestContext, topic: Any, mutations: Mutations, *, validate_only: bool
+) -> dict[str, Any]:
     broker = context.broker
     if not context.may(Operation.CREATE, ResourceType.CLUSTER):
         context.require(Operation.CREATE, ResourceType.TOPIC, topic.name)
@@ -53,6 +57,7 @@ async def _create(context: RequestContext, topic: Any, *, validate_only: bool) -
         check_topic_config(configs, broker.config)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, error.answer) from None
+    mutations.take(count)
     topic_id = None
     if not validate_only:
         topic_id = (await broker.topics.create(topic.name, count, configs)).topic_id

@@ -19,6 +19,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     else:
         asked = [(topic.name, topic.topic_id) for topic in request.topics]
     times = Counter(asked)
+    mutations = context.mutations(strict_since=5)
     answers = []
     for name, topic_id in times:
         answer: dict[str, Any] = {"name": name, "topic_id": topic_id, "error_message": None}
@@ -26,11 +27,12 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             if times[name, topic_id] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _find(context, name, topic_id, answer)
+            mutations.take(len(topic.partitions))
             await context.broker.topics.delete(topic.name)
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
         answers.append(answer)
-    return {"responses": answers}
+    return {"throttle_time_ms": mutations.throttle_ms, "responses": answers}
 
 
 def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict[str, Any]) -> Topic:

@@ -45,6 +45,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         super().__init__(asyncio.get_running_loop().call_later, ended)
         self._context = context
         self._request = request
+        self._room = context.records_room()
         self._committed = request.isolation_level == _READ_COMMITTED
         self._logs: list[Log] = []
         self._watched: Sequence[Log] = ()
@@ -59,7 +60,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         when its time is over.
         """
         request = self._request
-        room = min(request.max_bytes, self._context.broker.config.fetch_max_bytes)
+        room = min(self._room, request.max_bytes, self._context.broker.config.fetch_max_bytes)
         by_id = self._context.api_version >= _IDS_SINCE
         total = 0
         responses = []
@@ -82,7 +83,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
                     "partitions": partitions,
                 }
             )
-        if self._is_cold or not (is_ready or total >= request.min_bytes or not self._logs):
+        if self._is_cold or not (is_ready or total >= min(request.min_bytes, self._room) or not self._logs):
             return None
         self._readers.clear()  # they hold this fetch: a cycle a fetch is work for the collector
         return {"responses": responses}

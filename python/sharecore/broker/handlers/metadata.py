@@ -53,7 +53,8 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[
 
 
 async def _create_and_answer(context: RequestContext, request: Any, names: list[str]) -> dict[str, Any]:
-    topics = context.broker.topics
+    topics, mutations = context.broker.topics, context.mutations(strict_since=0)
+    partitions = context.broker.config.num_partitions
     refused: dict[str, ErrorCode] = {}
     for name in names:
         if topics.get(name) is not None or name in INTERNAL_TOPICS:
@@ -63,9 +64,10 @@ async def _create_and_answer(context: RequestContext, request: Any, names: list[
                 context.require(Operation.CREATE, ResourceType.TOPIC, name)
             check_name(name)
             check_collision(name, topics.names())
-            await topics.create(name, context.broker.config.num_partitions)
+            mutations.take(partitions)
+            await topics.create(name, partitions)
         except KafkaError as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            if error.code not in (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.THROTTLING_QUOTA_EXCEEDED):
                 refused[name] = error.code
     return _answer(
         context,

@@ -1,0 +1,54 @@
+"""AlterClientQuotas: sets and takes away quotas, each entity on its own (KIP-546)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.quotas import IP, Entity, check_entity, check_value, entity_of
+from sharecore.security.acl import Operation, ResourceType
+
+
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    answers: dict[Entity, dict[str, Any]] = {}
+    for entry in request.entries:
+        named = {part.entity_type: part.entity_name for part in entry.entity}
+        entity = entity_of(named.items())
+        again = entity in answers
+        answer: dict[str, Any] = {
+            "error_message": None,
+            "entity": [{"entity_type": kind, "entity_name": name} for kind, name in named.items()],
+        }
+        answers[entity] = answer
+        try:
+            context.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
+            if again:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {_written(named)}")
+            changes = await _checked(entity, entry.ops)
+            if changes and not request.validate_only:
+                await context.broker.quotas.change({entity: changes})
+        except KafkaError as error:
+            answer.update(error_code=error.code, error_message=error.message or None)
+    return {"entries": list(answers.values())}
+
+
+async def _checked(entity: Entity, operations: Sequence[Any]) -> dict[str, float | None]:
+    if IP in dict(entity):
+        # its name may have to be looked up
+        await asyncio.get_running_loop().run_in_executor(None, check_entity, entity)
+    else:
+        check_entity(entity)
+    changes: dict[str, float | None] = {}
+    for each in operations:
+        if not each.remove:
+            check_value(entity, each.key, each.value)
+        changes[each.key] = None if each.remove else each.value
+    return changes
+
+
+def _written(named: dict[str, str | None]) -> str:
+    parts = (f"{kind}={'null' if name is None else name}" for kind, name in named.items())
+    return f"ClientQuotaEntity(entries={{{', '.join(parts)}}})"

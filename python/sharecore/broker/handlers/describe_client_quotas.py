@@ -1,0 +1,28 @@
+"""DescribeClientQuotas: which quotas users, client ids and addresses have (KIP-546)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import KafkaError
+from sharecore.quotas import Component, select
+from sharecore.security.acl import Operation, ResourceType
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
+    quotas = context.broker.quotas
+    components = [Component(each.entity_type, each.match_type, each.match) for each in request.components]
+    try:
+        found = select(quotas, components, strict=request.strict)
+    except KafkaError as error:
+        return {"error_code": error.code, "error_message": error.message, "entries": None}
+    entries = [
+        {
+            "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
+            "values": [{"key": key, "value": value} for key, value in quotas.of(entity).items()],
+        }
+        for entity in found
+    ]
+    return {"error_message": "", "entries": entries}

@@ -1,0 +1,166 @@
+"""Takes connections off a listening socket, as fast and as many as may come in."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+from sharecore.network.admission import Admission, TooManyConnections
+
+log = logging.getLogger("sharecore.network")
+
+_ACCEPTED_AT_ONCE = 100
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_NO_ROOM_DELAY_S = 1.0
+_KEPT_WAITING_MAX = 1000
+
+Begin = Callable[[socket.socket, str, Callable[[], None]], None]
+"""Takes a socket that came in, what the log calls it, and what counts its connection out."""
+
+
+class Acceptor:
+    """The sockets of one listener.
+
+    Where there is no room, or connections come too fast, it holds one and takes no more: they wait in
+    the operating system's backlog.
+
+    Args:
+        listener: its name.
+        admission: who may connect.
+        begin: what is done with who came in.
+    """
+
+    def __init__(self, listener: str, admission: Admission, begin: Begin) -> None:
+        self._listener = listener
+        self._admission = admission
+        self._begin = begin
+        self._held: tuple[socket.socket, tuple[str, int]] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._resting = False
+        self._refused: dict[socket.socket, asyncio.TimerHandle] = {}
+        self.sockets: list[socket.socket] = []
+        admission.on_room(self._look_at_held)
+
+    async def listen(self, host: str | None, port: int, backlog: int) -> None:
+        """Binds every address of `host`; raises OSError when one cannot be had."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, kind, protocol, _, address in dict.fromkeys(found):
+                listening = socket.socket(family, kind, protocol)
+                self.sockets.append(listening)
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                listening.setblocking(False)
+                listening.bind(address)
+                listening.listen(backlog)
+        except OSError as error:
+            self.close()
+            raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+        self._go_on()
+
+    def close(self) -> None:
+        """Listens no more, and lets go of who waits."""
+        self._rest()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._held is not None:
+            self._held[0].close()
+            self._held = None
+        for peer, timer in self._refused.items():
+            timer.cancel()
+            peer.close()
+        self._refused.clear()
+        for listening in self.sockets:
+            listening.close()
+        self.sockets = []
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                peer, address = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                log.error("cannot accept connections for now: %s", error)
+                self._rest()
+                self._timer = asyncio.get_running_loop().call_later(_NO_ROOM_DELAY_S, self._time_up)
+                return
+            self._arrive(peer, address)
+            if self._resting:
+                return
+
+    def _arrive(self, peer: socket.socket, address: tuple[str, int]) -> None:
+        peer.setblocking(False)
+        delay_ms = self._admission.delay_ms(self._listener)
+        if not delay_ms and self._admission.has_room(self._listener):
+            self._let_in(peer, address)
+            return
+        self._held = peer, address
+        self._rest()
+        if delay_ms:
+            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._time_up)
+
+    def _time_up(self) -> None:
+        self._timer = None
+        self._look_at_held()
+
+    def _look_at_held(self) -> None:
+        """Lets the one that waits in, when its time has come and there is room, and takes the next ones."""
+        if not self._resting or self._timer is not None or not self.sockets:
+            return
+        if self._held is not None:
+            if not self._admission.has_room(self._listener):
+                return
+            (peer, address), self._held = self._held, None
+            self._let_in(peer, address)
+        self._go_on()
+
+    def _let_in(self, peer: socket.socket, address: tuple[str, int]) -> None:
+        host, name = str(address[0]), f"{address[0]}:{address[1]}"
+        delay_ms = self._admission.host_delay_ms(host)
+        if delay_ms:
+            log.debug("refusing %s: its address connects too fast (connection_creation_rate)", name)
+            self._refuse(peer, delay_ms)
+            return
+        try:
+            leave = self._admission.enter(self._listener, host)
+        except TooManyConnections as error:
+            log.warning("refusing %s: %s", name, error)
+            peer.close()
+            return
+        with suppress(OSError):
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._begin(peer, name, leave)
+
+    def _refuse(self, peer: socket.socket, delay_ms: int) -> None:
+        """Closes a connection after a while, so that the client does not come back at once."""
+
+        def close() -> None:
+            del self._refused[peer]
+            peer.close()
+
+        if len(self._refused) >= _KEPT_WAITING_MAX:
+            peer.close()
+        else:
+            self._refused[peer] = asyncio.get_running_loop().call_later(delay_ms / 1000, close)
+
+    def _rest(self) -> None:
+        self._resting = True
+        loop = asyncio.get_running_loop()
+        for listening in self.sockets:
+            if listening.fileno() >= 0:
+                loop.remove_reader(listening)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        loop = asyncio.get_running_loop()
+        for listening in self.sockets:
+            loop.add_reader(listening, self._accept, listening)

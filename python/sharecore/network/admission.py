@@ -1,0 +1,146 @@
+"""Who may connect: how many in all, at a listener and from an address, and how fast (KIP-402, KIP-612)."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from sharecore.network.limits import Limits, ListenerLimits
+from sharecore.rates import Rate, Window
+
+log = logging.getLogger("sharecore.network")
+
+_UNLIMITED = 2147483647
+_ADDRESSES_MAX = 10_000
+_SAY_AGAIN_MS = 60_000
+
+
+class Admission:
+    """The connections that are there and those that came of late.
+
+    Args:
+        limits: tells the bounds.
+        rate_of: tells how many connections a second an address may open; None for any number.
+        now_ms: the time, which never goes back.
+    """
+
+    def __init__(
+        self,
+        limits: Callable[[], Limits],
+        rate_of: Callable[[str], float | None],
+        now_ms: Callable[[], float],
+    ) -> None:
+        self._limits = limits
+        self._rate_of = rate_of
+        self._now_ms = now_ms
+        self._total = 0
+        self._at_listener: Counter[str] = Counter()
+        self._from_host: Counter[str] = Counter()
+        self._rates: dict[str, tuple[Rate, Window]] = {}
+        """Of the broker under an empty name, of a listener under its own."""
+        self._host_rates: dict[str, Rate] = {}
+        self._room: list[Callable[[], None]] = []
+        self._said_at_ms: float | None = None
+
+    def on_room(self, room: Callable[[], None]) -> None:
+        """Has `room` called when a connection has gone, or the limits have changed."""
+        self._room.append(room)
+
+    def look_again(self) -> None:
+        """The limits may have changed."""
+        for room in self._room:
+            room()
+
+    def delay_ms(self, listener: str) -> int:
+        """Counts a connection that is about to come; gives how long it waits at the door."""
+        limits, now_ms = self._limits(), self._now_ms()
+        bounds = {
+            "": limits.creation_rate_max,
+            listener: self._of(listener, limits).creation_rate_max,
+        }
+        return max(self._delay_ms(name, bound, limits.window, now_ms) for name, bound in bounds.items())
+
+    def host_delay_ms(self, host: str) -> int:
+        """Counts a connection of an address; more than 0 where it must not come in, and how long it waits to
+        hear so.
+        """
+        bound = self._rate_of(host)
+        if bound is None:
+            return 0
+        now_ms, window = self._now_ms(), self._limits().window
+        if host not in self._host_rates:
+            if len(self._host_rates) >= _ADDRESSES_MAX:
+                self._host_rates = {
+                    name: rate for name, rate in self._host_rates.items() if not rate.is_idle(now_ms)
+                }
+            self._host_rates[host] = Rate(window)
+        rate = self._host_rates[host]
+        rate.record(1, now_ms)
+        delay_ms = min(rate.throttle_ms(bound, now_ms), window.sample_ms)
+        if delay_ms:
+            rate.record(-1, now_ms)  # it does not come in
+        return delay_ms
+
+    def has_room(self, listener: str) -> bool:
+        """Whether one more connection may be open at a listener."""
+        limits = self._limits()
+        if (
+            self._total < limits.connections_max
+            and self._at_listener[listener] < self._of(listener, limits).connections_max
+        ):
+            return True
+        now_ms = self._now_ms()
+        if self._said_at_ms is None or now_ms - self._said_at_ms >= _SAY_AGAIN_MS:
+            self._said_at_ms = now_ms
+            log.warning(
+                "connections wait at listener %s: %d are open (max.connections)", listener, self._total
+            )
+        return False
+
+    def enter(self, listener: str, host: str) -> Callable[[], None]:
+        """Counts a connection in; gives what counts it out.
+
+        Raises:
+            TooManyConnections: its address has as many as it may have.
+        """
+        limits = self._limits()
+        bound = limits.connections_max_of.get(host, limits.connections_max_per_ip)
+        if self._from_host[host] >= bound:
+            raise TooManyConnections(
+                f"{self._from_host[host]} connections from its address (max.connections.per.ip)"
+            )
+        self._total += 1
+        self._at_listener[listener] += 1
+        self._from_host[host] += 1
+        inside = [True]
+
+        def leave() -> None:
+            if not inside:
+                return
+            inside.clear()
+            self._total -= 1
+            self._at_listener[listener] -= 1
+            self._from_host[host] -= 1
+            if not self._from_host[host]:
+                del self._from_host[host]
+            self.look_again()
+
+        return leave
+
+    def _delay_ms(self, name: str, bound: float, window: Window, now_ms: float) -> int:
+        if bound >= _UNLIMITED:
+            self._rates.pop(name, None)
+            return 0
+        known = self._rates.get(name)
+        if known is None or known[1] != window:
+            known = self._rates[name] = Rate(window), window
+        known[0].record(1, now_ms)
+        return min(known[0].throttle_ms(max(bound, 1e-9), now_ms), window.sample_ms)
+
+    def _of(self, listener: str, limits: Limits) -> ListenerLimits:
+        return limits.listeners.get(listener, ListenerLimits())
+
+
+class TooManyConnections(Exception):
+    """An address has as many connections as it may have."""

@@ -1,0 +1,39 @@
+"""Quotas of clients: who may take how much, and how long somebody waits who took more."""
+
+from __future__ import annotations
+
+from sharecore.quotas.entity import (
+    CLIENT_ID,
+    IP,
+    USER,
+    Component,
+    Entity,
+    Match,
+    check_entity,
+    entity_of,
+    select,
+)
+from sharecore.quotas.keys import CONSUMER, CONTROLLER, IP_RATE, PRODUCER, REQUEST, check_value
+from sharecore.quotas.limits import ClientQuotas
+from sharecore.quotas.throttles import Mutations, Throttles
+
+__all__ = [
+    "CLIENT_ID",
+    "CONSUMER",
+    "CONTROLLER",
+    "IP",
+    "IP_RATE",
+    "PRODUCER",
+    "REQUEST",
+    "USER",
+    "ClientQuotas",
+    "Component",
+    "Entity",
+    "Match",
+    "Mutations",
+    "Throttles",
+    "check_entity",
+    "check_value",
+    "entity_of",
+    "select",
+]

@@ -1,0 +1,126 @@
+"""Whom a quota is for: users, client ids, addresses; by name, or all without one of their own (KIP-546)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from sharecore.errors import ErrorCode, KafkaError
+
+USER = "user"
+CLIENT_ID = "client-id"
+IP = "ip"
+TYPES = (USER, CLIENT_ID, IP)
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Pairs of type and name, in the order of the types; a name of None is everybody's who has no own."""
+
+
+class Match(IntEnum):
+    """How a component of a filter selects names, numbered as on the wire."""
+
+    EXACT = 0
+    DEFAULT = 1
+    SPECIFIED = 2
+
+
+class Component(NamedTuple):
+    """What a filter asks of one type of entity."""
+
+    entity_type: str
+    match_type: int
+    match: str | None
+
+
+def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
+    """An entity of its parts; the last one of a type counts."""
+    return tuple(sorted(dict(parts).items()))
+
+
+def check_entity(entity: Entity) -> None:
+    """Raises KafkaError unless there can be quotas for an entity."""
+    if not entity:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid empty client quota entity")
+    for kind, name in entity:
+        if kind not in TYPES:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unhandled client quota entity type: {kind}")
+        if name == "":
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Empty {kind} not supported")
+    kinds = dict(entity)
+    if IP in kinds:
+        if len(kinds) > 1:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId",
+            )
+        address = kinds[IP]
+        if address is not None and address_of(address) is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{address} is not a valid IP or resolvable host.")
+
+
+def address_of(host: str) -> str | None:
+    """The address of a host, which may take a look into the DNS the first time; None where there is none."""
+    try:
+        return _resolve(host)
+    except (OSError, UnicodeError):
+        return None
+
+
+@lru_cache
+def _resolve(host: str) -> str:
+    return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+
+
+def select(entities: Iterable[Entity], components: Sequence[Component], *, strict: bool) -> list[Entity]:
+    """The entities that a filter means.
+
+    Args:
+        entities: all of them.
+        components: what is asked of each type; types that are not named may be there too.
+        strict: no type may be there that is not named.
+
+    Raises:
+        KafkaError: the filter makes no sense.
+    """
+    wanted: dict[str, Component] = {}
+    for each in components:
+        _check_component(each, wanted)
+        wanted[each.entity_type] = each
+    if IP in wanted and len(wanted) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "Invalid entity filter component combination. IP filter component should not be used with user "
+            "or clientId filter component.",
+        )
+    return [each for each in entities if _matches(dict(each), wanted, strict=strict)]
+
+
+def _check_component(asked: Component, wanted: Mapping[str, Component]) -> None:
+    kind, how, name = asked
+    if not kind:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid empty entity type.")
+    if kind in wanted:
+        text = f"Entity type {kind} cannot appear more than once in the filter."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    if kind not in TYPES:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+    if how not in list(Match):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown match type {how}")
+    if how == Match.EXACT and name is None:
+        text = "Request specified MATCH_TYPE_EXACT, but set match string to null."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    if how != Match.EXACT and name is not None:
+        text = f"Request specified MATCH_TYPE_{Match(how).name}, but also specified a match string."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+
+
+def _matches(entity: Mapping[str, str | None], wanted: Mapping[str, Component], *, strict: bool) -> bool:
+    if strict and entity.keys() != wanted.keys():
+        return False
+    return all(
+        kind in entity and (each.match_type == Match.SPECIFIED or entity[kind] == each.match)
+        for kind, each in wanted.items()
+    )

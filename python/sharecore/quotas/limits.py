@@ -1,0 +1,135 @@
+"""All quotas: kept in the catalogue, found by the user and the client id of a request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from sharecore.quotas.entity import CLIENT_ID, IP, USER, Entity, address_of
+from sharecore.quotas.keys import IP_RATE
+from sharecore.storage import Catalogue, Ticket
+
+_PREFIX = b"quota/"
+_REMEMBERED_MAX = 10_000
+
+Scope = tuple[str | None, str | None]
+"""Who shares what a quota gives: a user's or a client id's, or a user's with one client id."""
+
+
+class Limit(NamedTuple):
+    """What counts for a request: who shares the quota, and how much it is."""
+
+    scope: Scope
+    bound: float
+
+
+class ClientQuotas:
+    """Quotas of entities, each a number under a key.
+
+    Args:
+        catalogue: where they lie.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._entries: dict[Entity, dict[str, float]] = {}
+        self._found: dict[tuple[str, str, str], Limit | None] = {}
+        self._changed: Callable[[], None] = lambda: None
+        for key, value in catalogue.scan(_PREFIX):
+            self._entries[_entity(key)] = json.loads(value)
+        self._read()
+
+    def on_change(self, changed: Callable[[], None]) -> None:
+        """Has `changed` called after a quota came, changed or went."""
+        self._changed = changed
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys that somebody has a quota of."""
+        return self._keys
+
+    def __iter__(self) -> Iterator[Entity]:
+        return iter(sorted(self._entries, key=_written))
+
+    def of(self, entity: Entity) -> Mapping[str, float]:
+        """An entity's quotas."""
+        return self._entries.get(entity, {})
+
+    def limit(self, key: str, user: str, client_id: str) -> Limit | None:
+        """The quota that counts for a request: the most particular one; None where there is none."""
+        try:
+            return self._found[key, user, client_id]
+        except KeyError:
+            if len(self._found) >= _REMEMBERED_MAX:
+                self._found.clear()
+            found = self._found[key, user, client_id] = self._look_up(key, user, client_id)
+            return found
+
+    def connection_rate(self, address: str) -> float | None:
+        """Connections a second that an address may open; None for any number."""
+        return self._addresses.get(address, self._addresses.get(None))
+
+    def change(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> Ticket:
+        """Sets quotas, or takes those away whose value is None; they count once the ticket has ended well."""
+        after: dict[Entity, dict[str, float]] = {}
+        for entity, some in changes.items():
+            values = {**self._entries.get(entity, {}), **some}
+            after[entity] = {key: value for key, value in values.items() if value is not None}
+        ticket = self._catalogue.change(
+            [(_key(entity), json.dumps(values).encode()) for entity, values in after.items() if values],
+            [_key(entity) for entity, values in after.items() if not values],
+        )
+
+        def durable(ended: Ticket) -> None:
+            if ended.error is None:
+                for entity, values in after.items():
+                    if values:
+                        self._entries[entity] = values
+                    else:
+                        self._entries.pop(entity, None)
+                self._read()
+                self._changed()
+
+        ticket.add_done_callback(durable)
+        return ticket
+
+    def _read(self) -> None:
+        self._found.clear()
+        self._keys = frozenset(key for values in self._entries.values() for key in values)
+        self._addresses: dict[str | None, float] = {}
+        for entity, values in self._entries.items():
+            kinds = dict(entity)
+            if IP in kinds and IP_RATE in values:
+                host = kinds[IP]
+                self._addresses[host if host is None else address_of(host) or host] = values[IP_RATE]
+
+    def _look_up(self, key: str, user: str, client_id: str) -> Limit | None:
+        for entity, scope in _candidates(user, client_id):
+            bound = self._entries.get(entity, {}).get(key)
+            if bound is not None:
+                return Limit(scope, bound)
+        return None
+
+
+def _candidates(user: str, client_id: str) -> Iterable[tuple[Entity, Scope]]:
+    """Whose quota may count for a request, the most particular first, and who then shares it."""
+    users, clients = ((USER, user), (USER, None)), ((CLIENT_ID, client_id), (CLIENT_ID, None))
+    for who in users:
+        for what in clients:
+            yield (what, who), (user, client_id)
+        yield (who,), (user, None)
+    for what in clients:
+        yield (what,), (None, client_id)
+
+
+def _written(entity: Entity) -> str:
+    return json.dumps(entity)
+
+
+def _key(entity: Entity) -> bytes:
+    return _PREFIX + _written(entity).encode()
+
+
+def _entity(key: bytes) -> Entity:
+    return tuple((kind, name) for kind, name in json.loads(key.removeprefix(_PREFIX)))

@@ -1,0 +1,1 @@
+"""Quotas: ours and Apache Kafka's, request by request."""

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from sharecore.rates import Rate, TokenBucket, Window
+
+
+def test_a_window_that_has_just_begun_counts_as_a_whole_one() -> None:
+    rate = Rate(Window(11, 1000))
+    rate.record(1000, 5_000)
+    assert rate.measure(5_000) == 100
+    assert rate.measure(5_900) == pytest.approx(1000 / 10.9)
+
+
+def test_who_waits_as_told_is_back_at_the_bound() -> None:
+    rate = Rate(Window(11, 1000))
+    rate.record(1500, 0)
+    waits_ms = rate.throttle_ms(100, 0)
+    assert waits_ms == 5000
+    rate = Rate(Window(3, 1000))
+    for second in range(10):
+        rate.record(250, second * 1000)
+    assert rate.throttle_ms(100, 9_000) > 0
+    assert rate.throttle_ms(400, 9_000) == 0
+
+
+def test_what_is_older_than_the_window_is_forgotten() -> None:
+    rate = Rate(Window(3, 1000))
+    rate.record(900, 0)
+    assert not rate.is_idle(2_999)
+    assert rate.is_idle(3_000)
+    assert rate.measure(10_000) == 0
+
+
+def test_what_is_taken_back_does_not_count() -> None:
+    rate = Rate(Window())
+    rate.record(10_000, 0)
+    rate.record(-10_000, 10)
+    assert rate.throttle_ms(1, 20) == 0
+
+
+def test_a_bucket_is_full_at_first_and_may_be_overdrawn() -> None:
+    bucket = TokenBucket(Window(11, 1000))
+    assert bucket.is_idle(2, 0)
+    bucket.take(22, 2, 0)
+    assert bucket.throttle_ms(2, 0) == 0
+    bucket.take(3, 2, 0)
+    assert bucket.throttle_ms(2, 0) == 1500
+    assert bucket.throttle_ms(2, 1000) == 500
+    assert bucket.throttle_ms(2, 1500) == 0
+    assert not bucket.is_idle(2, 10_000)
+    assert bucket.is_idle(2, 13_000)
