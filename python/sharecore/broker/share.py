@@ -135,10 +135,18 @@ class ShareServices:
         self._watched.discard(connection)
         self.sessions.connection_lost(connection)
 
+    def has_topic(self, topic_id: UUID) -> bool:
+        """Whether a topic has this id."""
+        return self._all_topics.by_id(topic_id) is not None
+
+    def has_partition(self, topic_id: UUID, partition: int) -> bool:
+        """Whether the topic has such a partition."""
+        topic = self._all_topics.by_id(topic_id)
+        return topic is not None and 0 <= partition < len(topic.partitions)
+
     def check_exists(self, key: SharePartitionKey) -> None:
         """Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) unless the topic has such a partition."""
-        topic = self._all_topics.by_id(key.topic_id)
-        if topic is None or not 0 <= key.partition < len(topic.partitions):
+        if not self.has_partition(key.topic_id, key.partition):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
 
     def state_restarted(self, key: SharePartitionKey) -> None:

@@ -11,13 +11,20 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_acknowledgements import acknowledge
 from sharecore.broker.share_answer import ShareAnswer
 from sharecore.broker.share_rights import may_read, split
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch
 from sharecore.session import FINAL_EPOCH, SharePartitionId, ShareSession
 from sharecore.waiting import Gather, reply
 
 RECORD_LIMIT = 1
 """The acquire mode of requests whose number of records is exact (KIP-1206)."""
+
+
+def acknowledges(request: Any) -> bool:
+    """Whether a ShareFetch acknowledges anything."""
+    return any(
+        partition.acknowledgement_batches for topic in request.topics for partition in topic.partitions
+    )
 
 
 class ShareFetching:
@@ -45,15 +52,15 @@ class ShareFetching:
     def begin(self) -> Result:
         """The answer, at once where that is possible."""
         request, session = self._request, self._session
-        acknowledge(
-            self._share,
-            session.group_id,
-            session.member_id,
-            request.topics,
-            self._gather,
-            may_renew=request.is_renew_ack,
-            may_read=partial(may_read, self._context),
-        )
+        if acknowledges(request):
+            acknowledge(
+                self._share,
+                session,
+                request.topics,
+                self._gather,
+                may_renew=request.is_renew_ack,
+                may_read=partial(may_read, self._context),
+            )
         if request.share_session_epoch == FINAL_EPOCH:
             self._share.sessions.close(session)
         else:
@@ -71,6 +78,9 @@ class ShareFetching:
         if self._context.broker.authorizer is not None:
             partitions, hidden = split(self._context, partitions)
         leaders, self._refused = self._share.partitions.get_all(session.group_id, partitions)
+        if request.max_bytes < 0 and request.max_records != 0:
+            self._refused |= {leader.key[1:]: KafkaError(ErrorCode.INVALID_REQUEST) for leader in leaders}
+            leaders = []
         self._refused |= hidden
         room = self._context.records_room()
         limits = FetchLimits(
@@ -116,7 +126,8 @@ class ShareFetching:
             answer.fetched(fetched)
         for partition, error in self._refused.items():
             answer.refuse(partition, error)
-        if self._request.max_records > 0 and self._request.max_bytes > 0:
+        request = self._request
+        if request.max_records != 0 and request.max_bytes > 0 and request.share_session_epoch != FINAL_EPOCH:
             for partition in self._session.unreported:
                 if partitions.can_acquire(group_id, *partition):
                     answer.name(partition)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.session.session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, next_epoch
 
-_MEMBER_ID_MAX = 255
+_MEMBER_ID_MAX = 36
 
 
 class ShareSessionCache:
@@ -118,8 +118,8 @@ def _abandon_fetches(session: ShareSession) -> None:
 
 
 def _identity(group_id: str | None, member_id: str | None) -> tuple[str, str]:
-    if not group_id:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the group id is empty")
+    if group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "there is no group id")
     if not member_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the member id is empty")
     if len(member_id) > _MEMBER_ID_MAX:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.differential.wire.families import FAMILIES
 from tests.differential.wire.run import Run, brokers, play, report
-from tests.differential.wire.script import from_lines
+from tests.differential.wire.script import Stage, from_lines
 from tests.harness.broker import ROOT
 
 
@@ -37,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, Apache Kafka {arguments.kafka}, families {' '.join(families)}", flush=True)
     with brokers(libs) as player:
-        run = Run(player, out, _say, shrink_seconds=arguments.shrink_seconds)
+        stage = Stage(arguments.kafka, restarts=True)
+        run = Run(player, out, _say, stage, shrink_seconds=arguments.shrink_seconds)
         try:
             play(
                 run,

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tests.differential.wire.compare import MISSING, Difference
+from tests.differential.wire.families.share import acknowledges
 from tests.differential.wire.script import Ask
 
 ORDER = "order of a list"
 _SERVER_ERROR = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
+_UNKNOWN_TOPIC_ID = 100
+_INVALID_RECORD_STATE = 121
 _BATCH_HEAD = 12
 """Bytes of a record batch up to and with its length."""
 
@@ -134,10 +137,70 @@ def _no_state_yet(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
-def _server_error(exchange: Exchange, difference: Difference) -> bool:
-    """Apache Kafka stumbles over a request that makes no sense; ours says what is wrong with it."""
+def _batch_size(exchange: Exchange, difference: Difference) -> bool:
+    """With a batch size below 1 there are runs among what is acquired that end before they begin."""
+    field = "responses[].partitions[].acquired_records[]"
+    return difference.path.startswith(field) and exchange.request["batch_size"] < 1
+
+
+def _server_error(exchange: Exchange) -> bool:
+    """Apache Kafka stumbles over the request; ours says what is wrong with it."""
     ours = codes(exchange.ours)
     return _SERVER_ERROR in codes(exchange.apache) and any(ours) and _SERVER_ERROR not in ours
+
+
+def _topic_not_there(exchange: Exchange, difference: Difference) -> bool:
+    """A share session has a topic that is not there: Kafka 4.3.1 refuses all of its fetches."""
+    return (
+        exchange.ask.api == "SHARE_FETCH"
+        and exchange.apache["error_code"] == _SERVER_ERROR
+        and _UNKNOWN_TOPIC_ID in codes(exchange.ours)
+    )
+
+
+def _null_pointer(exchange: Exchange, difference: Difference) -> bool:
+    """An acknowledgement of records below the start offset, with nothing in flight at it."""
+    return (
+        exchange.ask.api in ("SHARE_FETCH", "SHARE_ACKNOWLEDGE")
+        and exchange.apache["error_code"] == _SERVER_ERROR
+        and acknowledges(exchange.request)
+        and _INVALID_RECORD_STATE in codes(exchange.ours)
+    )
+
+
+def _limits(exchange: Exchange, difference: Difference) -> bool:
+    """A fetch in an acquire mode that there is not, or of fewer than no bytes."""
+    if exchange.ask.api != "SHARE_FETCH" or not _server_error(exchange):
+        return False
+    request = exchange.request
+    return difference.path.endswith("error_code") and (
+        not 0 <= request["share_acquire_mode"] <= 1 or request["max_bytes"] < 0
+    )
+
+
+def _nobody(exchange: Exchange, difference: Difference) -> bool:
+    """A fetch for a group with an empty id."""
+    return (
+        exchange.ask.api == "SHARE_FETCH"
+        and exchange.request["group_id"] == ""
+        and _server_error(exchange)
+        and difference.path.startswith("responses[].partitions[].error_")
+    )
+
+
+def _no_such_operation(exchange: Exchange, difference: Difference) -> bool:
+    """A setting shall be changed in a way that there is not."""
+    return exchange.ask.api == "INCREMENTAL_ALTER_CONFIGS" and _server_error(exchange)
+
+
+def _no_name_and_no_id(exchange: Exchange, difference: Difference) -> bool:
+    """Metadata of a topic with neither name nor id."""
+    return exchange.ask.api == "METADATA" and _server_error(exchange)
+
+
+def _negative_index(exchange: Exchange, difference: Difference) -> bool:
+    """The offsets of a partition with a negative index."""
+    return exchange.ask.api == "DESCRIBE_SHARE_GROUP_OFFSETS" and _server_error(exchange)
 
 
 def codes(answer: Any) -> list[int]:
@@ -160,7 +223,14 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "which of equal members": _which_member,
     "records not acquired": _not_acquired,
     "no state yet": _no_state_yet,
-    "server error": _server_error,
+    "batch size below 1": _batch_size,
+    "topic that is not there": _topic_not_there,
+    "null pointer in acknowledge": _null_pointer,
+    "limits that make no sense": _limits,
+    "group without an id": _nobody,
+    "no such operation": _no_such_operation,
+    "neither name nor id": _no_name_and_no_id,
+    "negative index": _negative_index,
 }
 NAMES = [ORDER, *_KNOWN]
 

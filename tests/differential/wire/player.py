@@ -17,15 +17,13 @@ from tests.differential.wire.known import ORDER, Exchange, explain
 from tests.differential.wire.masks import learn_topics, own_only, plain
 from tests.differential.wire.names import Names
 from tests.differential.wire.script import Ask, Close, Restart, Scenario, Sleep, Step, to_line
-from tests.differential.wire.settle import settle_configs, settle_states, settle_topics
+from tests.differential.wire.settle import settle_configs, settle_releases, settle_states, settle_topics
 from tests.differential.wire.side import CLOSED, Side
 from tests.differential.wire.world import World, to_broker
 
 _TOPICS_CHANGE = {"CREATE_TOPICS", "DELETE_TOPICS", "CREATE_PARTITIONS"}
 _CONFIGS_CHANGE = {"INCREMENTAL_ALTER_CONFIGS", "ALTER_CONFIGS"}
 _LAST_EPOCH = -1
-_CLOSED_SECONDS = 0.04
-"""What a session held is given back some time after its last answer, or the end of its connection."""
 
 
 @dataclass
@@ -108,7 +106,7 @@ class _Script:
                 time.sleep(milliseconds / 1000)
             case Close(connection):
                 self._close(connection)
-                time.sleep(_CLOSED_SECONDS)
+                self._released()
             case Restart():
                 with ThreadPoolExecutor(2) as both:
                     list(both.map(Side.restart, self._sides))
@@ -124,7 +122,7 @@ class _Script:
             self._exchange(Ask("SHARE_ACKNOWLEDGE", 1, last, connection), last)
         for connection in sorted(self._connections):
             self._close(connection)
-        time.sleep(_CLOSED_SECONDS)
+        self._released()
         names = [f"~{name}" for name in self._names[0].topics()]
         if names:
             fields = {"topics": [{"name": name} for name in names], "timeout_ms": 10_000}
@@ -135,6 +133,10 @@ class _Script:
         for side in self._sides:
             side.close(connection)
         self._world.close(connection)
+
+    def _released(self) -> None:
+        topics = self._names[0].topics()
+        settle_releases(self._sides, self._names[0].prefix + topics[0] if topics else None)
 
     def _ask(self, ask: Ask, played: Played) -> Any:
         literal = self._world.literal(ask.fields)
@@ -181,11 +183,11 @@ class _Script:
             for side, known in zip(self._sides, self._names, strict=True):
                 wanted = [{"topic_id": None, "name": name} for name in names]
                 learn_topics(side.ask(Ask("METADATA", 13, {"topics": wanted}, "settle")), known)
-        if ask.api == "SHARE_GROUP_HEARTBEAT":
-            assignment = answer.get("assignment") if isinstance(answer, dict) else None
-            some = bool(assignment and assignment["topic_partitions"])
-            settle_states(self._sides, self._names[0].to_broker(ask.fields["group_id"]), some=some)
+        if ask.api == "SHARE_GROUP_HEARTBEAT" and isinstance(answer, dict) and answer["error_code"] == 0:
+            subscribed = ask.fields["subscribed_topic_names"] if answer["member_epoch"] > 0 else None
+            group, *topics = map(self._names[0].to_broker, [ask.fields["group_id"], *(subscribed or ())])
+            settle_states(self._sides, group, topics)
         if ask.fields.get("share_session_epoch") == _LAST_EPOCH:
-            time.sleep(_CLOSED_SECONDS)
+            self._released()
         if ask.api in _CONFIGS_CHANGE and not ask.fields["validate_only"]:
             settle_configs(self._sides[0])

@@ -15,7 +15,7 @@ from random import Random
 from tests.differential.wire.families import FAMILIES
 from tests.differential.wire.minimise import minimise
 from tests.differential.wire.player import Played, Player
-from tests.differential.wire.script import Step, to_line
+from tests.differential.wire.script import Stage, Step, to_line
 from tests.differential.wire.side import Side
 
 
@@ -51,7 +51,7 @@ class Run:
         player: plays them.
         out: where short scripts of differences are written.
         say: told each new difference.
-        restarts: whether scenarios may have the brokers start anew.
+        stage: what scenarios are made for.
         shrink_seconds: how long to look for a shorter script; 0 not at all.
     """
 
@@ -60,8 +60,8 @@ class Run:
         player: Player,
         out: Path,
         say: Callable[[str], None],
+        stage: Stage,
         *,
-        restarts: bool = True,
         shrink_seconds: float = 30,
     ) -> None:
         self.families: dict[str, Family] = {}
@@ -69,7 +69,7 @@ class Run:
         self._player = player
         self._out = out
         self._say = say
-        self._restarts = restarts
+        self._stage = stage
         self._shrink_seconds = shrink_seconds
 
     @property
@@ -79,7 +79,7 @@ class Run:
     def life(self, name: str, seed: int) -> None:
         """One scenario of a family, from a seed."""
         random = Random(f"{name} {seed}")
-        played = self._player.play(FAMILIES[name](random, self._restarts))
+        played = self._player.play(FAMILIES[name](random, self._stage))
         family = self.families.setdefault(name, Family())
         family.lives += 1
         family.requests += played.requests

@@ -55,6 +55,24 @@ class Restart:
     restart: bool = True
 
 
+@dataclass(frozen=True)
+class Stage:
+    """What scenarios are made for.
+
+    Attributes:
+        kafka: the version of Apache Kafka beside ours.
+        restarts: whether they may have the brokers start anew.
+    """
+
+    kafka: str = "4.3.1"
+    restarts: bool = False
+
+    @property
+    def newest(self) -> bool:
+        """Whether it is the version that ours follows where two versions differ."""
+        return self.kafka == "4.4.0"
+
+
 Step = Ask | Sleep | Close | Restart
 Scenario = Generator[Step, Any, None]
 """Yields steps, and is sent what Apache Kafka answered to each: masked, None where the step is no request."""

@@ -22,6 +22,7 @@ from tests.differential.wire.side import Side
 _SECONDS_MAX = 5.0
 _STATES_SECONDS_MAX = 1.0
 _PUBLISHED_SECONDS = 0.02
+_CLOSED_SECONDS = 0.04
 _numbers = itertools.cycle(range(45_000, 60_000))
 _PROBES = ("probe-0", "probe-1")
 """Groups whose records are in different partitions of `__consumer_offsets`, of which there are two."""
@@ -46,21 +47,39 @@ def settle_topics(apache: Side, ours: Side, names: list[str]) -> None:
             time.sleep(0.01)
 
 
-def settle_states(sides: Sequence[Side], group: str, *, some: bool) -> None:
+def settle_states(sides: Sequence[Side], group: str, topics: list[str]) -> None:
     """Waits until both brokers have made the state of a share group's partitions, for a second at most.
 
     Args:
-        some: whether the group has partitions: that neither broker has made state of any yet is no end then.
+        topics: some that the group is subscribed to; those that exist are to have state.
     """
     asked = {"groups": [{"group_id": group, "topics": None}]}
+    wanted = {(name, index) for name, _, index in _existing(sides[1], topics)} if topics else set()
     until = time.monotonic() + _STATES_SECONDS_MAX
     while time.monotonic() < until:
         made = [
             _initialized(side.ask(Ask("DESCRIBE_SHARE_GROUP_OFFSETS", 1, asked, "probe"))) for side in sides
         ]
-        if made[0] == made[1] and (made[0] or not some):
+        if made[0] == made[1] and made[0] >= wanted:
             break
         time.sleep(0.005)
+
+
+def settle_releases(sides: Sequence[Side], topic: str | None) -> None:
+    """Waits until what a share session held is given back: some time after its last answer, or the end of its
+    connection.
+
+    Args:
+        topic: one that exists; state of it that is made now is written behind what is given back.
+    """
+    time.sleep(_CLOSED_SECONDS)
+    partitions = [{"partition_index": 0, "start_offset": 0}]
+    topics = [{"topic_name": topic, "partitions": partitions}] if topic else []
+    barrier = Ask("ALTER_SHARE_GROUP_OFFSETS", 0, {"group_id": "barrier", "topics": topics}, "probe")
+    for side in sides:
+        side.send(barrier, barrier.fields)
+    for side in sides:
+        side.receive(barrier)
 
 
 def _initialized(answer: Any) -> set[tuple[str, int]]:

@@ -11,13 +11,12 @@ import pytest
 from tests.differential.wire.families import FAMILIES
 from tests.differential.wire.player import Player
 from tests.differential.wire.run import Run, play
-from tests.differential.wire.script import from_lines
+from tests.differential.wire.script import Stage, from_lines
 from tests.differential.wire.side import Side
 
-LIVES = 3
-"""Of each family, always the same: some 15 s, 700 requests."""
+LIVES = 2
+"""Of each family, always the same: some 15 s, 900 requests."""
 SECONDS_MAX = 90.0
-HELD = [name for name in FAMILIES if name != "fetches"]
 PLANTED = {"group.share.session.timeout.ms": "44000"}
 
 
@@ -42,15 +41,14 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Side]]
 def test_the_answers_are_apaches(sides: dict[str, Side], tmp_path: Path) -> None:
     seed = 24  # `make differential-wire` takes fresh ones
     found: list[str] = []
-    run = Run(
-        Player(sides["apache"], sides["ours"], "t"), tmp_path, found.append, restarts=False, shrink_seconds=5
-    )
+    player = Player(sides["apache"], sides["ours"], "t")
+    run = Run(player, tmp_path, found.append, Stage(), shrink_seconds=5)
     play(
         run,
-        HELD,
+        list(FAMILIES),
         seed,
         requests=sys.maxsize,
-        lives=LIVES * len(HELD),
+        lives=LIVES * len(FAMILIES),
         kinds_max=1,
         seconds=SECONDS_MAX,
         progress=print,
@@ -65,7 +63,7 @@ def test_a_planted_difference_is_found_shown_in_short_and_gone_without(
 ) -> None:
     found: list[str] = []
     planted = Player(sides["apache"], sides["planted"], "p")
-    run = Run(planted, tmp_path, found.append, restarts=False, shrink_seconds=10)
+    run = Run(planted, tmp_path, found.append, Stage(), shrink_seconds=10)
     play(run, ["configs"], 7, requests=500, lives=sys.maxsize, kinds_max=1, seconds=30, progress=print)
     assert len(found) == 1
     assert "share.session.timeout.ms" in found[0]

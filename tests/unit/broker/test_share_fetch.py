@@ -66,7 +66,8 @@ def test_partitions_that_are_named_beside_acknowledgements_are_told_of(
     assert sorted(errors(member.fetch(1, 7, acks={0: [(0, 0, ACCEPT)]}))) == told
     acks: Acks = {0: [(1, 1, ACCEPT)], 1: [], 7: []}
     assert sorted(errors(member.acknowledge(acks))) == [(0, 0, 0), (1, 0, 0), (7, unknown, 0)]
-    assert errors(member.acknowledge({1: [], 7: []})) == []
+    assert errors(member.acknowledge({1: [], 7: []})) == [(7, unknown, 0)]
+    assert errors(member.acknowledge({0: [(1, 0, ACCEPT)], 1: []})) == [(0, ErrorCode.INVALID_REQUEST, 0)]
 
 
 def test_a_fetch_of_partitions_that_are_not_there_does_not_wait(member: Member) -> None:
@@ -78,7 +79,6 @@ def test_a_fetch_of_partitions_that_are_not_there_does_not_wait(member: Member) 
     "fields",
     [
         {"acks": {0: [(0, 0, ACCEPT)]}, "epoch": 0},
-        {"share_acquire_mode": 7},
         {"is_renew_ack": True},
         {"is_renew_ack": True, "max_records": 0, "max_bytes": 0},
     ],
@@ -87,6 +87,15 @@ def test_a_fetch_that_makes_no_sense_is_refused(member: Member, fields: dict[str
     member.fetch(0)
     assert member.fetch(**{"epoch": member.epoch} | fields).error_code == ErrorCode.INVALID_REQUEST
     assert member.fetch().error_code == 0, "the epoch was not used"
+
+
+def test_limits_that_make_no_sense_are_refused_where_there_is_something_to_fetch(member: Member) -> None:
+    member.fetch()
+    assert member.fetch(epoch=1, share_acquire_mode=7).error_code == 0
+    assert member.fetch(0, epoch=2, share_acquire_mode=7).error_code == ErrorCode.INVALID_REQUEST
+    assert member.fetch(epoch=3).error_code == 0, "the session has taken notice, as with Kafka"
+    assert errors(member.fetch(epoch=4, max_bytes=-1)) == [(0, ErrorCode.INVALID_REQUEST, 0)]
+    assert errors(member.fetch(epoch=5)) == [(0, 0, 0)]
 
 
 @pytest.mark.parametrize(

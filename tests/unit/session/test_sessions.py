@@ -40,9 +40,7 @@ def test_without_a_session_every_epoch_but_zero_is_refused() -> None:
         assert refused.value.code is ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
-@pytest.mark.parametrize(
-    ("group", "member"), [("", "m"), (None, "m"), ("g", ""), ("g", None), ("g", "x" * 256)]
-)
+@pytest.mark.parametrize(("group", "member"), [(None, "m"), ("g", ""), ("g", None), ("g", "x" * 37)])
 def test_unusable_names_are_refused(group: str | None, member: str | None) -> None:
     cache = ShareSessionCache(10, Closed())
     with pytest.raises(KafkaError) as refused:

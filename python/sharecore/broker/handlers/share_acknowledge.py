@@ -29,8 +29,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     gather: Gather[SharePartitionId] = Gather()
     acknowledge(
         share,
-        session.group_id,
-        session.member_id,
+        session,
         request.topics,
         gather,
         may_renew=request.is_renew_ack,

@@ -7,10 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.share_fetching import RECORD_LIMIT, ShareFetching
+from sharecore.broker.share_fetching import RECORD_LIMIT, ShareFetching, acknowledges
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.session import INITIAL_EPOCH, ShareSession
+from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 
 
 def handle(context: RequestContext, request: Any) -> Result:
@@ -19,6 +19,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     try:
         _check(request)
         session = _session(context, request)
+        _check_mode(request, session)
     except KafkaError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _refuse_slowly(request, error)
@@ -28,16 +29,20 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 def _check(request: Any) -> None:
     """What is refused before the session takes notice of the request."""
-    if not 0 <= request.share_acquire_mode <= RECORD_LIMIT:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no acquire mode {request.share_acquire_mode}")
     if request.is_renew_ack and (
         request.max_wait_ms > 0 or request.min_bytes > 0 or request.max_bytes > 0 or request.max_records > 0
     ):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a request that renews locks must not ask for records")
-    if request.share_session_epoch == INITIAL_EPOCH and any(
-        partition.acknowledgement_batches for topic in request.topics for partition in topic.partitions
-    ):
+    if request.share_session_epoch == INITIAL_EPOCH and acknowledges(request):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the first request of a session acknowledges nothing")
+
+
+def _check_mode(request: Any, session: ShareSession) -> None:
+    """What is refused where there is something to fetch; the session has taken notice of the request."""
+    if request.share_session_epoch == FINAL_EPOCH or not session.partitions:
+        return
+    if not 0 <= request.share_acquire_mode <= RECORD_LIMIT:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no acquire mode {request.share_acquire_mode}")
 
 
 def _session(context: RequestContext, request: Any) -> ShareSession:

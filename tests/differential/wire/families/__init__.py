@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.differential.wire.families import configs, fetches, groups, heartbeats, offsets, state
-from tests.differential.wire.script import Scenario
+from tests.differential.wire.families import configs, fetches, groups, heartbeats, malformed, offsets, state
+from tests.differential.wire.script import Scenario, Stage
 
-FAMILIES: dict[str, Callable[[Random, bool], Scenario]] = {
+FAMILIES: dict[str, Callable[[Random, Stage], Scenario]] = {
     "groups": groups.scenario,
     "configs": configs.scenario,
     "offsets": offsets.scenario,
     "state": state.scenario,
     "heartbeats": heartbeats.scenario,
     "fetches": fetches.scenario,
+    "malformed": malformed.scenario,
 }

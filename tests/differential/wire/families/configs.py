@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from tests.differential.wire.families.common import GROUPS, NAMES, heartbeat, some, weighted
-from tests.differential.wire.script import Ask, Restart, Scenario
+from tests.differential.wire.script import Ask, Restart, Scenario, Stage
 
 _SHARE = [
     "share.auto.offset.reset",
@@ -60,7 +60,7 @@ _WORDS = {
 }
 
 
-def scenario(random: Random, restarts: bool) -> Scenario:
+def scenario(random: Random, stage: Stage) -> Scenario:
     """Random changes to the settings of a few groups, and looks at them."""
     for _ in range(random.randrange(30, 60)):
         match weighted(random, {"alter": 10, "describe": 10, "list": 2, "member": 2, "replace": 2}):
@@ -78,7 +78,7 @@ def scenario(random: Random, restarts: bool) -> Scenario:
                 yield _replace(random)
             case "member":
                 yield heartbeat(random.choice(GROUPS), "~ann", 0, ["~nowhere"])
-    if restarts and random.random() < 0.02:
+    if stage.restarts and random.random() < 0.02:
         yield Restart()
         yield _describe(random)
 

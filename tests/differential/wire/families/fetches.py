@@ -5,31 +5,36 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from tests.differential.wire.families.common import (
-    UNKNOWN_ID,
-    create_topics,
-    delete_topics,
-    heartbeat,
-    produce,
-    set_group,
-    weighted,
+from tests.differential.wire.families.common import UNKNOWN_ID, delete_topics, produce, weighted
+from tests.differential.wire.families.share import (
+    LAST,
+    LOADER,
+    PARTITIONS,
+    Run,
+    Topics,
+    acknowledge,
+    acquired,
+    batch,
+    fetch,
+    load,
+    ready,
+    releases,
+    session,
 )
 from tests.differential.wire.names import NO_ID
-from tests.differential.wire.script import Ask, Close, Scenario, Sleep
+from tests.differential.wire.script import Ask, Close, Restart, Scenario, Sleep, Stage
 
 _MEMBERS = ["AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"]
-_CROWD = [*_MEMBERS, "AAAAAAAAAAAAAAAAAAAABA", "AAAAAAAAAAAAAAAAAAAABQ", "AAAAAAAAAAAAAAAAAAAABg"]
-_KEEPER = "AAAAAAAAAAAAAAAAAAAABw"
-_PARTITIONS = [("#orders", 0), ("#orders", 0), ("#orders", 1), ("#bills", 0)]
-_STRANGE = [("#orders", 9), ("#bills", -1), (UNKNOWN_ID, 0), (NO_ID, 0), ("#nowhere", 0)]
-_LAST = -1
-Acquired = tuple[str, int, int, int]
+_CROWD = [*_MEMBERS, "AAAAAAAAAAAAAAAAAAAABA", "AAAAAAAAAAAAAAAAAAAABQ", LOADER]
+_PARTITIONS = [PARTITIONS[0], *PARTITIONS]
+_STRANGE = [("#orders", 9), ("#bills", -1)]
+_NOWHERE = [(UNKNOWN_ID, 0), (NO_ID, 0), ("#nowhere", 0)]
+"""Kafka 4.3.1 refuses every later fetch of a session with such a topic; 4.4.0 and ours that partition."""
 
 
-def scenario(random: Random, restarts: bool) -> Scenario:
+def scenario(random: Random, stage: Stage) -> Scenario:
     """Members of one group take records of two topics and settle them."""
-    yield create_topics(orders=2, bills=1)
-    settings = {"share_auto_offset_reset": "earliest"}
+    settings: dict[str, str] = {}
     short_locks = random.random() < 0.04
     if short_locks:
         settings["share_record_lock_duration_ms"] = "1000"
@@ -39,26 +44,22 @@ def scenario(random: Random, restarts: bool) -> Scenario:
         settings["share_partition_max_record_locks"] = "100"
     if random.random() < 0.1:
         settings["share_renew_acknowledge_enable"] = "false"
-    yield set_group("~shop", **settings)
-    yield heartbeat("~shop", "~joined", 0, ["~orders", "~bills"])
-    for topic, partition in dict.fromkeys(_PARTITIONS):
-        yield produce(
-            topic[1:], partition, [f"{partition}{number}" for number in range(random.choice([1, 3, 8]))]
-        )
-        # loads the state: from now on a fetch need not wait
-        yield _fetch("a", _CROWD[5], 0, [(topic, partition, [])], max_wait_ms=8000)
-        yield _acknowledge("a", _CROWD[5], _LAST, [])
-    # Apache Kafka unloads a group's state when the connection of its last session ends
-    yield _fetch("a", _KEEPER, 0, [])
-    life = _Life(random)
+    yield from ready(random, **settings)
+    life = _Life(random, stage)
     for number in range(random.randrange(25, 60)):
         yield from life.step()
         if short_locks and number % 12 == 11:
             yield Sleep(2500)
             life.acquired.clear()
-    if random.random() < 0.1:
-        yield _fetch("strange", _CROWD[5], 0, [("#orders", 0, [])], share_acquire_mode=2)
-        yield Close("strange")  # it has opened a session there
+            life.settled = True
+    if random.random() < 0.2:
+        yield from life.end()
+    elif stage.restarts and random.random() < 0.03:
+        yield Restart()
+        yield from load(500)
+        life.restarted()
+        for _ in range(15):
+            yield from life.step()
 
 
 _STEPS = {
@@ -71,17 +72,17 @@ _STEPS = {
     "bad": 3,
     "produce": 3,
     "gone": 1,
-    "topic": 0.3,
 }
 
 
 class _Life:
     """Members, each with a connection, and what they have acquired."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, stage: Stage) -> None:
         self.random = random
+        self.strange = [*_STRANGE, *_NOWHERE] if stage.newest else _STRANGE
         self.members = _CROWD if random.random() < 0.1 else _MEMBERS[: random.choice([1, 2, 2, 3])]
-        self.acquired: dict[str, list[Acquired]] = {}
+        self.acquired: dict[str, list[Run]] = {}
         # what a session held of partitions that it has no more stays locked there, and is free here once it
         # ends: such partitions stay in
         self.touched: dict[str, set[tuple[str, int]]] = {}
@@ -90,6 +91,7 @@ class _Life:
         # where an answer brings records of several partitions, their turns come in the order of a hash table
         # there: limits are for sessions of one partition
         self.alone = random.random() < 0.4
+        self.settled = False
         self.partitions = [("#orders", 0)] if self.alone else _PARTITIONS[1:]
 
     def step(self) -> Scenario:
@@ -119,9 +121,9 @@ class _Life:
             case "close":
                 topics = self._acknowledged(member)
                 if random.random() < 0.5:
-                    yield _acknowledge(connection, member, _LAST, topics)
+                    yield acknowledge(connection, member, LAST, topics)
                 else:
-                    yield from self._fetch(connection, member, _LAST, topics)
+                    yield from self._fetch(connection, member, LAST, topics)
                 self._ended(member)
             case "bad":
                 yield from self._bad(connection, member)
@@ -135,194 +137,148 @@ class _Life:
                     yield Close(own)
                     yield Sleep(100)
                     self._ended(member)
-            case "topic":
+
+    def end(self) -> Scenario:
+        """What Apache Kafka goes on differently after."""
+        random = self.random
+        member = random.choice(self.members)
+        connection = f"c{member[-2:]}"
+        match random.randrange(3):
+            case 0:
                 yield delete_topics("~bills")
+                yield from self._fetch(connection, member, self._epoch(connection, member), self._wanted())
+            case 1:
+                strange: Topics = [(*random.choice(_NOWHERE), [])]
+                yield from self._fetch(connection, member, self._epoch(connection, member), strange)
+            case _:
+                yield fetch("strange", LOADER, 0, [("#orders", 0, [])], share_acquire_mode=2)
+                yield Close("strange")  # it has opened a session there
+
+    def restarted(self) -> None:
+        """The brokers began anew: no session is left, and nothing is acquired."""
+        self.acquired.clear()
+        self.touched.clear()
+        self.elsewhere.clear()
 
     def _ended(self, member: str) -> None:
+        self.settled = True
         self.acquired.pop(member, None)
         self.touched.pop(member, None)
 
     def _epoch(self, connection: str, member: str, plus: int = 0) -> dict[str, Any]:
-        return {"session": f"{connection} ~shop {member}", "plus": plus}
+        return session(connection, member, plus)
 
-    def _wanted(self) -> list[tuple[str, int, list[dict[str, Any]]]]:
+    def _wanted(self) -> Topics:
         """Partitions to fetch: often none new, as in a session."""
         random = self.random
         wanted = random.sample(self.partitions, min(len(self.partitions), random.choice([0, 0, 1, 1, 2, 3])))
         if random.random() < 0.06:
-            wanted.append(random.choice(_STRANGE))
+            wanted.append(random.choice(self.strange))
         return [(topic, partition, []) for topic, partition in wanted]
 
-    def _again(self, member: str) -> list[tuple[str, int, list[dict[str, Any]]]]:
+    def _again(self, member: str) -> Topics:
         """Partitions to open a session with: those that it had records of, and others."""
         return [
             (topic, partition, []) for topic, partition in sorted(self.touched.get(member, ()))
         ] + self._wanted()
 
-    def _acknowledged(self, member: str) -> list[tuple[str, int, list[dict[str, Any]]]]:
+    def _acknowledged(self, member: str) -> Topics:
         """Acknowledgements of some of what the member has, mostly right ones."""
         random = self.random
         held = self.acquired.get(member, [])
         if not held:
-            return [("#orders", 0, [_batch(0, 0, [1])])] if random.random() < 0.2 else []
+            return [("#orders", 0, [batch(0, 0, [1])])] if random.random() < 0.2 else []
+        self.settled = True
         topic, partition, first, last = held.pop(random.randrange(len(held)))
         kind = weighted(random, {1: 8, 2: 4, 3: 3, 4: 2, 0: 0.5, 9: 0.2})
         if random.random() < 0.3 and last > first:
             middle = random.randrange(first, last)
-            return [(topic, partition, [_batch(first, middle, [kind]), _batch(middle + 1, last, [1])])]
+            return [(topic, partition, [batch(first, middle, [kind]), batch(middle + 1, last, [1])])]
         if random.random() < 0.2:
             kinds = [random.choice([1, 1, 2, 3, 0]) for _ in range(first, last + 1)]
-            return [(topic, partition, [_batch(first, last, kinds)])]
+            return [(topic, partition, [batch(first, last, kinds)])]
         if random.random() < 0.15:
             last = random.choice([last + 1, last + 5, first, first - 1])
-        return [(topic, partition, [_batch(first, last, [kind])])]
+        return [(topic, partition, [batch(first, last, [kind])])]
 
     def _settle(self, connection: str, member: str) -> Scenario:
-        yield _acknowledge(
+        yield acknowledge(
             connection, member, self._epoch(connection, member), self._acknowledged(member), self.random
         )
 
-    def _fetch(
-        self, connection: str, member: str, epoch: Any, topics: list[tuple[str, int, list[dict[str, Any]]]]
-    ) -> Scenario:
+    def _fetch(self, connection: str, member: str, epoch: Any, topics: Topics) -> Scenario:
         random = self.random
         if connection == "other":
             topics = [*topics, *self._again(member)]
         touched = self.touched.setdefault(member, set())
         may_go = [each for each in _PARTITIONS[1:] if each not in touched]
         forgotten = random.sample(may_go, min(len(may_go), random.choice([0] * 8 + [1, 2])))
-        answer = yield _fetch(
+        ask = fetch(
             connection,
             member,
             epoch,
             topics,
             forgotten=forgotten,
             version=random.choice([1, 2, 2, 2]),
-            max_records=random.choice([500, 1, 2, 3]) if self.alone else 500,
-            max_bytes=random.choice([1 << 20, 1 << 20, 1, 90, 200, 300]) if self.alone else 1 << 20,
+            **self._limits(),
             batch_size=random.choice([500, 500, 1, 2]) if random.random() < 0.3 else 500,
-            share_acquire_mode=weighted(random, {0: 12, 1: 3}),
             is_renew_ack=random.random() < 0.04,
             min_bytes=random.choice([0, 1, 1, 1]),
         )
-        if not isinstance(answer, dict):
-            return
+        if releases(ask):
+            ask.fields["max_records"] = 0
+        answer = yield ask
         held = self.acquired.setdefault(member, [])
-        for topic in answer.get("responses", []):
-            for partition in topic["partitions"]:
-                if partition["acquired_records"]:
-                    touched.add((topic["topic_id"].partition("/")[0], partition["partition_index"]))
-                for run in partition["acquired_records"]:
-                    held.append(
-                        (
-                            topic["topic_id"],
-                            partition["partition_index"],
-                            run["first_offset"],
-                            run["last_offset"],
-                        )
-                    )
+        for topic, partition, first, last in acquired(answer):
+            touched.add((topic.partition("/")[0], partition))
+            held.append((topic, partition, first, last))
+
+    def _limits(self) -> dict[str, int]:
+        """How much to fetch.
+
+        Of records that were given back or settled another number comes within the same limits: there Kafka
+        gives what was acquired together as a whole, and counts the bytes of what is not acquired any more.
+        """
+        random = self.random
+        mode = weighted(random, {0: 12, 1: 3})
+        limits = {"share_acquire_mode": mode, "max_records": 500, "max_bytes": 1 << 20}
+        if self.alone and random.random() < 0.5:
+            limits["max_bytes"] = random.choice([1] if self.settled else [1, 90, 200, 300])
+        if self.alone and (mode == 1 or not self.settled):
+            limits["max_records"] = random.choice([500, 1, 2, 3])
+        return limits
 
     def _bad(self, connection: str, member: str) -> Scenario:
         """Requests that no client would send."""
         random = self.random
+        self.settled = True
         epoch = self._epoch(connection, member)
         held = next(iter(self.acquired.get(member, [])), ("#orders", 0, 0, 2))
         topic, partition, first, last = held
         batches = random.choice(
             [
-                [_batch(first, last, [])],
-                [_batch(last, first - 1, [1])],
-                [_batch(first, last, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])],
-                [_batch(first, last, [1]), _batch(first, last, [1])],
-                [_batch(last + 1, last + 2, [1]), _batch(first, last, [1])],
-                [_batch(-1, 0, [1])],
-                [_batch(first, last, [-1])],
-                [_batch(100, 200, [1])],
+                [batch(first, last, [])],
+                [batch(last, first - 1, [1])],
+                [batch(first, last, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])],
+                [batch(first, last, [1]), batch(first, last, [1])],
+                [batch(last + 1, last + 2, [1]), batch(first, last, [1])],
+                [batch(-1, 0, [1])],
+                [batch(first, last, [-1])],
+                [batch(100, 200, [1])],
             ]
         )
         match random.randrange(5):
             case 0:
-                yield _acknowledge(connection, member, epoch, [(topic, partition, batches)])
+                yield acknowledge(connection, member, epoch, [(topic, partition, batches)])
             case 1:
                 yield from self._fetch(connection, member, epoch, [(topic, partition, batches)])
             case 2:
                 yield from self._fetch(connection, member, 0, [(topic, partition, batches)])
             case 3:
-                ask = _fetch(connection, member, epoch, self._wanted())
+                ask = fetch(connection, member, epoch, self._wanted())
                 name = random.choice(["group_id", "member_id"])
                 value = random.choice(["~nobody", "not a uuid"])
                 yield Ask(ask.api, ask.version, ask.fields | {name: value}, "bad")
             case _:
-                strange = [(*random.choice(_STRANGE), [_batch(0, 0, [1])])]
-                yield _acknowledge(connection, member, random.choice([epoch, 0]), strange)
-
-
-def _batch(first: int, last: int, kinds: list[int]) -> dict[str, Any]:
-    return {"first_offset": first, "last_offset": last, "acknowledge_types": kinds}
-
-
-def _by_topic(topics: list[tuple[str, int, list[dict[str, Any]]]]) -> list[dict[str, Any]]:
-    grouped: dict[str, list[dict[str, Any]]] = {}
-    seen: set[tuple[str, int]] = set()
-    for topic, partition, batches in topics:
-        if (topic, partition) not in seen:
-            seen.add((topic, partition))
-            entry = {"partition_index": partition, "acknowledgement_batches": batches}
-            grouped.setdefault(topic, []).append(entry)
-    return [{"topic_id": topic, "partitions": partitions} for topic, partitions in grouped.items()]
-
-
-def _fetch(
-    connection: str,
-    member: str,
-    epoch: Any,
-    topics: list[tuple[str, int, list[dict[str, Any]]]],
-    *,
-    version: int = 2,
-    forgotten: list[tuple[str, int]] | None = None,
-    **fields: Any,
-) -> Ask:
-    return Ask(
-        "SHARE_FETCH",
-        version,
-        {
-            "group_id": "~shop",
-            "member_id": member,
-            "share_session_epoch": epoch,
-            "max_wait_ms": 0,
-            "min_bytes": 1,
-            "max_bytes": 1 << 20,
-            "max_records": 500,
-            "batch_size": 500,
-            "share_acquire_mode": 0,
-            "is_renew_ack": False,
-            "topics": _by_topic(topics),
-            "forgotten_topics_data": [
-                {"topic_id": topic, "partitions": [partition]}
-                for topic, partition in dict(forgotten or []).items()
-            ],
-            **fields,
-        },
-        connection,
-    )
-
-
-def _acknowledge(
-    connection: str,
-    member: str,
-    epoch: Any,
-    topics: list[tuple[str, int, list[dict[str, Any]]]],
-    random: Random | None = None,
-) -> Ask:
-    return Ask(
-        "SHARE_ACKNOWLEDGE",
-        random.choice([1, 2, 2]) if random else 2,
-        {
-            "group_id": "~shop",
-            "member_id": member,
-            "share_session_epoch": epoch,
-            "is_renew_ack": random is not None and random.random() < 0.15,
-            "topics": _by_topic(topics),
-        },
-        connection,
-    )
+                strange = [(*random.choice([*_STRANGE, *_NOWHERE]), [batch(0, 0, [1])])]
+                yield acknowledge(connection, member, random.choice([epoch, 0]), strange)

@@ -21,14 +21,14 @@ from tests.differential.wire.families.common import (
     weighted,
 )
 from tests.differential.wire.names import NO_ID
-from tests.differential.wire.script import Ask, Restart, Scenario
+from tests.differential.wire.script import Ask, Restart, Scenario, Stage
 
 _STATES = ["Stable", "Empty", "Dead", "stable", "PreparingRebalance", "Assigning", "Reconciling", "Wrong", ""]
 _TYPES = ["share", "Share", "consumer", "classic", "streams", "CLASSIC", "wrong", ""]
 _ALL_GROUPS = [*GROUPS, "~plain", "~new", "~commits"]
 
 
-def scenario(random: Random, restarts: bool) -> Scenario:
+def scenario(random: Random, stage: Stage) -> Scenario:
     """A random life of a few groups."""
     yield create_topics(orders=2, bills=1)
     steps: dict[Callable[[Random], Ask], int] = {
@@ -52,7 +52,7 @@ def scenario(random: Random, restarts: bool) -> Scenario:
         if random.random() < 0.08:
             yield from _classic(random)
         yield weighted(random, steps)(random)
-    if restarts and random.random() < 0.02:
+    if stage.restarts and random.random() < 0.02:
         yield Restart()
         for _ in range(20):
             yield weighted(random, steps)(random)

@@ -16,14 +16,14 @@ from tests.differential.wire.families.common import (
     some,
     weighted,
 )
-from tests.differential.wire.script import Ask, Restart, Scenario, Sleep
+from tests.differential.wire.script import Ask, Restart, Scenario, Sleep, Stage
 
 _GROUPS = ["~shop", "~shop", "~till"]
 _MEMBERS = ["~ann", "~bob", "~cid", "~dan", "~eve"]
 _TOPICS = ["~orders", "~bills", "~mail", "~nowhere"]
 
 
-def scenario(random: Random, restarts: bool) -> Scenario:
+def scenario(random: Random, stage: Stage) -> Scenario:
     """A random life of two groups with as many members as they may have, and one more."""
     yield create_topics(orders=random.choice([1, 2, 4]), bills=1)
     members = random.choice([1, 1, 2, 3, 5])
@@ -65,7 +65,7 @@ def scenario(random: Random, restarts: bool) -> Scenario:
         yield _look(random)
         for member in _MEMBERS[:members]:
             yield heartbeat("~shop", member, epoch("~shop", member))
-    if restarts and random.random() < 0.03:
+    if stage.restarts and random.random() < 0.03:
         yield Restart()
         for _ in range(15):
             group, member = _who(random, members)

@@ -20,7 +20,7 @@ from tests.differential.wire.families.common import (
     some,
     weighted,
 )
-from tests.differential.wire.script import Ask, Restart, Scenario
+from tests.differential.wire.script import Ask, Restart, Scenario, Stage
 
 _TOPICS = ["~orders", "~bills", "~orders", "~bills", "~mail", "~nowhere"]
 
@@ -40,7 +40,7 @@ _STEPS = {
 }
 
 
-def scenario(random: Random, restarts: bool) -> Scenario:
+def scenario(random: Random, stage: Stage) -> Scenario:
     """A random life of a few share groups."""
     yield create_topics(orders=3, bills=1)
     yield produce("orders", 0, ["a", "b", "c"])
@@ -76,7 +76,7 @@ def scenario(random: Random, restarts: bool) -> Scenario:
                 yield _delete_records(random)
             case "look":
                 yield Ask("SHARE_GROUP_DESCRIBE", 1, {"group_ids": [_group(random)]})
-    if restarts and random.random() < 0.02:
+    if stage.restarts and random.random() < 0.02:
         yield Restart()
         for _ in range(10):
             yield _describe(random)

@@ -7,25 +7,25 @@ from typing import Any
 
 from tests.differential.wire.families.common import UNKNOWN_ID, create_topics, weighted
 from tests.differential.wire.names import NO_ID
-from tests.differential.wire.script import Ask, Restart, Scenario
+from tests.differential.wire.script import Ask, Restart, Scenario, Stage
 
 _GROUPS = ["~shop", "~shop", "~shop", "~till", ""]
 
 
-def scenario(random: Random, restarts: bool) -> Scenario:
+def scenario(random: Random, stage: Stage) -> Scenario:
     """Random state of a few share partitions.
 
-    Neither negative epochs, nor writes that come late, nor batches below the start offset: there ours answers
-    as Kafka 4.4.0 does, and 4.3.1 otherwise.
+    Beside Kafka 4.3.1 neither negative epochs, nor writes that come late, nor batches below the start offset:
+    there it answers otherwise than 4.4.0 and ours.
     """
     yield create_topics(orders=2)
     requests = {_initialize: 4, _read: 6, _write: 10, _delete: 2, _summary: 5}
     for _ in range(random.randrange(40, 90)):
-        yield weighted(random, requests)(random)
-    if restarts and random.random() < 0.03:
+        yield weighted(random, requests)(random, stage.newest)
+    if stage.restarts and random.random() < 0.03:
         yield Restart()
         for _ in range(20):
-            yield weighted(random, requests)(random)
+            yield weighted(random, requests)(random, stage.newest)
 
 
 def _topics(random: Random, **fields: Any) -> dict[str, Any]:
@@ -53,41 +53,41 @@ def _topics(random: Random, **fields: Any) -> dict[str, Any]:
     return {"group_id": random.choice(_GROUPS), "topics": [] if random.random() < 0.02 else topics}
 
 
-def _epoch(random: Random) -> int:
-    return random.choice([0, 0, 1, 1, 1, 2, 3])
+def _epoch(random: Random, newest: bool) -> int:
+    return random.choice([0, 0, 1, 1, 1, 2, 3] + [-1] * newest)
 
 
-def _initialize(random: Random) -> Ask:
+def _initialize(random: Random, newest: bool) -> Ask:
     return Ask(
         "INITIALIZE_SHARE_GROUP_STATE",
         0,
         _topics(
             random,
-            state_epoch=lambda: _epoch(random),
+            state_epoch=lambda: _epoch(random, newest),
             start_offset=lambda: random.choice([-1, 0, 5, -7]),
         ),
     )
 
 
-def _read(random: Random) -> Ask:
-    return Ask("READ_SHARE_GROUP_STATE", 0, _topics(random, leader_epoch=lambda: _epoch(random)))
+def _read(random: Random, newest: bool) -> Ask:
+    return Ask("READ_SHARE_GROUP_STATE", 0, _topics(random, leader_epoch=lambda: _epoch(random, newest)))
 
 
-def _summary(random: Random) -> Ask:
+def _summary(random: Random, newest: bool) -> Ask:
     return Ask(
         "READ_SHARE_GROUP_STATE_SUMMARY",
         random.randrange(2),
-        _topics(random, leader_epoch=lambda: _epoch(random)),
+        _topics(random, leader_epoch=lambda: _epoch(random, newest)),
     )
 
 
-def _delete(random: Random) -> Ask:
+def _delete(random: Random, newest: bool) -> Ask:
     return Ask("DELETE_SHARE_GROUP_STATE", 0, _topics(random))
 
 
-def _write(random: Random) -> Ask:
+def _write(random: Random, newest: bool) -> Ask:
     def batches() -> list[dict[str, int]]:
-        at = random.randrange(8, 20)
+        at = random.randrange(0 if newest else 8, 20)
         made = []
         for _ in range(random.choice([0, 1, 1, 2, 3])):
             last = at + random.choice([0, 0, 1, 4])
@@ -104,13 +104,13 @@ def _write(random: Random) -> Ask:
 
     return Ask(
         "WRITE_SHARE_GROUP_STATE",
-        1,
+        random.randrange(2) if newest else 1,
         _topics(
             random,
-            state_epoch=lambda: _epoch(random),
-            leader_epoch=lambda: _epoch(random),
-            start_offset=lambda: random.choice([-1, -1, 8]),
-            delivery_complete_count=lambda: 0,
+            state_epoch=lambda: _epoch(random, newest),
+            leader_epoch=lambda: _epoch(random, newest),
+            start_offset=lambda: random.choice([-1, -1, 0, 3, 8] if newest else [-1, -1, 8]),
+            delivery_complete_count=lambda: random.choice([-1, 0, 1, 2]) if newest else 0,
             state_batches=batches,
         ),
     )
