@@ -178,6 +178,9 @@ unit: .venv-test/.installed ## quick tests only: unit, tidy
 configuration: .venv-test/.installed ## write docs/configuration.md from the code's declarations
 	$(BIN)/python -m tests.docs.configuration
 
+metrics-page: .venv-test/.installed ## write docs/metrics.md from the code's declarations
+	$(BIN)/python -m tests.docs.metrics
+
 interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker
 	$(PYTEST) tests/interop
 
@@ -311,6 +314,9 @@ bench-requests: .venv/.installed .venv-test/.installed jars ## one record a requ
 
 bench-client: .venv/.installed .venv-test/.installed jars ## our share consumer beside confluent-kafka's and Java's (ARGS="--only batch")
 	$(BIN)/python -m benches.client $(ARGS)
+
+bench-metrics: .venv/.installed ## what a scrape of 10,000 share partitions costs, and a request (ARGS="--series 10000")
+	.venv/bin/python -m benches.metrics $(ARGS)
 
 bench-groups: .venv/.installed .venv-test/.installed jars ## 2,000 members in 20 groups over 1,000 partitions, beside Apache (ARGS="--groups 5")
 	$(BIN)/python -m benches.groups $(ARGS)

@@ -7,8 +7,8 @@ from typing import Any, Self, final
 __all__ = [
     "LogCleaner", "Partition", "Record", "ShareStateFold", "Store", "Write", "bench_trace", "combine",
     "combine_state_batches", "damaged_batches", "decode_columns", "decode_records", "decode_share_state",
-    "matching", "pack_write", "read_acknowledgement_batches", "records_without_key", "survey_store",
-    "whole_batches",
+    "matching", "observe_partitions", "pack_write", "read_acknowledgement_batches", "records_without_key",
+    "survey_store", "whole_batches",
 ]  # fmt: skip
 
 _Four = tuple[int, int, int, int]
@@ -174,6 +174,13 @@ class Partition:
     def memory_bytes(self) -> int: ...
     @property
     def runs(self) -> int: ...
+    def observe(
+        self,
+    ) -> tuple[tuple[int, int, int, int, int | None, int], tuple[int, int, int, int, int], list[int]]:
+        """For metrics, in one call: start offset, end offset, in flight, delivery complete count, next
+        deadline, records whose lock ran out; records acknowledged by type (gap, accept, release, reject,
+        renew); records leased by delivery count, from 1 on, 16 and above as one. Counted since the partition
+        was made."""
     def inflight(self) -> list[_Four]:
         """The records from the start offset on, as (first offset, last offset, state, delivery count)."""
     def check(self) -> None:
@@ -410,6 +417,10 @@ class Store:
         that moved (log, (start, high watermark, last stable offset, end))."""
     def wait(self, sequence: int) -> None:
         """Blocks until the operation has ended."""
+    def figures(self) -> tuple[list[int], float, int, int, int, int, int, int]:
+        """Commits by duration (bucket i: below 2^i microseconds), their seconds together, bytes written,
+        commits that failed, segments, bytes of batches in them, how many of these a log still reaches, bytes
+        that wait."""
     @property
     def staged_bytes(self) -> int: ...
     def entries(self, prefix: bytes) -> list[tuple[bytes, bytes]]: ...
@@ -488,6 +499,13 @@ class Store:
     def expire_producers(self, before_ms: int, max: int) -> None: ...
     def plan_fault(self, point: str, errno: int, *, skip: int = 0, times: int = 1) -> None:
         """Has the next writes ("write") or syncs ("sync") fail, for tests."""
+
+def observe_partitions(
+    partitions: Sequence[Partition], ends: Sequence[int], now_ms: int
+) -> tuple[int, int, int, int, list[int], list[int]]:
+    """`Partition.observe` of many, summed, with the ends of their logs: lag, in flight, age in ms of the
+    oldest lease, records whose lock ran out, records by acknowledge type, records by delivery count. One
+    whose engine has failed counts for nothing. Raises ValueError unless there is an end for each."""
 
 def read_acknowledgement_batches(
     data: bytes, offset: int, end: int, count: int

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sharecore.broker.authentication import Authentication
 from sharecore.broker.cleaner import Cleaner
@@ -35,6 +36,10 @@ from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
 from sharecore.security.scram import Credentials, first_credential
 from sharecore.storage import ResourceType, Storage, StorageOptions
+
+if TYPE_CHECKING:
+    from sharecore.broker.metrics import BrokerMetrics
+    from sharecore.metrics.requests import OnFrame
 
 log = logging.getLogger("sharecore.broker")
 
@@ -71,13 +76,17 @@ class Broker(Services):
         self.authorizer: Authorizer | None = None
         self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
         self.transport = Transport(config, self.listeners)
-        dispatch = Dispatcher(self, check_names=check_names).on_frame
+        dispatch: OnFrame = Dispatcher(self, check_names=check_names).on_frame
+        self.metrics: BrokerMetrics | None = None
+        if config.sharecore_metrics_listener:
+            self.metrics, dispatch = _watched(self, dispatch)
         self.server = Server(dispatch, _limits(config, self.listeners), self._opened, self._connection_rate)
         self._authentication = Authentication(
             lambda: self.config, lambda listener: self.mechanisms.of(listener), dispatch, self.clock
         )
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
+        self.metrics_port = 0
 
     async def start(self) -> None:
         """Opens what is kept and listens.
@@ -91,9 +100,15 @@ class Broker(Services):
         self.identity = identify(data_dir, self.config.node_id)
         self.storage = Storage(data_dir, _storage_options(self.config))
         try:
+            if self.metrics is not None:
+                self.metrics_port = await self.metrics.start()
             await self._start_services()
             await self._listen()
+            if self.metrics is not None:
+                self.metrics.ready()
         except BaseException:
+            if self.metrics is not None:
+                self.metrics.stop()
             self.storage.close()
             raise
 
@@ -172,6 +187,8 @@ class Broker(Services):
             self._retention.stop()
         if self._cleaner is not None:
             self._cleaner.stop()
+        if self.metrics is not None:
+            self.metrics.stop()
         self.transport.stop()
         self.mechanisms.stop()
         self.server.stop_listening()
@@ -190,9 +207,10 @@ class Broker(Services):
         where = ", ".join(
             f"{each.advertised_host}:{each.advertised_port}" for each in self.listeners.values()
         )
+        metrics = f", metrics on port {self.metrics_port}" if self.metrics_port else ""
         return (
             f"sharecore serves {where} (node {self.identity.node_id} of cluster {self.identity.cluster_id}), "
-            f"data in {self.config.data_dir}, durability {self.config.sharecore_durability}"
+            f"data in {self.config.data_dir}, durability {self.config.sharecore_durability}{metrics}"
         )
 
     def _settings_changed(self, kind: ResourceType, name: str) -> None:
@@ -214,6 +232,24 @@ class Broker(Services):
             self.config = self.static_config
         self.server.limits = _limits(self.config, self.listeners)
         self.transport.reconfigure(self.config)
+
+
+def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]:
+    """Metrics of a broker, and the dispatcher behind what counts its requests.
+
+    Raises:
+        ConfigError: what writes metrics is not installed.
+    """
+    # imported where they are asked for: a start without metrics does not pay for them
+    try:
+        from sharecore.broker.metrics import BrokerMetrics
+        from sharecore.metrics.requests import RequestTimes
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"sharecore.metrics.listener needs {error.name}; allowed: to install sharecore[broker]"
+        ) from None
+    requests = RequestTimes(dispatch)
+    return BrokerMetrics(broker, requests), requests.on_frame
 
 
 def _storage_options(config: BrokerConfig) -> StorageOptions:

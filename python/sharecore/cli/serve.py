@@ -55,6 +55,13 @@ def serve(
             help="A user that is there when the broker starts, as kafka-storage has it; repeat for more.",
         ),
     ] = None,
+    metrics_listener: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve /metrics, /healthz and /readyz there, to whoever can reach it.  [default: nowhere]",
+        ),
+    ] = None,
     log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
 ) -> None:
     """Run a broker: stock Kafka clients run share groups on it unchanged.
@@ -74,6 +81,8 @@ def serve(
             raise ConfigError(f"--log-level {log_level}: unknown; allowed: one of {', '.join(LEVELS)}")
         set_up_logging(log_level)
         properties = gather(config, settings or [], host, port, data_dir, node_id, durability)
+        if metrics_listener is not None:
+            properties["sharecore.metrics.listener"] = metrics_listener
         broker_config = read_config(properties)
         from sharecore.broker.run import run
         from sharecore.security.first_users import parse_add_scram

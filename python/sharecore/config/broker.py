@@ -10,6 +10,7 @@ from typing import Any
 from sharecore.config.cleaner import CleanerSettings
 from sharecore.config.consumer import ConsumerSettings, TransactionSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
+from sharecore.config.metrics import MetricsSettings
 from sharecore.config.network import NetworkSettings
 from sharecore.config.relations import check_relations
 from sharecore.config.security import (
@@ -41,6 +42,7 @@ class BrokerConfig(
     HandshakeSettings,
     SaslSettings,
     AuthorizerSettings,
+    MetricsSettings,
 ):
     """All settings of one broker; a field's name with dots instead of underscores is Kafka's name of the
     key.

@@ -19,7 +19,7 @@ from sharecore.coordinator_log.routing import partition_for
 from sharecore.coordinator_log.staged_log import ATTEMPTS_MAX, WRITE_TIMEOUT_MS, StagedLog
 from sharecore.coordinator_log.topic_log import Producer, Record, TopicLog
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.waiting import Done, Timers
+from sharecore.waiting import Done, Spans, Timers
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +86,9 @@ class CoordinatorRuntime:
         self._transactional: TransactionalReplayer | None = None
         self._passed_over: Counter[tuple[int, str]] = Counter()
         self._staged: set[StagedLog] = set()
+        self.loads = Spans()
+        """Partitions that were read, each with its records."""
+        self.writes = Spans()
 
     def register(self, replayer: Replayer | TransactionalReplayer) -> None:
         """Hands records of these kinds to a coordinator when they are read."""
@@ -112,7 +115,13 @@ class CoordinatorRuntime:
                 compactor.look()
 
         staged = StagedLog(
-            log, self.timers, self._write_timeout_ms, attempts_max=self._attempts_max, sent=sent
+            log,
+            self.timers,
+            self._write_timeout_ms,
+            attempts_max=self._attempts_max,
+            sent=sent,
+            monotonic_ms=self.clock.monotonic_ms,
+            writes=self.writes,
         )
         compactor = Compactor(staged, self.clock, self.timers)
         return staged
@@ -136,7 +145,10 @@ class CoordinatorRuntime:
         """
         count = 0
         for partition in self.partitions:
-            count += self._load(partition.log)
+            began_ms = self.clock.monotonic_ms()
+            loaded = self._load(partition.log)
+            self.loads.add(self.clock.monotonic_ms() - began_ms, loaded)
+            count += loaded
             for (index, reason), records in self._passed_over.items():
                 logger.warning(
                     "%s-%d: passed over %d records: %s", partition.log.topic, index, records, reason

@@ -9,7 +9,7 @@ from functools import partial
 
 from sharecore.coordinator_log.topic_log import Producer, Record, TopicLog
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.waiting import Done, Timer, Timers, settle
+from sharecore.waiting import Done, Spans, Timer, Timers, settle
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,7 @@ class _Batch:
     waiting: list[Done] = field(default_factory=list)
     placed: list[tuple[int, Callable[[int], None]]] = field(default_factory=list)
     now_ms: int = 0
+    began_ms: int = 0
     attempts: int = 0
     deadline: Timer | None = None
     open: int = 0
@@ -57,6 +58,8 @@ class StagedLog:
             becomes durable is then open, as with any time-out.
         attempts_max: how often a write is tried in all.
         sent: called when what was staged has been handed to the log.
+        monotonic_ms: the clock that `writes` counts with.
+        writes: each batch is added there, with how many waited for it, once it has ended.
     """
 
     def __init__(
@@ -67,6 +70,8 @@ class StagedLog:
         *,
         attempts_max: int = ATTEMPTS_MAX,
         sent: Callable[[], None] = lambda: None,
+        monotonic_ms: Callable[[], int] = lambda: 0,
+        writes: Spans | None = None,
     ) -> None:
         self.log = log
         self.stale = True
@@ -74,6 +79,8 @@ class StagedLog:
         self._timeout_s = write_timeout_ms / 1000
         self._attempts_max = attempts_max
         self._tell_sent = sent
+        self._monotonic_ms = monotonic_ms
+        self._writes = writes or Spans()
         self._staged: list[_Batch] = []
         self._sent: set[_Batch] = set()
         self._lost: list[_Batch] = []
@@ -134,7 +141,7 @@ class StagedLog:
         if staged and staged[-1].producer == producer:
             batch = staged[-1]
         else:
-            batch = _Batch(producer)
+            batch = _Batch(producer, began_ms=self._monotonic_ms())
             staged.append(batch)
         if placed is not None:
             batch.placed.append((len(batch.records), placed))
@@ -233,6 +240,9 @@ class StagedLog:
         if batch.deadline is not None:
             batch.deadline.cancel()
         waiting, batch.waiting = batch.waiting, []
+        if waiting:
+            took_ms = self._monotonic_ms() - batch.began_ms
+            self._writes.add(took_ms, len(waiting), failed=error is not None)
         settle(waiting, error)
 
 

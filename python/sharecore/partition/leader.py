@@ -16,7 +16,7 @@ from sharecore.partition.records import aborted_ranges, holding, subtracted
 from sharecore.partition.reset import first_offset
 from sharecore.persister import LoadedState, Persister, SharePartitionKey
 from sharecore.storage import Reader
-from sharecore.waiting import CallLater, Done, Timer, settle
+from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
 if TYPE_CHECKING:
     from sharecore.storage import Log, Slice
@@ -58,6 +58,7 @@ class SharePartition:
         call_later: for locks that run out.
         fenced: called when another leader or another state epoch has taken over: this object is of no more
             use.
+        loads: how long loading took is added there.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class SharePartition:
         call_later: CallLater,
         fenced: Callable[[SharePartition], None],
         leader_epoch: int = 0,
+        loads: Spans | None = None,
     ) -> None:
         self.key = key
         self.log = log
@@ -85,6 +87,8 @@ class SharePartition:
         self._call_later = call_later
         self._fenced = fenced
         self._loading = False
+        self._loads = loads or Spans()
+        self._load_began_ms = 0
         self._start_is_persisted = True
         self._timer: Timer | None = None
         self._timer_due_ms = 0
@@ -105,6 +109,7 @@ class SharePartition:
         if self.engine is not None or self._loading:
             return
         self._loading = True
+        self._load_began_ms = self._clock.monotonic_ms()
         self.error = None
         try:
             self._persister.read(self.key, self.leader_epoch, self._loaded)
@@ -120,6 +125,7 @@ class SharePartition:
 
     def _loaded(self, state: LoadedState | KafkaError) -> None:
         self._loading = False
+        self._loads.add(self._clock.monotonic_ms() - self._load_began_ms)
         if isinstance(state, KafkaError):
             self.error = load_error(state)
         else:

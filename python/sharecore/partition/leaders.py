@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -10,8 +11,9 @@ from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.leader import SharePartition
+from sharecore.partition.tally import Tally
 from sharecore.persister import Persister, SharePartitionKey
-from sharecore.waiting import CallLater
+from sharecore.waiting import CallLater, Spans
 
 if TYPE_CHECKING:
     from sharecore.storage import Log
@@ -46,9 +48,16 @@ class SharePartitions:
         # by group and topic, then by partition: a fetch asks for many partitions of one topic
         self._leaders: dict[tuple[str, UUID], dict[int, SharePartition]] = {}
         self._configs: dict[str, GroupConfig] = {}
+        self.loads = Spans()
+        self.retired: dict[tuple[str, UUID], Tally] = {}
+        """What leaders that are gone had counted, by group and topic."""
 
     def __len__(self) -> int:
         return sum(map(len, self._leaders.values()))
+
+    def by_topic(self) -> Mapping[tuple[str, UUID], Mapping[int, SharePartition]]:
+        """The leaders by group and topic, then by partition."""
+        return self._leaders
 
     def config(self, group_id: str) -> GroupConfig:
         """The present configuration of a group."""
@@ -75,6 +84,7 @@ class SharePartitions:
             clock=self._clock,
             call_later=self._call_later,
             fenced=self._fenced,
+            loads=self.loads,
         )
         self._leaders.setdefault((group_id, topic_id), {})[partition] = leader
         return leader
@@ -131,6 +141,7 @@ class SharePartitions:
         """The topic has been deleted."""
         error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._drop(lambda leader: leader.key.topic_id == topic_id, error)
+        self.retired = {key: tally for key, tally in self.retired.items() if key[1] != topic_id}
 
     def drop_group(self, group_id: str, topics: Iterable[UUID] | None = None) -> None:
         """State of the group has been deleted or begun anew, of all its topics or of some: leaders load
@@ -145,6 +156,7 @@ class SharePartitions:
         )
         if topics is None:
             self._configs.pop(group_id, None)
+            self.retired = {key: tally for key, tally in self.retired.items() if key[0] != group_id}
 
     def drop_idle(self, idle_ms: int = _IDLE_MS) -> int:
         """Frees leaders that nobody has used for so long; they load again when they are wanted. Gives how
@@ -182,6 +194,9 @@ class SharePartitions:
         group_id, topic_id, partition = leader.key
         of_topic = self._leaders.get((group_id, topic_id), {})
         if of_topic.get(partition) is leader:
+            if leader.engine is not None:
+                with suppress(KafkaError):  # an engine that has failed tells nothing
+                    self.retired.setdefault((group_id, topic_id), Tally()).take(leader.engine)
             del of_topic[partition]
             if not of_topic:
                 del self._leaders[group_id, topic_id]

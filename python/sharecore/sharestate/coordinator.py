@@ -4,6 +4,7 @@ coordinator").
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sharecore._core import Write, combine_state_batches, pack_write
@@ -14,7 +15,7 @@ from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import UNINITIALIZED
 from sharecore.sharestate.shard import StateShard
 from sharecore.sharestate.state import ShareState
-from sharecore.waiting import Done
+from sharecore.waiting import Done, Spans
 
 
 class ReadState(NamedTuple):
@@ -59,6 +60,9 @@ class ShareCoordinator:
         self._cold_ms = cold_ms
         self._shards: list[StateShard] = []
         self._routes: dict[SharePartitionKey, StateShard] = {}
+        self.loads = Spans()
+        """Partitions of the topic that were read."""
+        self._changes = 0
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
         """Makes state for a share partition, or begins it anew under a higher state epoch.
@@ -72,6 +76,7 @@ class ShareCoordinator:
         now_ms = self._clock.now_ms()
         if state is None:
             state = shard.states[key] = ShareState(key)
+            self._changes += 1
         record = state.initialize(
             state_epoch, start_offset, now_ms=now_ms, updates_per_snapshot=self._updates_per_snapshot
         )
@@ -203,11 +208,27 @@ class ShareCoordinator:
         if state is None:
             done(None)
             return
+        self._changes += 1
         shard.append((state.snapshot_key, None), self._clock.now_ms(), done)
 
     def partition_of(self, key: SharePartitionKey) -> int:
         """The partition of the state topic that holds the state of a share partition."""
         return partition_for(key.coordinator_key(), len(self._all_shards()))
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Differs whenever there are other states than before."""
+        return self._changes, self.loads.count
+
+    @property
+    def shards(self) -> Sequence[StateShard]:
+        """The partitions of the topic, as far as they were wanted."""
+        return self._shards
+
+    @property
+    def writes(self) -> Spans:
+        """Batches of records that were written, with the writes in them."""
+        return self._runtime.writes
 
     def flush(self) -> None:
         """Appends what is staged, without waiting for the end of the turn."""
@@ -226,7 +247,10 @@ class ShareCoordinator:
 
     def _all_shards(self) -> list[StateShard]:
         if not self._shards:
-            self._shards = [StateShard(staged) for staged in self._runtime.partitions]
+            self._shards = [
+                StateShard(staged, self._clock.monotonic_ms, self.loads)
+                for staged in self._runtime.partitions
+            ]
         return self._shards
 
     def _shard(self, key: SharePartitionKey) -> StateShard:

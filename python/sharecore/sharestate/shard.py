@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from sharecore.coordinator_log.staged_log import StagedLog
 from sharecore.coordinator_log.topic_log import Record
@@ -10,7 +11,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.replay import StateReplay
 from sharecore.sharestate.state import ShareState
-from sharecore.waiting import Done
+from sharecore.waiting import Done, Spans
 
 logger = logging.getLogger(__name__)
 
@@ -22,14 +23,20 @@ class StateShard:
 
     Args:
         staged: the partition.
+        monotonic_ms: the clock that `loads` counts with.
+        loads: how long reading took is added there.
     """
 
-    def __init__(self, staged: StagedLog) -> None:
+    def __init__(
+        self, staged: StagedLog, monotonic_ms: Callable[[], int] = lambda: 0, loads: Spans | None = None
+    ) -> None:
         self.states: dict[SharePartitionKey, ShareState] = {}
         self.index = staged.log.index
         self._log = staged.log
         self._staged = staged
         self._prune_at = _PRUNE_RECORDS
+        self._monotonic_ms = monotonic_ms
+        self._loads = loads or Spans()
 
     def ensure_loaded(self) -> None:
         """Replays the partition, when that has not been done yet or a failed write left memory ahead of it.
@@ -42,6 +49,7 @@ class StateShard:
             return
         if self._staged.under_way:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        began_ms = self._monotonic_ms()
         replay = StateReplay()
         offset = self._log.start_offset
         try:
@@ -54,6 +62,7 @@ class StateShard:
             logger.error("share state cannot be read: %s", text)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
         self.states = replay.states
+        self._loads.add(self._monotonic_ms() - began_ms, len(self.states))
         self._staged.stale = False
 
     def append(

@@ -13,6 +13,7 @@ mod share_state;
 mod state;
 mod store;
 mod survey;
+mod tally;
 mod wire;
 
 use pyo3::prelude::*;
@@ -42,6 +43,8 @@ mod _core {
     use crate::store::PyStore;
     #[pymodule_export]
     use crate::survey::survey_store;
+    #[pymodule_export]
+    use crate::tally::observe_partitions;
     #[pymodule_export]
     use crate::wire::read_acknowledgement_batches;
 }

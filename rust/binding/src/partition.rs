@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use crate::convert::{StateBatches, acknowledgements, ranges, tuple};
 use crate::error::{failed, refused};
+use crate::tally::Tally;
 
 /// State that has begun to change and waits for the persister.
 #[pyclass(name = "Write", module = "sharecore._core", frozen)]
@@ -55,8 +56,14 @@ const LONG_RUNS: usize = 4096;
 /// The in-flight state of one share partition.
 #[pyclass(name = "Partition", module = "sharecore._core", frozen)]
 pub(crate) struct PyPartition {
-    inner: Guarded,
+    pub(crate) inner: Guarded,
+    pub(crate) tally: Tally,
 }
+
+/// Start offset, end offset, in flight, delivery complete count, next deadline, locks that ran out.
+type Standing = (i64, i64, i64, i64, Option<i64>, u64);
+/// See `_core.pyi`.
+type Observed = (Standing, (u64, u64, u64, u64, u64), Vec<u64>);
 
 impl PyPartition {
     /// No Python runs and the interpreter is not waited for while the lock is held.
@@ -123,6 +130,7 @@ impl PyPartition {
             .map_err(|refusal| refused(py, refusal))?;
         Ok(Self {
             inner: Guarded::new(inner),
+            tally: Tally::default(),
         })
     }
 
@@ -151,6 +159,7 @@ impl PyPartition {
         self.with(py, |partition| {
             partition.acquire(now_ms, member, &batches, options, &mut out);
         })?;
+        self.tally.acquired(&out);
         PyList::new(py, out.iter().map(|a| (a.first, a.last, a.delivery_count)))
     }
 
@@ -174,7 +183,23 @@ impl PyPartition {
             let answer = partition.acknowledge(now_ms, member, &batches);
             answer.map(|write| write.map(PyWrite::of))
         })?;
-        answer.map_err(|refusal| refused(py, refusal))
+        let write = answer.map_err(|refusal| refused(py, refusal))?;
+        self.tally.acknowledged(&batches);
+        Ok(write)
+    }
+
+    fn observe(&self, py: Python<'_>) -> PyResult<Observed> {
+        let standing = self.with(py, |partition| {
+            (
+                partition.start_offset(),
+                partition.end_offset(),
+                partition.in_flight(),
+                partition.delivery_complete_count(),
+                partition.next_deadline_ms(),
+                partition.timed_out(),
+            )
+        })?;
+        Ok((standing, self.tally.by_type(), self.tally.deliveries()))
     }
 
     fn release(&self, py: Python<'_>, now_ms: i64, member: &str) -> PyResult<Option<PyWrite>> {

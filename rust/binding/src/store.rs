@@ -150,6 +150,20 @@ impl PyStore {
         py.detach(|| self.0.wait(sequence));
     }
 
+    fn figures(&self) -> (Vec<u64>, f64, u64, u64, u64, u64, u64, u64) {
+        let figures = self.0.figures();
+        (
+            figures.commits.to_vec(),
+            figures.commit_time.as_secs_f64(),
+            figures.written_bytes,
+            figures.failed_commits,
+            figures.segments,
+            figures.segment_bytes,
+            figures.live_bytes,
+            figures.staged_bytes,
+        )
+    }
+
     #[getter]
     fn staged_bytes(&self) -> usize {
         self.0.staged_bytes()

@@ -1,6 +1,6 @@
 //! The thread that commits: takes what is staged, writes and syncs it as one frame, tells the outcome.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Instant};
 
 use crate::{
     checkpoint::{self, Since},
@@ -61,7 +61,16 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
     } else {
         Ok(())
     };
-    let written = room.and_then(|()| journal.write(&ops, &shared.fault));
+    let begun = Instant::now();
+    let written = room.and_then(|()| {
+        let (segment, position) = (journal.segment, journal.position);
+        let written = journal.write(&ops, &shared.fault)?;
+        debug_assert_eq!(segment, journal.segment, "a frame lies in one segment");
+        shared
+            .counts
+            .committed(begun.elapsed(), journal.position - position);
+        Ok(written)
+    });
     drop(ops);
     let mut state = shared.lock();
     match written {
@@ -72,6 +81,7 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
             }
         }
         Err(error) => {
+            shared.counts.failed();
             let path = journal.dir.display();
             state.failed(group, &format!("writing to {path} failed: {error}"));
         }

@@ -18,6 +18,7 @@ use crate::{
     disk::Source,
     error::{Refusal, StoreError},
     fault::Fault,
+    figures::{Counts, Figures},
     flush,
     log::{LogConfig, Offsets},
     maintain,
@@ -110,6 +111,7 @@ pub(crate) struct Shared {
     pub(crate) settled: Condvar,
     pub(crate) signal: Signal,
     pub(crate) fault: Fault,
+    pub(crate) counts: Counts,
     leaving: AtomicBool,
 }
 
@@ -122,6 +124,7 @@ impl Shared {
             settled: Condvar::new(),
             signal: Signal::new()?,
             fault: Fault::default(),
+            counts: Counts::default(),
             leaving: AtomicBool::new(false),
         })
     }
@@ -326,6 +329,19 @@ impl Store {
     /// Bytes of batches a log holds.
     pub fn log_bytes(&self, log: LogId) -> Result<u64, Refusal> {
         Ok(self.shared.lock().log(log)?.bytes())
+    }
+
+    /// What the store has done since it was opened, and what it holds.
+    pub fn figures(&self) -> Figures {
+        let mut figures = self.shared.counts.figures();
+        let state = self.shared.lock();
+        for (_, segment) in state.segments.iter() {
+            figures.segments += 1;
+            figures.segment_bytes += segment.bytes;
+            figures.live_bytes += segment.live;
+        }
+        figures.staged_bytes = state.staged_bytes as u64;
+        figures
     }
 
     /// Bytes that wait to be written.

@@ -89,6 +89,8 @@ class ConsumerCoordinator:
         self._rack = rack
         self._replaced = replaced
         self._loaded: dict[str, ConsumerGroup] = {}
+        self.rebalances = 0
+        """How often the epoch of a group went up."""
         records.register(self)
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
@@ -260,6 +262,7 @@ class ConsumerCoordinator:
 
     def _raise_epoch(self, group: ConsumerGroup, records: list[Record]) -> None:
         group.epoch += 1
+        self.rebalances += 1
         records.append(group.epoch_record())
 
     def _subscribed(self, member: ConsumerMember) -> frozenset[str]:

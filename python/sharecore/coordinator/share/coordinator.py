@@ -92,6 +92,8 @@ class ShareGroupCoordinator:
         self._member_gone = member_gone
         self._loaded: dict[str, ShareGroup] = {}
         self._sessions: dict[tuple[str, str], Deadline] = {}
+        self.rebalances = 0
+        """How often the epoch of a group went up."""
         records.register(self)
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
@@ -209,6 +211,7 @@ class ShareGroupCoordinator:
             bump = self._look_at_topics(group) or bump
         if bump:
             group.epoch += 1
+            self.rebalances += 1
             records.append(group.epoch_record())
         if asked:
             group.complete_at = -1
@@ -341,6 +344,7 @@ class ShareGroupCoordinator:
         group.target.pop(member.member_id, None)
         self._look_at_topics(group)
         group.epoch += 1
+        self.rebalances += 1
         group.pending = None
         records = [*group.gone_records(member.member_id), group.epoch_record()]
         self._records.append(group.group_id, records, done)

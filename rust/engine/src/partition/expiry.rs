@@ -54,5 +54,6 @@ impl Partition {
             Ok(Cell::free(state, cell.delivery_count()))
         });
         self.leases.settle(lease, freed);
+        self.timed_out += freed as u64;
     }
 }

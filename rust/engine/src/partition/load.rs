@@ -35,6 +35,7 @@ impl Partition {
             overtaken: Vec::new(),
             writes: Writes::default(),
             dead_letters: DeadLetters::default(),
+            timed_out: 0,
         };
         if start_offset < 0 {
             return Err(Refusal::CorruptState {

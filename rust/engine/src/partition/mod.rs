@@ -88,6 +88,8 @@ pub struct Partition {
     overtaken: Vec<OffsetRange>,
     writes: Writes,
     dead_letters: DeadLetters,
+    /// Offsets whose acquisition lock ran out, since the partition was loaded.
+    timed_out: u64,
 }
 
 impl Partition {
@@ -119,6 +121,11 @@ impl Partition {
     /// When the next acquisition lock runs out.
     pub fn next_deadline_ms(&self) -> Option<i64> {
         self.leases.next_deadline_ms()
+    }
+
+    /// How many offsets lost their acquisition lock because it ran out, since the partition was loaded.
+    pub fn timed_out(&self) -> u64 {
+        self.timed_out
     }
 
     /// How many runs the in-flight records make.

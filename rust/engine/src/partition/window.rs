@@ -66,7 +66,7 @@ impl Partition {
     }
 
     /// How many offsets of the window are taken; gaps count too.
-    pub(super) fn in_flight(&self) -> i64 {
+    pub fn in_flight(&self) -> i64 {
         if self.map.is_empty() {
             0
         } else {

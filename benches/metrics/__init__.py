@@ -1,0 +1,1 @@
+"""What metrics cost: a scrape of many share partitions, and a request."""

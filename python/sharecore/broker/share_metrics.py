@@ -1,0 +1,206 @@
+"""Metrics of share groups: read out of leaders and coordinators when somebody asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from time import thread_time
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from sharecore.errors import KafkaError
+from sharecore.metrics import families as f
+from sharecore.metrics.exposition import Lines, Sheet, labels_of
+from sharecore.partition.tally import Tally, observe_together
+
+if TYPE_CHECKING:
+    from sharecore.broker.services import Services
+    from sharecore.partition.leader import Engine, SharePartition
+    from sharecore.sharestate.state import ShareState
+    from sharecore.storage import Topic
+
+_TURN_PARTITIONS = 250
+"""So many are read before others have their turn: about a millisecond."""
+_TYPES = ("gap", "accept", "release", "reject", "renew")
+_UNKNOWN = -1
+
+GroupTopic = tuple[str, UUID]
+
+
+class _Entry(NamedTuple):
+    """One share partition; without a label it has no series."""
+
+    partition: int
+    state: ShareState | None
+    label: str
+
+
+class _Total:
+    """A topic's share partitions of one group, together."""
+
+    __slots__ = ("in_flight", "lag", "oldest_ms", "tally")
+
+    def __init__(self) -> None:
+        self.lag = self.in_flight = self.oldest_ms = 0
+        self.tally = Tally()
+
+
+class ShareMetrics:
+    """Share groups of a broker, by partition and by topic.
+
+    Only so many share partitions have series of their own: those that were there first, until they are gone.
+
+    Args:
+        broker: what is read.
+        series_max: share partitions, and topics of groups, that have series.
+    """
+
+    def __init__(self, broker: Services, series_max: int) -> None:
+        self._broker = broker
+        self._series_max = series_max
+        self._shape: dict[GroupTopic, list[_Entry]] = {}
+        self._version: object = None
+        self.cpu_s = 0.0
+        """CPU that the newest scrape took here."""
+
+    async def collect(self, sheet: Sheet, lines: Lines) -> None:
+        """Adds the samples."""
+        began = thread_time()
+        self.cpu_s = 0.0
+        self._look()
+        totals: dict[GroupTopic, tuple[Topic, _Total]] = {}
+        count = without = unyielded = 0
+        for key, entries in list(self._shape.items()):
+            topic = self._broker.topics.by_id(key[1])
+            if topic is None:
+                continue
+            total = _Total()
+            totals[key] = topic, total
+            for first in range(0, len(entries), _TURN_PARTITIONS):
+                some = entries[first : first + _TURN_PARTITIONS]
+                self._read(lines, total, topic, key, some)
+                unyielded += len(some)
+                if unyielded >= _TURN_PARTITIONS:
+                    unyielded = 0
+                    self.cpu_s += thread_time() - began
+                    await asyncio.sleep(0)
+                    began = thread_time()
+            count += len(entries)
+            without += sum(not entry.label for entry in entries)
+        self._totals(lines, totals)
+        sheet.add(f.SHARE_PARTITIONS, count)
+        sheet.add(f.SHARE_PARTITIONS_UNSEEN, without)
+        self.cpu_s += thread_time() - began
+
+    def _look(self) -> None:
+        """Which share partitions there are; they change seldom."""
+        coordinator, partitions = self._broker.share.coordinator, self._broker.share.partitions
+        version = (coordinator.version, len(partitions))
+        if version == self._version:
+            return
+        self._version = version
+        found: dict[GroupTopic, dict[int, ShareState | None]] = {}
+        for shard in coordinator.shards:
+            for (group_id, topic_id, partition), state in shard.states.items():
+                found.setdefault((group_id, topic_id), {})[partition] = state
+        for key, leaders in partitions.by_topic().items():
+            # a persister of the user's keeps the state where no one sees it
+            known = found.setdefault(key, {})
+            for index in leaders:
+                known.setdefault(index, None)
+        before = {
+            key: {entry.partition: entry.label for entry in entries if entry.label}
+            for key, entries in self._shape.items()
+        }
+        left = self._series_max - sum(
+            len(before.get(key, {}).keys() & some.keys()) for key, some in found.items()
+        )
+        self._shape = {}
+        for key, states in found.items():
+            topic = self._broker.topics.by_id(key[1])
+            labels = before.get(key, {})
+            entries = self._shape[key] = []
+            for index, shared in states.items():
+                label = labels.get(index, "")
+                if not label and left > 0 and topic is not None:
+                    left -= 1
+                    label = labels_of(f.PART_LAG.labels, (key[0], topic.name, str(index)))
+                entries.append(_Entry(index, shared, label))
+
+    def _read(
+        self, lines: Lines, total: _Total, topic: Topic, key: GroupTopic, entries: Sequence[_Entry]
+    ) -> None:
+        leaders: Mapping[int, SharePartition] = self._broker.share.partitions.by_topic().get(key, {})
+        logs, now_ms = topic.partitions, self._broker.clock.monotonic_ms()
+        starts, ends, lags = lines.of(f.PART_START), lines.of(f.PART_END), lines.of(f.PART_LAG)
+        flights, ages = lines.of(f.PART_IN_FLIGHT), lines.of(f.PART_OLDEST)
+        timeouts, deliveries = lines.of(f.PART_TIMEOUTS), lines.of(f.PART_DELIVERIES)
+        engines: list[Engine] = []
+        log_ends: list[int] = []
+        for index, state, label in entries:
+            if index >= len(logs):
+                continue
+            end_of_log = logs[index].high_watermark
+            leader = leaders.get(index)
+            engine = None if leader is None else leader.engine
+            if leader is None or engine is None:
+                if state is None or state.start_offset == _UNKNOWN:
+                    continue
+                start = state.start_offset
+                lag = max(0, end_of_log - start - max(0, state.delivery_complete_count))
+                total.lag += lag
+                if label:
+                    starts.append(f"{label}}} {start}")
+                    lags.append(f"{label}}} {lag}")
+                continue
+            engines.append(engine)
+            log_ends.append(end_of_log)
+            if not label:
+                continue
+            try:
+                (start, end, in_flight, complete, deadline_ms, timed_out), _, delivered = engine.observe()
+            except KafkaError:
+                continue  # it has failed, and loads again when it is wanted
+            age_ms = 0
+            if deadline_ms is not None:
+                age_ms = max(0, now_ms + leader.config.share_record_lock_duration_ms - deadline_ms)
+            starts.append(f"{label}}} {start}")
+            ends.append(f"{label}}} {end}")
+            lags.append(f"{label}}} {max(0, end_of_log - start - complete)}")
+            flights.append(f"{label}}} {in_flight}")
+            ages.append(f"{label}}} {age_ms / 1000}")
+            timeouts.append(f"{label}}} {timed_out}")
+            for delivery, records in enumerate(delivered, 1):
+                if records:
+                    deliveries.append(f'{label},delivery="{delivery}"}} {records}')
+        lag, in_flight, oldest_ms, timed_out, acknowledged, by_count = observe_together(
+            engines, log_ends, now_ms
+        )
+        total.lag += lag
+        total.in_flight += in_flight
+        total.oldest_ms = max(total.oldest_ms, oldest_ms)
+        total.tally.add(acknowledged, by_count, timed_out)
+
+    def _totals(self, lines: Lines, totals: Mapping[GroupTopic, tuple[Topic, _Total]]) -> None:
+        retired = self._broker.share.partitions.retired
+        by_group: dict[str, Tally] = {}
+        for number, (key, (topic, total)) in enumerate(totals.items()):
+            tally = total.tally
+            gone = retired.get(key)
+            if gone is not None:
+                tally.add(gone.acknowledged, gone.deliveries, gone.timed_out)
+            by_group.setdefault(key[0], Tally()).add(tally.acknowledged, (), 0)
+            if number >= self._series_max:
+                continue
+            label = labels_of(f.GROUP_LAG.labels, (key[0], topic.name))
+            lines.of(f.GROUP_LAG).append(f"{label}}} {total.lag}")
+            lines.of(f.GROUP_IN_FLIGHT).append(f"{label}}} {total.in_flight}")
+            lines.of(f.GROUP_OLDEST).append(f"{label}}} {total.oldest_ms / 1000}")
+            lines.of(f.GROUP_TIMEOUTS).append(f"{label}}} {tally.timed_out}")
+            for delivery, records in enumerate(tally.deliveries, 1):
+                if records:
+                    lines.of(f.GROUP_DELIVERIES).append(f'{label},delivery="{delivery}"}} {records}')
+        for group_id, tally in list(by_group.items())[: self._series_max]:
+            label = labels_of(("group",), (group_id,))
+            for name, records in zip(_TYPES, tally.acknowledged, strict=True):
+                lines.of(f.RECORD_ACKNOWLEDGEMENTS).append(f'{label},ack_type="{name}"}} {records}')

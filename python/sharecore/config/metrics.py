@@ -1,0 +1,42 @@
+"""Settings of metrics and health."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sharecore.config.keys import Kind, setting
+
+_ADDRESS = re.compile(r"(?P<host>\[[^\]]+\]|[^:\[\]]*):(?P<port>\d+)")
+
+
+def check_metrics_listener(text: str) -> None:
+    """empty, or an address as host:port"""
+    if text:
+        parse_metrics_listener(text)
+
+
+def parse_metrics_listener(text: str) -> tuple[str | None, int]:
+    """Host, None for every address of the machine, and port; raises ValueError for what is no address."""
+    match = _ADDRESS.fullmatch(text)
+    if match is None or int(match["port"]) > 65535:
+        raise ValueError("not an address")
+    return match["host"].strip("[]") or None, int(match["port"])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class MetricsSettings:
+    """Where the broker tells about itself."""
+
+    sharecore_metrics_listener: str = setting(
+        Kind.STRING,
+        "",
+        "Address of /metrics, /healthz and /readyz, as host:port, for whoever can reach it; empty: none.",
+        check=check_metrics_listener,
+    )
+    sharecore_metrics_series_max: int = setting(
+        Kind.INT,
+        1000,
+        "Share partitions, and topics of groups, with series of their own: of each at most so many.",
+        low=0,
+    )

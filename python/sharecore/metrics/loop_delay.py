@@ -1,0 +1,32 @@
+"""How late the event loop comes to its timers."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sharecore.metrics.durations import Durations
+
+_EVERY_S = 0.25
+
+
+class LoopDelay:
+    """Asks for a timer again and again, and sees when it is called."""
+
+    def __init__(self) -> None:
+        self.delays = Durations()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begins to look."""
+        due = loop.time() + _EVERY_S
+
+        def fired() -> None:
+            self.delays.add(max(0, int((loop.time() - due) * 1e9)))
+            self.start(loop)
+
+        self._timer = loop.call_at(due, fired)
+
+    def stop(self) -> None:
+        """Looks no more."""
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,202 @@
+"""What a broker tells of itself, beside what a member of a share group did."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.harness.running import RunningBroker
+from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, acquired, produce
+
+from sharecore.metrics.families import FAMILIES
+from sharecore.metrics.family import Kind
+from sharecore.protocol import ApiKey
+from sharecore.sharestate.keys import SharePartitionKey
+
+SETTINGS = {"sharecore.metrics.listener": "127.0.0.1:0", "sharecore.metrics.series.max": "3"}
+Samples = dict[tuple[str, frozenset[str]], float]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    running = RunningBroker(tmp_path_factory.mktemp("data"), SETTINGS).start()
+    yield running
+    running.stop()
+
+
+def get(broker: RunningBroker, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{broker.broker.metrics_port}{path}", timeout=20
+        ) as page:
+            return page.status, page.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def scrape(broker: RunningBroker) -> Samples:
+    """Samples by name and the values of their labels."""
+    status, text = get(broker, "/metrics")
+    assert status == 200
+    return {
+        (sample.name, frozenset(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def of(samples: Samples, name: str, *labels: str) -> float:
+    return samples[name, frozenset(labels)]
+
+
+def test_a_share_partition_from_its_first_lease_to_its_last(
+    broker: RunningBroker, member: Member, group: str, topic: str
+) -> None:
+    partition = (group, topic, "0")
+    produce(broker, topic, 20)
+    assert acquired(member.fetch(0)) == {0: [(0, 19, 1)]}
+    held = scrape(broker)
+    assert of(held, "sharecore_share_partition_lag", *partition) == 20
+    assert of(held, "sharecore_share_partition_end_offset", *partition) == 19
+    assert of(held, "kafka_server_share_partition_metrics_in_flight_message_count", *partition) == 20
+    assert of(held, "sharecore_share_partition_oldest_lease_age_seconds", *partition) < 30
+    assert of(held, "sharecore_share_partition_deliveries_total", *partition, "1") == 20
+
+    acks = [(0, 9, ACCEPT), (10, 10, REJECT), (11, 14, RELEASE), (15, 16, ACCEPT + RELEASE)]
+    member.acknowledge({0: acks})
+    member.acknowledge({0: [(17, 17, RENEW)]}, is_renew_ack=True)
+    assert acquired(member.fetch(0)) == {0: [(11, 14, 2), (16, 16, 2)]}
+    now = scrape(broker)
+    assert of(now, "sharecore_share_partition_start_offset", *partition) == 11
+    assert of(now, "sharecore_share_partition_lag", *partition) == 8
+    assert of(now, "sharecore_share_group_lag", group, topic) == 8
+    assert of(now, "sharecore_share_group_in_flight", group, topic) == 9
+    assert of(now, "sharecore_share_partition_deliveries_total", *partition, "2") == 5
+    assert of(now, "sharecore_share_group_deliveries_total", group, topic, "2") == 5
+    by_type = "kafka_server_share_group_metrics_record_acknowledgements_total"
+    counts = {kind: of(now, by_type, group, kind) for kind in ("accept", "release", "reject", "renew", "gap")}
+    assert counts == {"accept": 11, "release": 5, "reject": 1, "renew": 1, "gap": 0}
+    assert of(now, "kafka_server_group_coordinator_metrics_share_group_count", "Stable") >= 1
+    assert of(now, "sharecore_group_members", group) == 1
+    assert of(now, "kafka_server_share_coordinator_metrics_write_total") > 0
+
+
+def test_totals_stay_when_the_leader_goes(
+    broker: RunningBroker, member: Member, group: str, topic: str
+) -> None:
+    produce(broker, topic, 4)
+    member.fetch(0)
+    member.acknowledge({0: [(0, 2, ACCEPT)]})
+    before = scrape(broker)
+    broker.look(lambda running: running.share.state_restarted(SharePartitionKey(group, member.topic_id, 0)))
+    assert broker.look(lambda running: running.share.partitions.peek(group, member.topic_id, 0)) is None
+    after = scrape(broker)
+    for name, labels in (
+        ("sharecore_share_group_deliveries_total", (group, topic, "1")),
+        ("kafka_server_share_group_metrics_record_acknowledgements_total", (group, "accept")),
+    ):
+        assert of(after, name, *labels) == of(before, name, *labels) > 0
+    # nobody uses it, and still it is known how much waits
+    assert of(after, "sharecore_share_group_lag", group, topic) == 1
+
+
+def test_a_lock_that_runs_out_is_counted(tmp_path: Path) -> None:
+    running = RunningBroker(tmp_path, SETTINGS | {
+        "group.share.min.record.lock.duration.ms": "1000", "group.share.record.lock.duration.ms": "1000",
+    }).start()  # fmt: skip
+    try:
+        asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+        running.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+        produce(running, "t", 3)
+        configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
+        resources = [{"resource_type": 32, "resource_name": "g", "configs": configs}]
+        running.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+        member = Member(running, "g", "t")
+        assert acquired(member.fetch(0)) == {0: [(0, 2, 1)]}
+        running.until(
+            lambda broker: (leader := broker.share.partitions.peek("g", member.topic_id, 0)) is not None
+            and leader.engine is not None
+            and leader.engine.observe()[0][5] == 3
+        )
+        samples = scrape(running)
+        name = "kafka_server_share_partition_metrics_acquisition_lock_timeout_total"
+        assert of(samples, name, "g", "t", "0") == 3
+        assert of(samples, "sharecore_share_group_acquisition_lock_timeouts_total", "g", "t") == 3
+    finally:
+        running.stop()
+
+
+def test_series_are_bounded_and_those_there_were_stay(broker: RunningBroker) -> None:
+    name = "sharecore_share_partition_start_offset"
+    before = {key for key in scrape(broker) if key[0] == name}
+    asked = {"name": "many", "num_partitions": 10, "replication_factor": 1}
+    broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+    Member(broker, "group-of-many", "many").client.close()
+    samples = scrape(broker)
+    after = {key for key in samples if key[0] == name}
+    assert before <= after
+    assert len(after) <= 3
+    assert of(samples, "sharecore_share_partitions") - len(after) >= 7
+    assert of(samples, "sharecore_share_partitions_without_series") >= 7
+
+
+def test_every_sample_is_declared_and_every_declared_metric_is_there(broker: RunningBroker) -> None:
+    status, text = get(broker, "/metrics")
+    assert status == 200
+    kinds = {family.name: family.type for family in text_string_to_metric_families(text)}
+    ours = {name for name in kinds if name.startswith(("kafka_", "sharecore_"))}
+    declared = {
+        family.sample_name if family.kind is Kind.INFO else family.name: family.kind.value.replace(
+            "info", "gauge"
+        )
+        for family in FAMILIES
+    }
+    assert {name: kinds[name] for name in ours} == declared
+    assert "process_cpu_seconds" in kinds
+
+
+def test_requests_are_counted_by_api_and_version(broker: RunningBroker) -> None:
+    before = scrape(broker).get(
+        ("kafka_network_request_metrics_requests_total", frozenset({"LIST_GROUPS", "5"})), 0
+    )
+    for _ in range(3):
+        broker.ask(ApiKey.LIST_GROUPS, 5, states_filter=[], types_filter=[])
+    samples = scrape(broker)
+    assert of(samples, "kafka_network_request_metrics_requests_total", "LIST_GROUPS", "5") == before + 3
+    assert of(samples, "kafka_network_request_metrics_total_time_seconds_count", "LIST_GROUPS") == before + 3
+
+
+def test_health(broker: RunningBroker) -> None:
+    assert get(broker, "/healthz") == (200, "ok\n")
+    status, text = get(broker, "/readyz")
+    assert (status, json.loads(text)) == (200, {"ready": True, "reason": None})
+    assert get(broker, "/")[0] == 404
+
+
+def test_a_broker_whose_disk_takes_no_writes_is_not_ready(tmp_path: Path) -> None:
+    running = RunningBroker(tmp_path, SETTINGS).start()
+    try:
+        running.look(lambda broker: broker.storage.store.plan_fault("write", 28, times=1))
+        status, text = get(running, "/readyz")
+        assert status == 503
+        assert "cannot be written" in json.loads(text)["reason"]
+        assert "No space left" in json.loads(text)["reason"]
+        assert get(running, "/healthz")[0] == 200
+        assert of(scrape(running), "sharecore_store_commit_failures_total") == 1
+    finally:
+        running.stop()
+
+
+def test_metrics_that_nobody_asked_for_cost_nothing(tmp_path: Path) -> None:
+    running = RunningBroker(tmp_path).start()
+    try:
+        assert running.broker.metrics is None
+        assert running.broker.metrics_port == 0
+        assert "sharecore.broker.dispatch" in type(running.broker.server.on_frame.__self__).__module__  # type: ignore[attr-defined]
+    finally:
+        running.stop()

@@ -1,0 +1,59 @@
+"""The listener of pages, as strangers talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from sharecore.metrics.listener import HttpListener, Page
+
+
+async def said(*requests: bytes) -> list[bytes]:
+    """What a listener with two pages answers to raw requests, one connection each."""
+
+    async def page() -> Page:
+        return Page(200, b"hello\n")
+
+    async def broken() -> Page:
+        raise RuntimeError("no page today")
+
+    listener = HttpListener({"/page": page, "/broken": broken})
+    port = await listener.listen("127.0.0.1", 0)
+    answers = []
+    for request in requests:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request)
+        if not request.endswith(b"\r\n\r\n"):
+            writer.write_eof()
+        answers.append(await reader.read())
+        writer.close()
+    listener.close()
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"GET /page HTTP/1.1", b"200 OK"),
+        (b"GET /page?x=y HTTP/1.0", b"200 OK"),
+        (b"GET /other HTTP/1.1", b"404 Not Found"),
+        (b"POST /page HTTP/1.1", b"405 Method Not Allowed"),
+        (b"GET /broken HTTP/1.1", b"500 Internal Server Error"),
+        (b"hello", b"400 Bad Request"),
+    ],
+)
+def test_status(request_line: bytes, status: bytes) -> None:
+    (answer,) = asyncio.run(said(request_line + b"\r\nHost: here\r\n\r\n"))
+    assert answer.split(b"\r\n")[0] == b"HTTP/1.1 " + status
+
+
+def test_head_has_no_body() -> None:
+    (answer,) = asyncio.run(said(b"HEAD /page HTTP/1.1\r\n\r\n"))
+    assert answer.endswith(b"Content-Length: 6\r\nConnection: close\r\n\r\n")
+
+
+def test_what_is_no_request_ends_the_connection_and_nothing_else() -> None:
+    half, huge, good = asyncio.run(said(b"GET /pa", b"G" * 20_000, b"GET /page HTTP/1.1\r\n\r\n"))
+    assert (half, huge) == (b"", b"")
+    assert good.endswith(b"\r\n\r\nhello\n")
