@@ -14,7 +14,11 @@ from sharecore.protocol import ApiKey
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    settings = {"group.share.max.share.sessions": "20", "group.share.assignment.interval.ms": "0"}
+    settings = {
+        "group.share.max.share.sessions": "20",
+        "group.share.max.size": "20",
+        "group.share.assignment.interval.ms": "0",
+    }
     running = RunningBroker(tmp_path_factory.mktemp("data"), settings).start()
     yield running
     running.stop()
