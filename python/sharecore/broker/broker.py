@@ -31,6 +31,7 @@ from sharecore.errors import ConfigError
 from sharecore.network import Connection, Limits, ListenerLimits, Server
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.rates import Window
+from sharecore.security import audit
 from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
@@ -119,6 +120,12 @@ class Broker(Services):
         self.acls = Acls(self.storage.catalogue)
         self.quotas = ClientQuotas(self.storage.catalogue)
         self.throttles = _throttles(self.quotas, self.config, self.clock)
+        if self.config.sharecore_audit_log:
+            audit.write_to(self.config.sharecore_audit_log, allowed=self.config.sharecore_audit_allowed)
+        if self._super_users and not self.config.authorizer_class_name:
+            log.warning(
+                "super.users has no effect: everybody may do everything, as authorizer.class.name is not set"
+            )
         if self.config.authorizer_class_name:
             self.authorizer = Authorizer(
                 self.acls,

@@ -32,6 +32,8 @@ def run(config: BrokerConfig, users: Sequence[FirstUser] = ()) -> int:
         OSError: an address or the data directory cannot be had.
     """
     _raise_file_limit()
+    # what is kept holds passwords, salted or as they were set at run time: it is nobody else's to read
+    os.umask(0o077)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_serve(config, users))
 

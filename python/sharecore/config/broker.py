@@ -16,6 +16,7 @@ from sharecore.config.relations import check_relations
 from sharecore.config.security import (
     LISTENER_PREFIX,
     SASL_MECHANISMS,
+    AuditSettings,
     AuthorizerSettings,
     HandshakeSettings,
     SaslSettings,
@@ -43,6 +44,7 @@ class BrokerConfig(
     SaslSettings,
     AuthorizerSettings,
     MetricsSettings,
+    AuditSettings,
 ):
     """All settings of one broker; a field's name with dots instead of underscores is Kafka's name of the
     key.

@@ -32,8 +32,8 @@ def check_relations(value: Callable[[str], Any], explicit: Container[str]) -> No
         _less(value, "connection.failed.authentication.delay.ms", "connections.max.idle.ms")
     if value("max.connections.per.ip") == 0 and not value("max.connections.per.ip.overrides"):
         raise ConfigError(
-            "max.connections.per.ip=0: nobody could connect; beside "
-            "no max.connections.per.ip.overrides; allowed: at least 1"
+            "max.connections.per.ip=0: nobody could connect without max.connections.per.ip.overrides; "
+            "allowed: at least 1"
         )
     if "queued.max.request.bytes" in explicit and value("queued.max.request.bytes") > 0:
         _at_least(value, "queued.max.request.bytes", "socket.request.max.bytes")

@@ -60,6 +60,12 @@ class TlsSettings:
     ssl_enabled_protocols: tuple[str, ...] = setting(
         Kind.LIST, ("TLSv1.2", "TLSv1.3"), "Versions of TLS.", choices=("TLSv1.2", "TLSv1.3")
     )
+    ssl_cipher_suites: tuple[str, ...] = setting(
+        Kind.LIST,
+        (),
+        "Cipher suites, by the names of the RFCs; those that are safe where none is named.",
+        dynamic=Dynamic.PER_BROKER,
+    )
     ssl_principal_mapping_rules: str = setting(
         Kind.STRING, "DEFAULT", "How the name in a client's certificate becomes the name of its principal."
     )
@@ -78,6 +84,18 @@ class AuthorizerSettings:
     super_users: str = setting(Kind.STRING, "", "Principals that may do everything, with semicolons between.")
     allow_everyone_if_no_acl_found: bool = setting(
         Kind.BOOLEAN, False, "Whether what no entry names is open to everybody."
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class AuditSettings:
+    """The log of what was denied, and of what was allowed."""
+
+    sharecore_audit_log: str | None = setting(
+        Kind.STRING, None, "File of the audit, a line of JSON a decision; the log of the broker when not set."
+    )
+    sharecore_audit_allowed: bool = setting(
+        Kind.BOOLEAN, False, "Whether the file also has what was allowed."
     )
 
 

@@ -176,7 +176,7 @@ _REFUSED = {
     """,
     _SSL: """
         security.providers= ssl.allow.dn.changes=false
-        ssl.allow.san.changes=false ssl.cipher.suites= ssl.endpoint.identification.algorithm=https|
+        ssl.allow.san.changes=false ssl.endpoint.identification.algorithm=https|
         ssl.engine.factory.class= ssl.keymanager.algorithm=SunX509 ssl.protocol=TLSv1.3 ssl.provider=
         ssl.secure.random.implementation= ssl.trustmanager.algorithm=PKIX
     """,

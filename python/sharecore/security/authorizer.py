@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 from sharecore.config import BrokerConfig
@@ -16,12 +15,10 @@ from sharecore.security.acl import (
     Operation,
     PatternType,
     Permission,
-    ResourceType,
 )
 from sharecore.security.acls import Acls
+from sharecore.security.audit import Decision, audits_allowed, record
 from sharecore.security.principal import USER, Principal
-
-log = logging.getLogger("sharecore.audit")
 
 _EVERYBODY = str(Principal(USER, WILDCARD))
 _DECISIONS_MAX = 100_000
@@ -45,7 +42,7 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._open_without_acls = open_without_acls
         self._decisions: dict[tuple[Principal, str, int, int, str], bool] = {}
-        self._audit_allowed = log.isEnabledFor(logging.DEBUG)
+        self._audit_allowed = audits_allowed()
         acls.on_change(self._decisions.clear)
 
     def allows(
@@ -76,7 +73,7 @@ class Authorizer:
                 self._decisions.clear()
             self._decisions[key] = allowed
         if not quiet and (not allowed or self._audit_allowed):
-            self._audit(key, allowed=allowed)
+            record(Decision(*key, allowed))
         return allowed
 
     def allows_some(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
@@ -119,19 +116,6 @@ class Authorizer:
             elif acl.operation == Operation.ALL or acl.operation in allowing:
                 allowed = True
         return allowed if named else self._open_without_acls
-
-    def _audit(self, key: tuple[Principal, str, int, int, str], *, allowed: bool) -> None:
-        principal, host, operation, resource_type, name = key
-        log.log(
-            logging.DEBUG if allowed else logging.INFO,
-            "principal=%s host=%s operation=%s resource=%s:%s decision=%s",
-            principal,
-            host,
-            Operation(operation).name,
-            ResourceType(resource_type).name,
-            name,
-            "allowed" if allowed else "denied",
-        )
 
 
 def super_users_of(config: BrokerConfig) -> frozenset[Principal]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
+from sharecore.security.ciphers import restrict
 from sharecore.security.keystore import KeyPair, read_keystore, read_truststore, store_files
 
 log = logging.getLogger("sharecore.security")
@@ -40,6 +41,7 @@ def server_context(config: BrokerConfig) -> ssl.SSLContext:
     if not versions:
         raise ConfigError("ssl.enabled.protocols: empty; allowed: TLSv1.2, TLSv1.3")
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
+    restrict(context, config.ssl_cipher_suites)
     _load_pair(context, pair)
     context.verify_mode = _CLIENT_AUTH[config.ssl_client_auth]
     if context.verify_mode != ssl.CERT_NONE:

@@ -11,7 +11,9 @@ from tests.differential.access.brokers import Guarded
 from tests.differential.access.cases import cases
 from tests.differential.access.matrix import allow, guarded, play
 from tests.differential.access.principals import principals
+from tests.differential.access.steps import compare
 from tests.differential.access.strangers import SEQUENCES, answers
+from tests.differential.access.user_steps import elections, users
 
 ALWAYS = ("nobody", "all")
 AT_RANDOM = 2
@@ -53,3 +55,10 @@ def test_a_right_that_only_one_of_them_knows_is_found(brokers: list[Guarded]) ->
     play(brokers, [case for case in cases() if case.name == "fetch"], {"nobody": []}, found.append)
     assert len(found) == 1
     assert "open-t" in found[0]
+
+
+@pytest.mark.timeout(120)
+def test_users_and_elections_are_answered_in_the_same_words(brokers: list[Guarded]) -> None:
+    count, different = compare(brokers, [*users(), *elections("open-t")])
+    assert different == []
+    assert count > 50

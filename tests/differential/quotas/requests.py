@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+
+from tests.differential.access.steps import Step
 
 from sharecore.protocol import ApiKey
-
-
-class Step(NamedTuple):
-    """A request, and what a report calls it."""
-
-    name: str
-    key: ApiKey
-    version: int
-    fields: dict[str, Any]
-
 
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 Part = tuple[str, str | None]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
-from tests.differential.access.brokers import INSIDE, Guarded
-from tests.differential.quotas.requests import Step, steps
+from tests.differential.access.brokers import Guarded
+from tests.differential.access.steps import compare
+from tests.differential.quotas.requests import steps
 from tests.differential.quotas.throttles import USERS, Observer
-
-from sharecore.protocol import ApiKey
 
 _SUPER = {"super.users": ";".join(f"User:{name}" for name in ("ANONYMOUS", *USERS))}
 _ROOM_MS = 100
@@ -45,29 +42,6 @@ def test_clients_wait_as_long(brokers: list[Guarded]) -> None:
 
 @pytest.mark.timeout(120)
 def test_the_same_answers(brokers: list[Guarded]) -> None:
-    different = []
-    count = 0
-    altered = False
-    for step in steps():
-        if altered and step.key is ApiKey.DESCRIBE_CLIENT_QUOTAS:
-            time.sleep(0.3)  # Apache Kafka's broker hears of it from its controller
-        altered = step.key is ApiKey.ALTER_CLIENT_QUOTAS
-        apache, ours = (_answer(broker, step) for broker in brokers)
-        count += 1
-        if repr(apache) != repr(ours):
-            different.append((step.name, apache, ours))
+    count, different = compare(brokers, steps())
     assert different == []
     assert count > 150
-
-
-def _answer(broker: Guarded, step: Step) -> Any:
-    return _plain(broker.ask(INSIDE, step.key, step.version, step.fields))
-
-
-def _plain(value: Any) -> Any:
-    """An answer whose lists have one order: Apache Kafka's is that of hash tables."""
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {name: _plain(each) for name, each in zip(value._fields, value, strict=True)}
-    if isinstance(value, list | tuple):
-        return sorted((_plain(each) for each in value), key=repr)
-    return value

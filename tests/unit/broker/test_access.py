@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.harness.running import Client, RunningBroker
 
+from sharecore.config.security import STANDARD_AUTHORIZER
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Operation, PatternType, Permission, ResourceType
@@ -111,6 +113,56 @@ def test_what_is_denied_is_in_the_audit(alice: Client, caplog: pytest.LogCapture
         alice.ask(ApiKey.METADATA, 12, topics=[{"name": "shown"}])
     assert [record.getMessage() for record in caplog.records if record.name == "sharecore.audit"] == [
         "principal=User:alice host=127.0.0.1 operation=DESCRIBE resource=TOPIC:hidden decision=denied"
+    ]
+
+
+def test_decisions_are_lines_of_json_in_a_file_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    settings = {
+        "authorizer.class.name": STANDARD_AUTHORIZER,
+        "sharecore.audit.log": str(file),
+        "sharecore.audit.allowed": "true",
+    }
+    log = logging.getLogger("sharecore.audit")
+    before = log.handlers[:], log.propagate, log.level
+    running = RunningBroker(tmp_path / "data", settings).start()
+    try:
+        odd = 'a"name\nprincipal=User:root'
+        running.ask(ApiKey.METADATA, 12, topics=[{"name": odd}])
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        assert [line["decision"] for line in lines] == ["denied"]
+        assert (
+            lines[0].items()
+            >= {
+                "principal": "User:ANONYMOUS",
+                "host": "127.0.0.1",
+                "operation": "DESCRIBE",
+                "resource": f"TOPIC:{odd}",
+            }.items()
+        )
+    finally:
+        running.stop()
+        for handler in log.handlers:
+            handler.close()
+        log.handlers[:], log.propagate = before[:2]
+        log.setLevel(before[2])
+
+
+def test_a_name_cannot_forge_a_line_of_the_audit(alice: Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "sharecore.audit"):
+        alice.ask(ApiKey.METADATA, 12, topics=[{"name": "x decision=allowed\nprincipal=User:root"}])
+    line = caplog.records[-1].getMessage()
+    assert "\n" not in line
+    assert line.endswith('resource="TOPIC:x decision=allowed\\nprincipal=User:root" decision=denied')
+
+
+def test_super_users_without_an_authorizer_are_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = RunningBroker(tmp_path, {"super.users": "User:root"}).start()
+    running.stop()
+    assert [record.getMessage() for record in caplog.records if "super.users" in record.getMessage()] == [
+        "super.users has no effect: everybody may do everything, as authorizer.class.name is not set"
     ]
 
 

@@ -114,3 +114,16 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         broker.send_signal(signal.SIGINT)
         broker.communicate(timeout=20)
     assert broker.returncode == 128 + signal.SIGINT
+
+
+def test_what_is_kept_is_nobody_elses_to_read(tmp_path: Path) -> None:
+    port, data = free_port(), tmp_path / "data"
+    process = start("--port", str(port), "--data-dir", str(data))
+    try:
+        while not answers(port):
+            assert process.poll() is None
+            time.sleep(0.02)
+        assert {path.stat().st_mode & 0o077 for path in (data, *data.rglob("*"))} == {0}
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)

@@ -160,3 +160,39 @@ def test_a_changed_file_counts_for_the_next_handshake(pem: Path, tmp_path: Path)
 
 def test_keys_are_for_their_owner_alone(pem: Path, tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in (pem, tmp_path / "ca.key")} == {0o600}
+
+
+def test_cipher_suites_are_those_that_are_named(pem: Path) -> None:
+    suite = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
+    other = "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"
+    context = server_context(
+        config(ssl_keystore_type="PEM", ssl_keystore_location=pem, ssl_cipher_suites=f"{suite},{other}")
+    )
+    assert context.maximum_version == ssl.TLSVersion.TLSv1_2
+    names = {each["name"] for each in context.get_ciphers() if each["protocol"] == "TLSv1.2"}
+    assert names == {"ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"}
+    newer = "TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256"
+    context = server_context(
+        config(ssl_keystore_type="PEM", ssl_keystore_location=pem, ssl_cipher_suites=newer)
+    )
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_3
+
+
+@pytest.mark.parametrize(
+    ("suites", "versions", "reason"),
+    [
+        ("TLS_AES_256_GCM_SHA384", "TLSv1.3", "one by one"),
+        ("made-up", "TLSv1.2,TLSv1.3", "not known"),
+        ("TLS_RSA_WITH_NULL_MD5", "TLSv1.2", "not known"),
+        ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "TLSv1.3", "ssl.enabled.protocols"),
+    ],
+)
+def test_cipher_suites_that_cannot_stand(pem: Path, suites: str, versions: str, reason: str) -> None:
+    settings = config(
+        ssl_keystore_type="PEM",
+        ssl_keystore_location=pem,
+        ssl_cipher_suites=suites,
+        ssl_enabled_protocols=versions,
+    )
+    with pytest.raises(ConfigError, match=reason):
+        server_context(settings)

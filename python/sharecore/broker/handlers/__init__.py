@@ -80,6 +80,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.DESCRIBE_LOG_DIRS: Served(1, 5, "describe_log_dirs"),
     ApiKey.SASL_AUTHENTICATE: Served(0, 2, "sasl_authenticate"),
     ApiKey.CREATE_PARTITIONS: Served(0, 3, "create_partitions"),
+    ApiKey.ELECT_LEADERS: Served(0, 2, "elect_leaders"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Served(0, 1, "incremental_alter_configs"),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: Served(0, 0, "list_partition_reassignments"),
     ApiKey.OFFSET_DELETE: Served(0, 0, "offset_delete"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from sharecore.broker.context import RequestContext
@@ -10,10 +9,10 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.first_users import ITERATIONS_MAX, ITERATIONS_MIN
 from sharecore.security.scram import SCRAM_MECHANISMS, Credential
+from sharecore.storage import Ticket
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    times = Counter((each.name, each.mechanism) for each in (*request.deletions, *request.upsertions))
     per_user: dict[str, list[Any]] = {}
     for each in (*request.deletions, *request.upsertions):
         per_user.setdefault(each.name, []).append(each)
@@ -22,18 +21,22 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         result: dict[str, Any] = {"user": user, "error_message": None}
         try:
             context.require(Operation.ALTER, ResourceType.CLUSTER)
-            if any(times[user, each.mechanism] > 1 for each in changes):
+            if len(changes) > 1:
                 raise KafkaError(
                     ErrorCode.DUPLICATE_RESOURCE,
                     "A user credential cannot be altered twice in the same request",
                 )
-            puts = [_made(each) for each in changes if hasattr(each, "salted_password")]
-            deletes = [_named(context, each) for each in changes if not hasattr(each, "salted_password")]
-            await context.broker.credentials.change(puts, deletes)
+            await _change(context, changes[0])
         except KafkaError as error:
             result.update(error_code=error.code, error_message=error.message or None)
         results.append(result)
     return {"results": results}
+
+
+def _change(context: RequestContext, change: Any) -> Ticket:
+    if hasattr(change, "salted_password"):
+        return context.broker.credentials.change([_made(change)])
+    return context.broker.credentials.change(deletes=[_named(context, change)])
 
 
 def _mechanism(change: Any) -> str:
@@ -51,6 +54,8 @@ def _made(change: Any) -> tuple[str, str, Credential]:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if change.iterations > ITERATIONS_MAX:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    if not change.salted_password:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Empty salted password")
     credential = Credential.of_salted(mechanism, change.salt, change.salted_password, change.iterations)
     return change.name, mechanism, credential
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.quotas import Component, select
 from sharecore.security.acl import Operation, ResourceType
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    context.require(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
+    if not context.may(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER):
+        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "entries": None}
     quotas = context.broker.quotas
     components = [Component(each.entity_type, each.match_type, each.match) for each in request.components]
     try:

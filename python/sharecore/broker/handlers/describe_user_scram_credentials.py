@@ -20,13 +20,13 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     users = context.broker.credentials.users()
     asked = Counter(user.name for user in request.users or ())
     return {
-        "error_message": None,
+        "error_message": "",
         "results": [_describe(name, users.get(name), asked[name]) for name in asked or users],
     }
 
 
 def _describe(name: str, mechanisms: dict[str, int] | None, times: int) -> dict[str, Any]:
-    answer: dict[str, Any] = {"user": name, "error_message": None, "credential_infos": []}
+    answer: dict[str, Any] = {"user": name, "error_message": "", "credential_infos": []}
     if times > 1:
         text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
         return answer | {"error_code": ErrorCode.DUPLICATE_RESOURCE, "error_message": text}

@@ -40,7 +40,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[
         for name in asked
         if name is not None
         and broker.topics.get(name) is None
-        and context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        and context.may(Operation.DESCRIBE, ResourceType.TOPIC, name, quiet=True)
     ]
     may_create = (
         broker.config.auto_create_topics_enable

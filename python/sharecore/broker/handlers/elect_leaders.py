@@ -1,0 +1,60 @@
+"""ElectLeaders: a partition has one replica here, which leads it already (KIP-460)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
+
+_PREFERRED, _UNCLEAN = 0, 1
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    if not context.may(Operation.ALTER, ResourceType.CLUSTER):
+        return _refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if request.election_type not in (_PREFERRED, _UNCLEAN):
+        text = f"Unknown election type {request.election_type}"
+        return _refused(request, ErrorCode.INVALID_REQUEST, text)
+    topics = context.broker.topics
+    if request.topic_partitions is None:
+        return {
+            "replica_election_results": [{"topic": topic.name, "partition_result": []} for topic in topics]
+        }
+    return {
+        "replica_election_results": [
+            {
+                "topic": asked.topic,
+                "partition_result": [_elect(context, asked.topic, index) for index in asked.partitions],
+            }
+            for asked in request.topic_partitions
+        ]
+    }
+
+
+def _refused(request: Any, code: ErrorCode, text: str | None = None) -> dict[str, Any]:
+    return {
+        "error_code": code,
+        "replica_election_results": [
+            {
+                "topic": asked.topic,
+                "partition_result": [
+                    {"partition_id": index, "error_code": code, "error_message": text}
+                    for index in asked.partitions
+                ],
+            }
+            for asked in request.topic_partitions or ()
+        ],
+    }
+
+
+def _elect(context: RequestContext, name: str, index: int) -> dict[str, Any]:
+    topic = context.broker.topics.get(name)
+    if topic is None:
+        code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
+    elif not 0 <= index < len(topic.partitions):
+        code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}"
+    else:
+        code, text = ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+    return {"partition_id": index, "error_code": code, "error_message": text}
