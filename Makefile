@@ -226,7 +226,7 @@ differential-access: .venv/.installed .venv-test/.installed jars ## who may do w
 	$(BIN)/python -m tests.differential.access $(ARGS)
 
 SECONDS ?= 60
-FUZZ_TARGETS := operations numbers combiner records share_state recovery
+FUZZ_TARGETS := operations numbers combiner records messages share_state recovery
 # what cargo-fuzz passes, but for its sanitizers: coverage that libFuzzer reads works on a stable compiler
 FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \

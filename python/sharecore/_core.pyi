@@ -1,14 +1,15 @@
 """The compiled part of sharecore."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Self, final
 
 __all__ = [
-    "LogCleaner", "Partition", "Record", "ShareStateFold", "Store", "Write", "bench_trace", "combine",
+    "Framer", "Layout", "LogCleaner", "Partition", "Record", "RequestReader", "ShareStateFold", "Store",
+    "Write", "bench_trace", "combine",
     "combine_state_batches", "damaged_batches", "decode_columns", "decode_records", "decode_share_state",
-    "matching", "observe_partitions", "pack_write", "read_acknowledgement_batches", "records_without_key",
-    "survey_store", "whole_batches",
+    "matching", "observe_partitions", "pack_write", "read_request_header", "records_without_key",
+    "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
 
 _Four = tuple[int, int, int, int]
@@ -506,18 +507,69 @@ def observe_partitions(
     """`Partition.observe` of many, summed, with the ends of their logs: lag, in flight, age in ms of the
     oldest lease, records whose lock ran out, records by acknowledge type, records by delivery count. One
     whose engine has failed counts for nothing. Raises ValueError unless there is an end for each."""
+@final
+class Framer:
+    """Cuts a stream of bytes into frames: four bytes of size, big-endian, then so many bytes.
 
-def read_acknowledgement_batches(
-    data: bytes, offset: int, end: int, count: int
-) -> tuple[list[tuple[int, int, bytes]], int]:
-    """Reads `count` elements of a flexible AcknowledgementBatches array from `data[offset:end]`.
-
-    Returns:
-        (first, last, types) of each, as `Partition.acknowledge` takes them, and the offset behind the last.
-
-    Raises:
-        ValueError: the bytes end too early, or a length in them is impossible.
+    Args:
+        frame_bytes_max: a frame that claims more is refused before its body is kept.
     """
+
+    frame_bytes_max: int
+    def __new__(cls, frame_bytes_max: int) -> Self: ...
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Takes the next bytes of the stream and gives the frames that they complete, without their sizes.
+
+        Raises ValueError for a frame too large: nothing after this can be trusted; the connection must go.
+        """
+
+@final
+class Layout:
+    """A message in one version.
+
+    Args:
+        spec: (class or None, flexible, fields); each field is (name, kind, array, nullable, tag or None,
+            default, spec or None). The class is a subclass of tuple; without one, plain tuples are made.
+    """
+
+    def __new__(cls, spec: tuple[Any, ...]) -> Self: ...
+    def read(self, data: bytes, offset: int) -> tuple[Any, int]:
+        """The message at `offset`, and the offset behind it.
+
+        Raises ValueError: the bytes end too early, or a length or a string in them is impossible.
+        """
+    def write(self, message: Mapping[str, Any]) -> bytes:
+        """The bytes of a message. What the mapping does not hold gets its default."""
+    def write_response(
+        self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any]
+    ) -> list[bytes]:
+        """A response frame with its size before it, as buffers to send one after the other.
+
+        Bytes in it of 64 KiB and more are not copied.
+        """
+
+@final
+class RequestReader:
+    """Reads requests whose API and version it has been told of."""
+
+    def __new__(cls) -> Self: ...
+    def add(self, api_key: int, api_version: int, layout: Layout, flexible: bool, to: object) -> None:
+        """Tells of a version of an API; `flexible`: its requests' header has tagged fields."""
+    def read(self, frame: bytes) -> tuple[Any, int, int, int, str | None, Any]:
+        """What it was told (`to`), API key, version, correlation id, client id, message; of a version that it
+        does not know, no `to` and no message.
+
+        Raises ValueError: the bytes do not hold this request.
+        """
+
+def read_request_header(frame: bytes, offset: int = 0) -> tuple[int, int, int, str | None, int]:
+    """API key, version, correlation id, client id, and the offset behind them, where tagged fields may come.
+
+    Raises ValueError: the frame is too short, or the client id is not a string.
+    """
+
+def skip_tagged_fields(data: bytes, offset: int) -> int:
+    """Steps over a section of tagged fields; gives the offset behind it. Raises ValueError."""
 
 _Kept = tuple[int, int, int, int, int, bool]
 

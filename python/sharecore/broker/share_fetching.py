@@ -14,7 +14,7 @@ from sharecore.broker.share_rights import may_read, split
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch
 from sharecore.session import FINAL_EPOCH, SharePartitionId, ShareSession
-from sharecore.waiting import Gather, reply
+from sharecore.waiting import Gather, Later, reply
 
 RECORD_LIMIT = 1
 """The acquire mode of requests whose number of records is exact (KIP-1206)."""
@@ -66,7 +66,7 @@ class ShareFetching:
         else:
             self._gather.run(None, self._begin_fetch)
         answer = reply(self._gather, self._answer)
-        if isinstance(answer, asyncio.Future):
+        if isinstance(answer, Later):
             session.fetches[self] = None
             answer.add_done_callback(self._done)
         return answer
@@ -112,9 +112,9 @@ class ShareFetching:
         if self._fetch is not None:
             self._fetch.end([])
 
-    def _done(self, future: asyncio.Future[dict[str, Any]]) -> None:
+    def _done(self, later: Later[dict[str, Any]]) -> None:
         self._session.fetches.pop(self, None)
-        if future.cancelled() and self._fetch is not None:
+        if later.cancelled() and self._fetch is not None:
             self._fetch.cancel()
             self._fetch = None
 

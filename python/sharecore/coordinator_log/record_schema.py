@@ -9,10 +9,9 @@ from struct import Struct as Packer
 from struct import error as PackError
 from typing import Any
 
+from sharecore.protocol.layout import compile_layout, read_message
 from sharecore.protocol.malformed import MalformedMessage
-from sharecore.protocol.reader import compile_reader, read_message
 from sharecore.protocol.schema import FieldSpec, Struct
-from sharecore.protocol.writer import compile_writer
 
 _VERSION = Packer(">h")
 _ZEROS: dict[str, Any] = {"string": "", "bytes": b"", "uuid": None, "bool": False}
@@ -77,8 +76,7 @@ class RecordSchema:
         extra = tuple(field(key, "int64", default=value) for key, value in defaults.items())
         newest = Struct(name, number + 1, flexible, struct.fields + extra) if extra else None
         self._head = _VERSION.pack(number)
-        self._reader = compile_reader(struct, newest)
-        self._writer = compile_writer(struct)
+        self._layout = compile_layout(struct, newest)
 
     def write(self, **values: Any) -> bytes:
         """The bytes of a message with these fields."""
@@ -86,9 +84,7 @@ class RecordSchema:
 
     def pack(self, values: Mapping[str, Any]) -> bytes:
         """The bytes of a message with these fields."""
-        parts = [self._head]
-        self._writer(values, parts.append)
-        return b"".join(parts)
+        return self._head + self._layout.write(values)
 
     def read(self, data: bytes) -> Any:
         """A named tuple of the fields.
@@ -100,7 +96,7 @@ class RecordSchema:
         if number_of(data) != self.number:
             raise UnknownRecord(f"{self.name} has number {number_of(data)}, not {self.number}")
         try:
-            return read_message(self._reader, data, _VERSION.size)
+            return read_message(self._layout, data, _VERSION.size)
         except MalformedMessage as error:
             raise ValueError(f"damaged {self.name}: {error}") from error
 

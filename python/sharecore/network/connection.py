@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, final
 
+from sharecore._core import Framer
 from sharecore.network.budget import MemoryBudget
-from sharecore.network.framing import SIZE_BYTES, Framer, FrameTooLarge
 from sharecore.network.limits import Limits
-from sharecore.waiting import settle
+from sharecore.waiting import Later, settle
 
 log = logging.getLogger("sharecore.network")
 
+_SIZE_BYTES = 4
 _PAUSE_PIPELINE, _PAUSE_MEMORY, _PAUSE_WRITE, _PAUSE_CLOSING, _PAUSE_THROTTLE = 1, 2, 4, 8, 16
 _NOT_HANDED_ON = _PAUSE_WRITE | _PAUSE_THROTTLE
 
@@ -36,8 +37,8 @@ class Pending:
             answered.
     """
 
-    future: asyncio.Future[Any]
-    finish: Callable[[asyncio.Future[Any]], list[bytes] | None]
+    future: Later[Any] | asyncio.Future[Any]
+    finish: Callable[[Any], list[bytes] | None]
 
 
 Answer = list[bytes] | Pending | None
@@ -47,14 +48,21 @@ Answer = list[bytes] | Pending | None
 class _Slot:
     """A request that has been handed on; answers leave in the order of the slots."""
 
-    __slots__ = ("close_reason", "future", "parts", "ready", "request_bytes")
+    __slots__ = ("close_reason", "connection", "parts", "pending", "ready", "request_bytes")
 
-    def __init__(self, request_bytes: int) -> None:
+    def __init__(self, connection: Connection, request_bytes: int) -> None:
+        self.connection = connection
         self.request_bytes = request_bytes
         self.ready = False
         self.parts: list[bytes] | None = None
-        self.future: asyncio.Future[Any] | None = None
+        self.pending: Pending | None = None
         self.close_reason = ""
+
+    def done(self, future: Any) -> None:
+        """What it waited for is there."""
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            self.connection.finished(self, future, pending.finish)
 
 
 class Home(Protocol):
@@ -216,8 +224,8 @@ class Connection(asyncio.Protocol):
         slots, self._slots = self._slots, deque()
         self._drop_backlog()
         for slot in slots:
-            if slot.future is not None:
-                slot.future.cancel()
+            if slot.pending is not None:
+                slot.pending.future.cancel()
         held, self.held_bytes = self.held_bytes, 0
         self._budget.release(held)
 
@@ -227,7 +235,7 @@ class Connection(asyncio.Protocol):
         self._budget.take(len(data))
         try:
             self._backlog.extend(self._framer.feed(data))
-        except FrameTooLarge as error:
+        except ValueError as error:
             self.close(str(error))
             return
         self._pump()
@@ -278,13 +286,12 @@ class Connection(asyncio.Protocol):
             self._close_after_answers(str(error))
             return
         if type(answer) is Pending:
-            slot = _Slot(len(frame))
+            slot = _Slot(self, len(frame))
             self._slots.append(slot)
-            slot.future = answer.future
-            finish = answer.finish
-            slot.future.add_done_callback(lambda future: self._finished(slot, finish))
+            slot.pending = answer
+            answer.future.add_done_callback(slot.done)
         elif self._slots:
-            slot = _Slot(len(frame))
+            slot = _Slot(self, len(frame))
             slot.ready, slot.parts = True, answer
             self._slots.append(slot)
         else:
@@ -292,9 +299,9 @@ class Connection(asyncio.Protocol):
             if answer is not None:
                 self._write(answer)
 
-    def _finished(self, slot: _Slot, finish: Callable[[asyncio.Future[Any]], list[bytes] | None]) -> None:
-        future, slot.future = slot.future, None
-        if self.closed or future is None:
+    def finished(self, slot: _Slot, future: Any, finish: Callable[[Any], list[bytes] | None]) -> None:
+        """The answer of a slot is there; for the slot alone."""
+        if self.closed:
             return
         try:
             slot.parts = None if future.cancelled() else finish(future)
@@ -312,7 +319,11 @@ class Connection(asyncio.Protocol):
                 self.close(slot.close_reason)
             elif slot.parts is not None:
                 self._write(slot.parts)
-        self._pump()
+        if self._backlog:
+            # in a turn of its own: what calls here has work of its own to end
+            asyncio.get_running_loop().call_soon(self._pump)
+        elif self._paused & _PAUSE_PIPELINE:
+            self._pump()
 
     def _close_after_answers(self, reason: str) -> None:
         """A request is bad: those before it are still answered, nothing after it is read."""
@@ -320,7 +331,7 @@ class Connection(asyncio.Protocol):
         if not self._slots:
             self.close(reason)
             return
-        slot = _Slot(-SIZE_BYTES)
+        slot = _Slot(self, -_SIZE_BYTES)
         slot.ready, slot.close_reason = True, reason
         self._slots.append(slot)
         self._pause(_PAUSE_CLOSING)
@@ -332,8 +343,8 @@ class Connection(asyncio.Protocol):
     def _free(self, frame_bytes: int) -> None:
         """A request is answered, or will not be."""
         if not self.closed:
-            self.held_bytes -= frame_bytes + SIZE_BYTES
-            self._budget.release(frame_bytes + SIZE_BYTES)
+            self.held_bytes -= frame_bytes + _SIZE_BYTES
+            self._budget.release(frame_bytes + _SIZE_BYTES)
 
     def _write(self, parts: list[bytes]) -> None:
         transport = self._transport

@@ -1,12 +1,13 @@
 """One neutral description of a message, taken from kio's generated classes.
 
-Readers and writers are compiled from it, so that what kio looks like is known here only.
+Layouts are compiled from it, so that what kio looks like is known here only.
 """
 
 from __future__ import annotations
 
 import types
 import typing
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any
@@ -99,6 +100,19 @@ def load(api_key: int, version: int, *, response: bool) -> Message:
     module = __import__(module_name, fromlist=[class_name])
     entity = getattr(module, class_name)
     return Message(_struct(entity), int(entity.__header_schema__.__version__))
+
+
+def unknown_names(message: Mapping[str, Any], struct: Struct) -> Iterator[str]:
+    """Names in `message` that `struct` does not have, as dotted paths: a handler's misspelling, in the newest
+    version.
+    """
+    for name, value in message.items():
+        field = struct.field(name)
+        if field is None:
+            yield name
+        elif field.struct is not None and value is not None:
+            for item in value if field.array else (value,):
+                yield from (f"{name}.{inner}" for inner in unknown_names(item, field.struct))
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sharecore.waiting.answers import promise, reply
 from sharecore.waiting.callbacks import Done, Gather, settle
 from sharecore.waiting.delayed import DelayedFetch
+from sharecore.waiting.later import Later
 from sharecore.waiting.periodic import Periodic
 from sharecore.waiting.spans import Spans
 from sharecore.waiting.timers import CallLater, Deadline, Timer, Timers
@@ -15,6 +16,7 @@ __all__ = [
     "DelayedFetch",
     "Done",
     "Gather",
+    "Later",
     "Periodic",
     "Spans",
     "Timer",

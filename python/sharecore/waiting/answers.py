@@ -1,29 +1,29 @@
-"""Answers that come later, as the futures that handlers of requests return."""
+"""Answers that come later, as handlers of requests return them."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sharecore.waiting.callbacks import Gather
+from sharecore.waiting.later import Later
 
 Value = TypeVar("Value")
 Answer = TypeVar("Answer")
 
 
-def reply(gather: Gather[Any], answer: Callable[[], Answer]) -> Answer | asyncio.Future[Answer]:
+def reply(gather: Gather[Any], answer: Callable[[], Answer]) -> Answer | Later[Answer]:
     """The answer once all operations have ended; at once when they have.
 
     Args:
         answer: makes the answer, and may raise. A client that has gone meanwhile gets none.
     """
-    return _future(gather, answer) if gather.pending else answer()
+    return _later(gather, answer) if gather.pending else answer()
 
 
 def promise(
     start: Callable[[Callable[[Value], None]], None], answer: Callable[[Value], Answer]
-) -> asyncio.Future[Answer]:
+) -> Later[Answer]:
     """The answer that a callback will bring.
 
     Args:
@@ -32,19 +32,21 @@ def promise(
     """
     gather: Gather[None] = Gather()
     start(gather.part(None))
-    return _future(gather, lambda: answer(gather.outcomes[None]))
+    return _later(gather, lambda: answer(gather.outcomes[None]))
 
 
-def _future(gather: Gather[Any], answer: Callable[[], Answer]) -> asyncio.Future[Answer]:
-    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+def _later(gather: Gather[Any], answer: Callable[[], Answer]) -> Later[Answer]:
+    later: Later[Answer] = Later()
 
     def ended() -> None:
-        if future.done():
+        if later.done():
             return
         try:
-            future.set_result(answer())
+            value = answer()
         except Exception as error:
-            future.set_exception(error)
+            later.set_exception(error)
+        else:
+            later.set_result(value)
 
     gather.when_ended(ended)
-    return future
+    return later

@@ -6,15 +6,20 @@ mod columns;
 mod combine;
 mod convert;
 mod error;
+mod layout;
 mod names;
 mod partition;
+mod parts;
 mod records;
 mod share_state;
 mod state;
+mod stop;
 mod store;
 mod survey;
 mod tally;
+mod uuids;
 mod wire;
+mod write;
 
 use pyo3::prelude::*;
 
@@ -29,6 +34,8 @@ mod _core {
     use crate::columns::{damaged_batches, decode_columns};
     #[pymodule_export]
     use crate::combine::combine;
+    #[pymodule_export]
+    use crate::layout::PyLayout;
     #[pymodule_export]
     use crate::names::matching;
     #[pymodule_export]
@@ -46,5 +53,5 @@ mod _core {
     #[pymodule_export]
     use crate::tally::observe_partitions;
     #[pymodule_export]
-    use crate::wire::read_acknowledgement_batches;
+    use crate::wire::{PyFramer, PyRequestReader, read_request_header, skip_tagged_fields};
 }

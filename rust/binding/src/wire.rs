@@ -1,78 +1,132 @@
-//! Arrays of a hot message, straight into the objects that the engine takes.
+//! Frames and messages: bytes to the objects that handlers take, and what they answer to bytes.
+
+use std::collections::HashMap;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use sharecore_wire::{Framer, Input, read_header};
 
-/// Bytes that an array is read from.
-struct Input<'a> {
-    data: &'a [u8],
-    at: usize,
+use crate::layout::PyLayout;
+use crate::stop::Stop;
+
+/// Cuts a stream of bytes into frames.
+#[pyclass(name = "Framer", module = "sharecore._core")]
+pub(crate) struct PyFramer {
+    framer: Framer,
+    /// A frame that claims more is refused before its body is kept.
+    #[pyo3(get, set)]
+    frame_bytes_max: usize,
 }
 
-impl<'a> Input<'a> {
-    fn take(&mut self, size: usize) -> PyResult<&'a [u8]> {
-        let taken = self
-            .data
-            .get(self.at..)
-            .and_then(|rest| rest.get(..size))
-            .ok_or_else(|| PyValueError::new_err("acknowledgement batches reach past the end"))?;
-        self.at += size;
-        Ok(taken)
-    }
-
-    fn i64(&mut self) -> PyResult<i64> {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(self.take(8)?);
-        Ok(i64::from_be_bytes(bytes))
-    }
-
-    fn uvarint(&mut self) -> PyResult<usize> {
-        let mut value = 0_u64;
-        for shift in (0..35).step_by(7) {
-            let byte = self.take(1)?[0];
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value as usize);
-            }
+#[pymethods]
+impl PyFramer {
+    #[new]
+    fn new(frame_bytes_max: usize) -> Self {
+        PyFramer {
+            framer: Framer::default(),
+            frame_bytes_max,
         }
-        Err(PyValueError::new_err("varint is too long"))
     }
 
-    fn skip_tagged_fields(&mut self) -> PyResult<()> {
-        for _ in 0..self.uvarint()? {
-            self.uvarint()?;
-            let size = self.uvarint()?;
-            self.take(size)?;
-        }
-        Ok(())
+    fn feed<'py>(&mut self, py: Python<'py>, chunk: &[u8]) -> PyResult<Bound<'py, PyList>> {
+        let frames = PyList::empty(py);
+        let took = self
+            .framer
+            .feed(chunk, self.frame_bytes_max, |frame| -> Result<(), Stop> {
+                Ok(frames.append(PyBytes::new(py, frame))?)
+            });
+        took.map_err(Stop::into_error)?;
+        Ok(frames)
     }
 }
 
-/// Reads `count` elements of a flexible `AcknowledgementBatches` array from `data[offset..end]`; returns them
-/// as (first, last, types), and the offset behind the last.
+/// API key, version, correlation id, client id, offset behind them.
 #[pyfunction]
-pub(crate) fn read_acknowledgement_batches<'py>(
-    py: Python<'py>,
-    data: &[u8],
+#[pyo3(signature = (frame, offset=0))]
+pub(crate) fn read_request_header(
+    frame: &[u8],
     offset: usize,
-    end: usize,
-    count: usize,
-) -> PyResult<(Bound<'py, PyList>, usize)> {
-    let data = data
-        .get(..end)
-        .ok_or_else(|| PyValueError::new_err("acknowledgement batches reach past the end"))?;
-    let mut input = Input { data, at: offset };
-    let batches = PyList::empty(py);
-    for _ in 0..count {
-        let (first, last) = (input.i64()?, input.i64()?);
-        let size = input
-            .uvarint()?
-            .checked_sub(1)
-            .ok_or_else(|| PyValueError::new_err("acknowledge_types must not be null"))?;
-        let types = PyBytes::new(py, input.take(size)?);
-        input.skip_tagged_fields()?;
-        batches.append((first, last, types))?;
+) -> PyResult<(i16, i16, i32, Option<&str>, usize)> {
+    let mut input = Input::new(frame, offset);
+    let header =
+        read_header(&mut input).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok((
+        header.api_key,
+        header.api_version,
+        header.correlation_id,
+        header.client_id,
+        input.at(),
+    ))
+}
+
+/// The offset behind a section of tagged fields.
+#[pyfunction]
+pub(crate) fn skip_tagged_fields(data: &[u8], offset: usize) -> PyResult<usize> {
+    let mut input = Input::new(data, offset);
+    let skipped = input.skip_tagged_fields();
+    skipped.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(input.at())
+}
+
+struct Route {
+    layout: Py<PyLayout>,
+    flexible: bool,
+    to: Py<PyAny>,
+}
+
+/// Reads requests whose API and version it has been told of.
+#[pyclass(name = "RequestReader", module = "sharecore._core")]
+pub(crate) struct PyRequestReader {
+    routes: HashMap<(i16, i16), Route>,
+}
+
+#[pymethods]
+impl PyRequestReader {
+    #[new]
+    fn new() -> Self {
+        PyRequestReader {
+            routes: HashMap::new(),
+        }
     }
-    Ok((batches, input.at))
+
+    fn add(
+        &mut self,
+        api_key: i16,
+        api_version: i16,
+        layout: Py<PyLayout>,
+        flexible: bool,
+        to: Py<PyAny>,
+    ) {
+        let route = Route {
+            layout,
+            flexible,
+            to,
+        };
+        self.routes.insert((api_key, api_version), route);
+    }
+
+    fn read<'py>(&self, py: Python<'py>, frame: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
+        let mut input = Input::new(frame, 0);
+        let header = read_header(&mut input).map_err(|error| Stop::from(error).into_error())?;
+        let (to, message) = match self.routes.get(&(header.api_key, header.api_version)) {
+            None => (None, None),
+            Some(route) => {
+                let message = route
+                    .layout
+                    .get()
+                    .read_request(py, &mut input, route.flexible)?;
+                (Some(route.to.bind(py)), Some(message))
+            }
+        };
+        (
+            to,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            message,
+        )
+            .into_pyobject(py)
+    }
 }

@@ -7,6 +7,7 @@
 #[path = "../../engine/tests/models/combined.rs"]
 mod combined;
 mod combiner;
+mod messages;
 mod numbers;
 mod operations;
 mod records;
@@ -16,6 +17,7 @@ mod share_state;
 mod world;
 
 pub use combiner::combiner;
+pub use messages::messages;
 pub use numbers::numbers;
 pub use operations::operations;
 pub use records::records;

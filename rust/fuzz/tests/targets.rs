@@ -1,6 +1,6 @@
 //! Each target on random bytes, the same ones every time: what a change of the code broke shows before `make fuzz`.
 
-use sharecore_fuzz::{combiner, numbers, operations, records, recovery, share_state};
+use sharecore_fuzz::{combiner, messages, numbers, operations, records, recovery, share_state};
 
 /// xorshift64*: bytes that are the same everywhere.
 struct Random(u64);
@@ -54,4 +54,9 @@ fn any_share_state() {
 #[test]
 fn any_journal() {
     run(recovery, 100, 1000);
+}
+
+#[test]
+fn any_messages() {
+    run(messages, 20_000, 200);
 }

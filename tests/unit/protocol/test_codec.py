@@ -18,8 +18,7 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from sharecore.protocol import ApiKey, MalformedMessage, codec, read_header, schema
-from sharecore.protocol.reader import compile_reader, read_message
-from sharecore.protocol.writer import compile_writer
+from sharecore.protocol.layout import compile_layout, read_message
 
 STRINGS = ["", "a", "é" * 70, "x" * 300]
 
@@ -135,19 +134,18 @@ def test_every_version_reads_and_writes_what_kio_does(key: int) -> None:
             entity = kio_class(key, version, response=response)
             struct = schema.load(key, version, response=response).struct
             newest = schema.load(key, schema.newest_version(key, response=response), response=response).struct
-            reader, writer = compile_reader(struct, newest), compile_writer(struct)
+            layout = compile_layout(struct, newest)
             for _ in range(8):
                 message = build(entity, rnd)
                 buffer = io.BytesIO()
                 entity_writer(entity)(buffer, message)
                 raw = buffer.getvalue()
-                value, end = reader(raw, 0, len(raw))
+                value, end = layout.read(raw, 0)
                 assert end == len(raw)
                 expected = without_default_structs(as_mapping(message), struct)
                 assert as_read(value, struct) == expected
-                parts: list[bytes] = []
-                writer({name: item for name, item in expected.items() if item is not None}, parts.append)
-                again, _ = reader(b"".join(parts), 0, len(b"".join(parts)))
+                given = {name: item for name, item in expected.items() if item is not None}
+                again, _ = layout.read(layout.write(given), 0)
                 nulls = {f.name for f in struct.fields if f.nullable and f.default is not None}
                 if not nulls & {name for name, item in expected.items() if item is None}:
                     assert as_read(again, struct) == expected
@@ -161,20 +159,20 @@ def test_no_bytes_do_more_than_be_refused() -> None:
         (ApiKey.METADATA, 4),
         (ApiKey.SHARE_FETCH, 2),
     ]:
-        reader = codec(key, version)._request_reader
+        layout = codec(key, version).request_layout
         for _ in range(3000):
             raw = rnd.randbytes(rnd.randrange(80))
             try:
-                read_message(reader, raw, 0)
+                read_message(layout, raw, 0)
             except MalformedMessage:
                 continue
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 10**6, 11])
 def test_an_array_cannot_claim_more_elements_than_there_are_bytes(count: int) -> None:
-    reader = codec(ApiKey.METADATA, 4)._request_reader
+    layout = codec(ApiKey.METADATA, 4).request_layout
     with pytest.raises(MalformedMessage):
-        read_message(reader, count.to_bytes(4, "big") + b"\x00\x01a" * 3, 0)
+        read_message(layout, count.to_bytes(4, "big") + b"\x00\x01a" * 3, 0)
 
 
 def test_every_truncation_of_a_request_is_refused() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.waiting import Gather, promise, reply
+from sharecore.waiting import Gather, Later, promise, reply
 
 
 def test_what_is_known_is_answered_at_once() -> None:
@@ -20,7 +20,7 @@ def test_what_is_not_known_is_answered_when_it_is() -> None:
         gather: Gather[str] = Gather()
         done = gather.part("a")
         answer = reply(gather, lambda: gather.outcomes["a"])
-        assert isinstance(answer, asyncio.Future)
+        assert isinstance(answer, Later)
         assert not answer.done()
         done(5)
         assert await answer == 5
@@ -63,3 +63,40 @@ def test_what_does_not_begin_is_the_callers() -> None:
             promise(start, lambda outcome: outcome)
 
     asyncio.run(main())
+
+
+def test_who_waits_for_an_answer_is_called_at_once_and_once() -> None:
+    later: Later[int] = Later()
+    heard: list[int] = []
+    later.add_done_callback(lambda done: heard.append(done.result()))
+    later.set_result(5)
+    assert heard == [5]
+    later.set_result(6)
+    assert not later.cancel()
+    later.add_done_callback(lambda done: heard.append(done.result()))
+    assert heard == [5, 5]
+    assert not later.cancelled()
+
+
+def test_an_answer_that_nobody_wants_is_cancelled() -> None:
+    later: Later[int] = Later()
+    heard: list[bool] = []
+    later.add_done_callback(lambda done: heard.append(done.cancelled()))
+    assert later.cancel()
+    later.set_result(5)
+    assert heard == [True]
+    with pytest.raises(asyncio.CancelledError):
+        later.result()
+
+
+def test_the_trouble_of_one_who_waits_is_not_anothers() -> None:
+    later: Later[int] = Later()
+    heard: list[int] = []
+
+    def fail(_done: Later[int]) -> None:
+        raise RuntimeError("trouble")
+
+    later.add_done_callback(fail)
+    later.add_done_callback(lambda done: heard.append(done.result()))
+    later.set_result(5)
+    assert heard == [5]

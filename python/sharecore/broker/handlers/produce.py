@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
@@ -11,10 +12,11 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Disconnect
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Log, RecordsRefused, Ticket
-from sharecore.waiting import Gather, reply
+from sharecore.waiting import Later
 
 _IDS_SINCE = 13
 _NO_ACKNOWLEDGEMENT = 0
+_sequence = attrgetter("sequence")
 _ATTRIBUTES = 22
 """Where a batch says whether it is of a transaction."""
 
@@ -114,17 +116,17 @@ def _all_refused(context: RequestContext, request: Any, code: ErrorCode) -> Resu
 
 def _when_durable(message: dict[str, Any], waiting: list[tuple[dict[str, Any], Ticket]]) -> Result:
     """The answer, once every append in it has been written or has failed."""
-    gather: Gather[int] = Gather()
-    for number, (_, ticket) in enumerate(waiting):
-        ticket.add_done_callback(gather.part(number))
+    later: Later[dict[str, Any]] = Later()
 
-    def written() -> dict[str, Any]:
+    def written(_: Ticket) -> None:
         for answer, ticket in waiting:
             if ticket.error is not None:
                 answer.update(error_code=ticket.error.code, base_offset=-1)
-        return message
+        later.set_result(message)
 
-    return reply(gather, written)
+    # writes end in their order
+    max([ticket for _, ticket in waiting], key=_sequence).add_done_callback(written)
+    return later
 
 
 def _close_on_failure(topics: list[dict[str, Any]]) -> None:

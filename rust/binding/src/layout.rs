@@ -1,0 +1,250 @@
+//! Messages by their schemas: named tuples out of bytes, bytes out of dicts.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyList, PyString, PyTuple, PyType};
+use sharecore_wire::{Build, Field, Input, Kind, Layout, read};
+
+use crate::parts::Parts;
+use crate::stop::Stop;
+use crate::uuids;
+use crate::write::write_record;
+
+/// What Python has of a struct; `Layout::id` is its place in the list.
+pub(crate) struct Class {
+    /// What is made of it, a kind of tuple; a plain tuple where there is none.
+    made: Option<Py<PyType>>,
+    pub(crate) names: Vec<Py<PyString>>,
+    pub(crate) defaults: Vec<Py<PyAny>>,
+}
+
+/// A message in one version.
+#[pyclass(name = "Layout", module = "sharecore._core", frozen)]
+pub(crate) struct PyLayout {
+    layout: Layout,
+    classes: Vec<Class>,
+}
+
+#[pymethods]
+impl PyLayout {
+    /// `spec`: (class or None, flexible, fields); each field (name, kind, array, nullable, tag or None, default,
+    /// spec or None).
+    #[new]
+    fn new(spec: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut classes = Vec::new();
+        let layout = layout(spec, &mut classes)?;
+        Ok(PyLayout { layout, classes })
+    }
+
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        data: &[u8],
+        offset: usize,
+    ) -> PyResult<(Bound<'py, PyAny>, usize)> {
+        let mut input = Input::new(data, offset);
+        let value = self.read_request(py, &mut input, false)?;
+        Ok((value, input.at()))
+    }
+
+    fn write<'py>(&self, message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut out = Parts::joined(Vec::new());
+        write_record(&self.layout, &self.classes, message, &mut out)?;
+        Ok(PyBytes::new(message.py(), out.last()))
+    }
+
+    /// A response with its size and header before it, as buffers to send one after the other.
+    fn write_response<'py>(
+        &self,
+        correlation_id: i32,
+        tagged_header: bool,
+        message: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let mut head = Vec::with_capacity(256);
+        head.extend_from_slice(&[0; 4]);
+        head.extend_from_slice(&correlation_id.to_be_bytes());
+        if tagged_header {
+            head.push(0);
+        }
+        let mut out = Parts::shared(head);
+        write_record(&self.layout, &self.classes, message, &mut out)?;
+        out.into_frame(message.py())
+    }
+}
+
+impl PyLayout {
+    /// The message at `input`; behind the tagged fields of a header where `tagged_header` says that there are some.
+    pub(crate) fn read_request<'py>(
+        &self,
+        py: Python<'py>,
+        input: &mut Input<'_>,
+        tagged_header: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let classes = &self.classes;
+        let mut build = Objects { py, classes };
+        let skipped = if tagged_header {
+            input.skip_tagged_fields()
+        } else {
+            Ok(())
+        };
+        skipped
+            .map_err(Stop::from)
+            .and_then(|()| read(&self.layout, input, &mut build))
+            .map_err(Stop::into_error)
+    }
+}
+
+fn layout(spec: &Bound<'_, PyAny>, classes: &mut Vec<Class>) -> PyResult<Layout> {
+    let (made, flexible, fields): (Option<Py<PyType>>, bool, Bound<'_, PyTuple>) =
+        spec.extract()?;
+    let id = classes.len();
+    if let Some(class) = &made
+        && !class.bind(spec.py()).is_subclass_of::<PyTuple>()?
+    {
+        return Err(PyTypeError::new_err(
+            "the class of a struct must be a kind of tuple",
+        ));
+    }
+    classes.push(Class {
+        made,
+        names: Vec::new(),
+        defaults: Vec::new(),
+    });
+    let mut read = Vec::with_capacity(fields.len());
+    for field in fields.iter() {
+        let (name, kind, array, nullable, tag, default, inner): FieldSpec<'_> = field.extract()?;
+        let inner = inner.map(|spec| layout(&spec, classes)).transpose()?;
+        let kind = kind_of(&kind).filter(|kind| (*kind == Kind::Struct) == inner.is_some());
+        let kind =
+            kind.ok_or_else(|| PyValueError::new_err(format!("{name} has no kind of field")))?;
+        classes[id]
+            .names
+            .push(PyString::intern(spec.py(), &name).unbind());
+        classes[id].defaults.push(default);
+        read.push(Field {
+            name,
+            kind,
+            array,
+            nullable,
+            tag,
+            layout: inner,
+        });
+    }
+    Ok(Layout::new(id, flexible, read))
+}
+
+type FieldSpec<'py> = (
+    String,
+    String,
+    bool,
+    bool,
+    Option<u32>,
+    Py<PyAny>,
+    Option<Bound<'py, PyAny>>,
+);
+
+fn kind_of(name: &str) -> Option<Kind> {
+    Some(match name {
+        "int8" => Kind::Int8,
+        "uint8" => Kind::Uint8,
+        "int16" | "error_code" => Kind::Int16,
+        "uint16" => Kind::Uint16,
+        "int32" | "timedelta_i32" => Kind::Int32,
+        "uint32" => Kind::Uint32,
+        "int64" | "timedelta_i64" | "datetime_i64" => Kind::Int64,
+        "uint64" => Kind::Uint64,
+        "float64" => Kind::Float64,
+        "bool" => Kind::Bool,
+        "uuid" => Kind::Uuid,
+        "string" => Kind::String,
+        "bytes" => Kind::Bytes,
+        "records" => Kind::Records,
+        "struct" => Kind::Struct,
+        _ => return None,
+    })
+}
+
+/// Makes Python's objects.
+struct Objects<'a, 'py> {
+    py: Python<'py>,
+    classes: &'a [Class],
+}
+
+impl<'py> Build for Objects<'_, 'py> {
+    type Value = Bound<'py, PyAny>;
+    type Error = Stop;
+
+    fn int(&mut self, value: i64) -> Result<Self::Value, Stop> {
+        let Ok(value) = value.into_pyobject(self.py);
+        Ok(value.into_any())
+    }
+
+    fn uint64(&mut self, value: u64) -> Result<Self::Value, Stop> {
+        let Ok(value) = value.into_pyobject(self.py);
+        Ok(value.into_any())
+    }
+
+    fn float64(&mut self, value: f64) -> Result<Self::Value, Stop> {
+        Ok(PyFloat::new(self.py, value).into_any())
+    }
+
+    fn boolean(&mut self, value: bool) -> Result<Self::Value, Stop> {
+        Ok(PyBool::new(self.py, value).to_owned().into_any())
+    }
+
+    fn uuid(&mut self, value: [u8; 16]) -> Result<Self::Value, Stop> {
+        Ok(uuids::object(self.py, value)?)
+    }
+
+    fn string(&mut self, value: &str) -> Result<Self::Value, Stop> {
+        Ok(PyString::new(self.py, value).into_any())
+    }
+
+    fn bytes(&mut self, value: &[u8]) -> Result<Self::Value, Stop> {
+        Ok(PyBytes::new(self.py, value).into_any())
+    }
+
+    fn array(&mut self, values: Vec<Self::Value>) -> Result<Self::Value, Stop> {
+        Ok(PyList::new(self.py, values)?.into_any())
+    }
+
+    fn record(&mut self, layout: &Layout, values: Vec<Self::Value>) -> Result<Self::Value, Stop> {
+        let values = PyTuple::new(self.py, values)?;
+        match &self.classes[layout.id].made {
+            Some(class) => Ok(named(class.bind(self.py), values)?),
+            None => Ok(values.into_any()),
+        }
+    }
+
+    fn null(&mut self) -> Result<Self::Value, Stop> {
+        Ok(self.py.None().into_bound(self.py))
+    }
+
+    fn default(&mut self, layout: &Layout, field: usize) -> Result<Self::Value, Stop> {
+        Ok(self.classes[layout.id].defaults[field]
+            .bind(self.py)
+            .clone())
+    }
+}
+
+/// `tuple.__new__(class, values)`, without the call from Python that costs more than the object.
+fn named<'py>(
+    class: &Bound<'py, PyType>,
+    values: Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = class.py();
+    let arguments = PyTuple::new(py, [values])?;
+    // SAFETY: tuple's `tp_new` is a `newfunc`; it is given a subtype of tuple, as `layout` has seen to, a tuple of arguments and
+    // no keywords, and returns a new reference or null with an exception set.
+    unsafe {
+        let slot =
+            pyo3::ffi::PyType_GetSlot(&raw mut pyo3::ffi::PyTuple_Type, pyo3::ffi::Py_tp_new);
+        let new: pyo3::ffi::newfunc = std::mem::transmute(slot);
+        let made = new(
+            class.as_type_ptr(),
+            arguments.as_ptr(),
+            std::ptr::null_mut(),
+        );
+        Bound::from_owned_ptr_or_err(py, made)
+    }
+}

@@ -1,0 +1,86 @@
+//! A message that is being written, as few buffers as can be without copying what is large.
+
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+/// Bytes from this size on are sent as the object that they came as.
+const COPY_BYTES_MAX: usize = 64 * 1024;
+
+enum Part {
+    Own(Vec<u8>),
+    Theirs(Py<PyBytes>),
+}
+
+/// Buffers to send one after the other.
+pub(crate) struct Parts {
+    done: Vec<Part>,
+    last: Vec<u8>,
+    share: bool,
+}
+
+impl Parts {
+    /// All in one buffer.
+    pub(crate) fn joined(begun: Vec<u8>) -> Self {
+        Parts {
+            done: Vec::new(),
+            last: begun,
+            share: false,
+        }
+    }
+
+    /// Large bytes stay the objects that they are.
+    pub(crate) fn shared(begun: Vec<u8>) -> Self {
+        Parts {
+            share: true,
+            ..Parts::joined(begun)
+        }
+    }
+
+    /// The buffer to append to.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.last
+    }
+
+    /// What was appended since the last large part.
+    pub(crate) fn last(&self) -> &[u8] {
+        &self.last
+    }
+
+    /// Appends bytes.
+    pub(crate) fn bytes(&mut self, bytes: &Bound<'_, PyBytes>) {
+        let content = bytes.as_bytes();
+        if self.share && content.len() >= COPY_BYTES_MAX {
+            self.done.push(Part::Own(std::mem::take(&mut self.last)));
+            self.done.push(Part::Theirs(bytes.clone().unbind()));
+        } else {
+            self.last.extend_from_slice(content);
+        }
+    }
+
+    /// The buffers, when their size has been put into the four bytes in front.
+    pub(crate) fn into_frame(mut self, py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+        self.done.push(Part::Own(self.last));
+        let size = self.done.iter().map(|part| match part {
+            Part::Own(own) => own.len(),
+            Part::Theirs(theirs) => theirs.as_bytes(py).len(),
+        });
+        let size = i32::try_from(size.sum::<usize>() - 4)
+            .map_err(|_| PyOverflowError::new_err("a message of more than 2 GiB"))?;
+        let buffers = PyList::empty(py);
+        for (number, part) in self.done.into_iter().enumerate() {
+            match part {
+                Part::Own(mut own) => {
+                    if number == 0 {
+                        own[..4].copy_from_slice(&size.to_be_bytes());
+                    }
+                    if !own.is_empty() {
+                        buffers.append(PyBytes::new(py, &own))?;
+                    }
+                }
+                Part::Theirs(theirs) => buffers.append(theirs)?,
+            }
+        }
+        Ok(buffers)
+    }
+}

@@ -1,0 +1,73 @@
+//! UUIDs: the same few come again with every request, and `uuid.UUID` is slow both ways.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+type Bytes = [u8; 16];
+
+/// How many are remembered, in each direction; with the next one it begins anew.
+const REMEMBERED_MAX: usize = 4096;
+
+#[derive(Default)]
+struct Known {
+    objects: HashMap<Bytes, Py<PyAny>>,
+    /// By the address of an object that is kept, and so keeps its address.
+    bytes: HashMap<usize, (Py<PyAny>, Bytes)>,
+}
+
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Never held while Python runs, which may let another thread in.
+fn known<T>(look: impl FnOnce(&mut Known) -> T) -> T {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    look(known.get_or_insert_default())
+}
+
+/// `uuid.UUID`; `None` for all zeros.
+pub(crate) fn object(py: Python<'_>, bytes: Bytes) -> PyResult<Bound<'_, PyAny>> {
+    if bytes == [0; 16] {
+        return Ok(py.None().into_bound(py));
+    }
+    if let Some(found) = known(|known| known.objects.get(&bytes).map(|found| found.clone_ref(py))) {
+        return Ok(found.into_bound(py));
+    }
+    let class = CLASS.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind())
+    })?;
+    let arguments = PyDict::new(py);
+    arguments.set_item("bytes", bytes.as_slice())?;
+    let made = class.bind(py).call((), Some(&arguments))?;
+    let gone = known(|known| {
+        let full = known.objects.len() >= REMEMBERED_MAX;
+        let gone = full.then(|| std::mem::take(&mut known.objects));
+        known.objects.insert(bytes, made.clone().unbind());
+        gone
+    });
+    drop(gone);
+    Ok(made)
+}
+
+/// The bytes of a `uuid.UUID` or `None`.
+pub(crate) fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    if value.is_none() {
+        return Ok([0; 16]);
+    }
+    let address = value.as_ptr() as usize;
+    if let Some(found) = known(|known| known.bytes.get(&address).map(|(_, bytes)| *bytes)) {
+        return Ok(found);
+    }
+    let bytes: Bytes = value.getattr("bytes")?.extract()?;
+    let gone = known(|known| {
+        let full = known.bytes.len() >= REMEMBERED_MAX;
+        let gone = full.then(|| std::mem::take(&mut known.bytes));
+        known.bytes.insert(address, (value.clone().unbind(), bytes));
+        gone
+    });
+    drop(gone);
+    Ok(bytes)
+}

@@ -1,0 +1,51 @@
+//! The header of a request.
+
+use std::borrow::Cow;
+
+use crate::input::{Input, Malformed};
+
+/// What every request starts with, read without knowing whether the API exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header<'a> {
+    /// Number of the API.
+    pub api_key: i16,
+    /// Its version.
+    pub api_version: i16,
+    /// What the answer repeats.
+    pub correlation_id: i32,
+    /// What the client calls itself.
+    pub client_id: Option<&'a str>,
+}
+
+/// Reads a request header, but for its tagged fields, which only the API's schema tells of.
+pub fn read_header<'a>(input: &mut Input<'a>) -> Result<Header<'a>, Malformed> {
+    let length = input.left();
+    let too_short = |_| {
+        Malformed(Cow::Owned(format!(
+            "a frame of {length} bytes holds no request header"
+        )))
+    };
+    let mut head = || -> Result<_, Malformed> {
+        Ok((
+            i16::from_be_bytes(input.fixed()?),
+            i16::from_be_bytes(input.fixed()?),
+            i32::from_be_bytes(input.fixed()?),
+            i16::from_be_bytes(input.fixed()?),
+        ))
+    };
+    let (api_key, api_version, correlation_id, size) = head().map_err(too_short)?;
+    let client_id = match usize::try_from(size) {
+        Err(_) => None,
+        Ok(size) => {
+            let raw = input.sized(size, "the client id")?;
+            let text = std::str::from_utf8(raw);
+            Some(text.map_err(|_| Malformed(Cow::Borrowed("the client id is not UTF-8")))?)
+        }
+    };
+    Ok(Header {
+        api_key,
+        api_version,
+        correlation_id,
+        client_id,
+    })
+}

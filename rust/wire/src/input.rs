@@ -1,0 +1,117 @@
+//! Bytes that a message is read from, front to back.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// The bytes do not hold the message that they claim to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed(pub Cow<'static, str>);
+
+impl Malformed {
+    /// A length that the bytes behind it do not bear out.
+    pub fn past_the_end(what: &str) -> Self {
+        Malformed(Cow::Owned(format!("{what} reaches past the end")))
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// A message, and how far it has been read.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    data: &'a [u8],
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Input<'a> {
+    /// Reads `data` from `at` on.
+    pub fn new(data: &'a [u8], at: usize) -> Self {
+        Input {
+            data,
+            at,
+            end: data.len(),
+        }
+    }
+
+    /// The offset of what is read next.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// How many bytes are left where we are: in the message, or in the tagged field.
+    pub fn left(&self) -> usize {
+        self.end.saturating_sub(self.at)
+    }
+
+    /// So many bytes, of something whose size is in its type.
+    pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let bytes = self
+            .data
+            .get(self.at..)
+            .and_then(|rest| rest.first_chunk::<N>());
+        let bytes = bytes.ok_or(Malformed(Cow::Borrowed("the message ends too early")))?;
+        self.at += N;
+        Ok(*bytes)
+    }
+
+    /// So many bytes, of something that told its size; `what` names it in the error.
+    pub fn sized(&mut self, size: usize, what: &str) -> Result<&'a [u8], Malformed> {
+        if size > self.left() {
+            return Err(Malformed::past_the_end(what));
+        }
+        let taken = &self.data[self.at..self.at + size];
+        self.at += size;
+        Ok(taken)
+    }
+
+    /// An unsigned varint of at most five bytes.
+    pub fn uvarint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0;
+        for shift in (0..35).step_by(7) {
+            let [byte] = self.fixed()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed(Cow::Borrowed("varint is too long")))
+    }
+
+    /// Steps over a section of tagged fields.
+    pub fn skip_tagged_fields(&mut self) -> Result<(), Malformed> {
+        for _ in 0..self.uvarint()? {
+            self.uvarint()?;
+            self.skip_tagged_field()?;
+        }
+        Ok(())
+    }
+
+    /// Steps over the size and the bytes of one.
+    pub(crate) fn skip_tagged_field(&mut self) -> Result<(), Malformed> {
+        let size = self.uvarint()? as usize;
+        self.sized(size, "tagged field").map(|_| ())
+    }
+
+    /// Has `read` read a tagged field, and goes on behind its bytes, however many of them it read.
+    pub(crate) fn tagged<T, E: From<Malformed>>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let size = self.uvarint()? as usize;
+        if size > self.left() {
+            return Err(Malformed::past_the_end("tagged field").into());
+        }
+        let (outer, end) = (self.end, self.at + size);
+        self.end = end;
+        let value = read(self)?;
+        (self.at, self.end) = (end, outer);
+        Ok(value)
+    }
+}

@@ -1,0 +1,109 @@
+//! What the bytes of a message are: its schema in one version.
+
+/// The type of a field, or of the elements of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Int8,
+    Uint8,
+    Int16,
+    Uint16,
+    Int32,
+    Uint32,
+    Int64,
+    Uint64,
+    Float64,
+    Bool,
+    Uuid,
+    String,
+    Bytes,
+    /// Record batches: bytes that may be null in any version.
+    Records,
+    Struct,
+}
+
+impl Kind {
+    /// Bytes of a value; `None` where each tells its own size.
+    pub fn size(self) -> Option<usize> {
+        match self {
+            Kind::Int8 | Kind::Uint8 | Kind::Bool => Some(1),
+            Kind::Int16 | Kind::Uint16 => Some(2),
+            Kind::Int32 | Kind::Uint32 => Some(4),
+            Kind::Int64 | Kind::Uint64 | Kind::Float64 => Some(8),
+            Kind::Uuid => Some(16),
+            Kind::String | Kind::Bytes | Kind::Records | Kind::Struct => None,
+        }
+    }
+}
+
+/// One field of a struct.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// As errors name it.
+    pub name: String,
+    /// Its type, or that of its elements.
+    pub kind: Kind,
+    /// Whether it is an array.
+    pub array: bool,
+    /// Whether it may be null.
+    pub nullable: bool,
+    /// Its number among the tagged fields; `None` for a field that is always there.
+    pub tag: Option<u32>,
+    /// The fields of a struct.
+    pub layout: Option<Layout>,
+}
+
+impl Field {
+    /// Whether it always takes the same number of bytes.
+    pub fn fixed(&self) -> bool {
+        !self.array && self.kind.size().is_some()
+    }
+}
+
+/// A message, or a struct in it.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// What a [`Build`](crate::Build) knows it by.
+    pub id: usize,
+    /// Whether lengths are compact and fields may be tagged.
+    pub flexible: bool,
+    /// In the order of the schema.
+    pub fields: Vec<Field>,
+    /// Whether any of them is tagged.
+    tagged: bool,
+    /// Fewest bytes that it can take.
+    bytes_min: usize,
+}
+
+impl Layout {
+    /// A layout with these fields.
+    pub fn new(id: usize, flexible: bool, fields: Vec<Field>) -> Self {
+        let plain = fields.iter().filter(|field| field.tag.is_none());
+        let size = |field: &Field| {
+            if field.array {
+                1
+            } else {
+                field.kind.size().unwrap_or(1)
+            }
+        };
+        let bytes_min = plain.map(size).sum::<usize>().max(1);
+        let tagged = fields.iter().any(|field| field.tag.is_some());
+        Layout {
+            id,
+            flexible,
+            fields,
+            tagged,
+            bytes_min,
+        }
+    }
+
+    /// Whether any of its fields is tagged.
+    pub fn tagged(&self) -> bool {
+        self.tagged
+    }
+
+    /// Fewest bytes that it can take, at least 1: how many elements an array can have is held against it.
+    pub fn bytes_min(&self) -> usize {
+        self.bytes_min
+    }
+}

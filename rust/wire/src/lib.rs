@@ -1,0 +1,19 @@
+//! Kafka's protocol as bytes: frames out of a stream, requests' headers, and messages by their schemas.
+//!
+//! Nothing here trusts a byte: every length is held against the bytes that are there before memory is reserved for it, and
+//! what cannot be read is a [`Malformed`], never a panic. What a message becomes is up to the [`Build`] that is handed in.
+#![forbid(unsafe_code)]
+
+mod frame;
+mod header;
+mod input;
+mod layout;
+mod output;
+mod read;
+
+pub use frame::{FrameTooLarge, Framer, SIZE_BYTES};
+pub use header::{Header, read_header};
+pub use input::{Input, Malformed};
+pub use layout::{Field, Kind, Layout};
+pub use output::Output;
+pub use read::{Build, read};

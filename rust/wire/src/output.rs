@@ -1,0 +1,38 @@
+//! Bytes that a message is written to.
+
+/// Kafka's primitive types at the end of a buffer.
+pub trait Output {
+    /// An unsigned varint.
+    fn uvarint(&mut self, value: usize);
+    /// The length before a string, bytes or an array, in the form of the schema's version; `None` for null.
+    fn length(&mut self, length: Option<usize>, flexible: bool, short: bool) -> bool;
+}
+
+impl Output for Vec<u8> {
+    fn uvarint(&mut self, mut value: usize) {
+        while value > 0x7f {
+            self.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.push(value as u8);
+    }
+
+    /// `short`: two bytes where lengths are not compact, as strings have them. Gives false, and writes nothing, when the
+    /// length has no room there.
+    fn length(&mut self, length: Option<usize>, flexible: bool, short: bool) -> bool {
+        if flexible {
+            self.uvarint(length.map_or(0, |length| length + 1));
+        } else if short {
+            let Ok(length) = length.map_or(Ok(-1), i16::try_from) else {
+                return false;
+            };
+            self.extend_from_slice(&length.to_be_bytes());
+        } else {
+            let Ok(length) = length.map_or(Ok(-1), i32::try_from) else {
+                return false;
+            };
+            self.extend_from_slice(&length.to_be_bytes());
+        }
+        true
+    }
+}

@@ -1,0 +1,191 @@
+//! Reads a message by its layout.
+
+use std::borrow::Cow;
+
+use crate::input::{Input, Malformed};
+use crate::layout::{Field, Kind, Layout};
+
+/// Makes values out of what is read.
+pub trait Build {
+    /// A value of any type.
+    type Value;
+    /// Why a value cannot be made, or the message cannot be read.
+    type Error: From<Malformed>;
+
+    /// An integer of any type but uint64.
+    fn int(&mut self, value: i64) -> Result<Self::Value, Self::Error>;
+    /// A uint64.
+    fn uint64(&mut self, value: u64) -> Result<Self::Value, Self::Error>;
+    /// A float64.
+    fn float64(&mut self, value: f64) -> Result<Self::Value, Self::Error>;
+    /// A bool.
+    fn boolean(&mut self, value: bool) -> Result<Self::Value, Self::Error>;
+    /// A UUID; all zeros is none.
+    fn uuid(&mut self, value: [u8; 16]) -> Result<Self::Value, Self::Error>;
+    /// A string.
+    fn string(&mut self, value: &str) -> Result<Self::Value, Self::Error>;
+    /// Bytes, record batches, and arrays of int8.
+    fn bytes(&mut self, value: &[u8]) -> Result<Self::Value, Self::Error>;
+    /// An array.
+    fn array(&mut self, values: Vec<Self::Value>) -> Result<Self::Value, Self::Error>;
+    /// A struct, its fields in the order of the schema.
+    fn record(
+        &mut self,
+        layout: &Layout,
+        values: Vec<Self::Value>,
+    ) -> Result<Self::Value, Self::Error>;
+    /// Nothing, where there may be nothing.
+    fn null(&mut self) -> Result<Self::Value, Self::Error>;
+    /// What a tagged field that is not there has: `layout.fields[field]`.
+    fn default(&mut self, layout: &Layout, field: usize) -> Result<Self::Value, Self::Error>;
+}
+
+/// Reads a struct; what follows it is left alone.
+pub fn read<B: Build>(
+    layout: &Layout,
+    input: &mut Input<'_>,
+    build: &mut B,
+) -> Result<B::Value, B::Error> {
+    let mut values = Vec::with_capacity(layout.fields.len());
+    if !layout.tagged() {
+        for field in &layout.fields {
+            values.push(value(field, layout.flexible, input, build)?);
+        }
+        if layout.flexible {
+            input.skip_tagged_fields()?;
+        }
+        return build.record(layout, values);
+    }
+    let mut found: Vec<Option<B::Value>> = Vec::with_capacity(layout.fields.len());
+    for field in &layout.fields {
+        found.push(match field.tag {
+            None => Some(value(field, layout.flexible, input, build)?),
+            Some(_) => None,
+        });
+    }
+    for _ in 0..input.uvarint()? {
+        let tag = input.uvarint()?;
+        let place = layout
+            .fields
+            .iter()
+            .position(|field| field.tag.is_some_and(|own| u64::from(own) == tag));
+        match place {
+            Some(place) => {
+                let field = &layout.fields[place];
+                found[place] = Some(input.tagged(|input| value(field, true, input, build))?);
+            }
+            None => input.skip_tagged_field()?,
+        }
+    }
+    for (place, value) in found.into_iter().enumerate() {
+        values.push(match value {
+            Some(value) => value,
+            None => build.default(layout, place)?,
+        });
+    }
+    build.record(layout, values)
+}
+
+fn value<B: Build>(
+    field: &Field,
+    flexible: bool,
+    input: &mut Input<'_>,
+    build: &mut B,
+) -> Result<B::Value, B::Error> {
+    if field.fixed() {
+        return fixed(field.kind, input, build);
+    }
+    if let (Some(layout), false) = (&field.layout, field.array) {
+        if field.nullable && i8::from_be_bytes(input.fixed()?) < 0 {
+            return build.null();
+        }
+        return read(layout, input, build);
+    }
+    let Some(count) = length(field.kind == Kind::String && !field.array, flexible, input)? else {
+        if field.nullable || field.kind == Kind::Records {
+            return build.null();
+        }
+        return Err(Malformed(Cow::Owned(format!("{} must not be null", field.name))).into());
+    };
+    if field.array {
+        return array(field, flexible, count, input, build);
+    }
+    let bytes = input.sized(count, &field.name)?;
+    if field.kind == Kind::String {
+        string(bytes, &field.name, build)
+    } else {
+        build.bytes(bytes)
+    }
+}
+
+fn string<B: Build>(bytes: &[u8], name: &str, build: &mut B) -> Result<B::Value, B::Error> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => build.string(text),
+        Err(_) => Err(Malformed(Cow::Owned(format!("{name} is not UTF-8"))).into()),
+    }
+}
+
+/// The length before a string, bytes or an array; `None` for null. `short`: in two bytes where it is not compact.
+fn length(short: bool, flexible: bool, input: &mut Input<'_>) -> Result<Option<usize>, Malformed> {
+    if flexible {
+        return Ok((input.uvarint()? as usize).checked_sub(1));
+    }
+    let length = if short {
+        i16::from_be_bytes(input.fixed()?).into()
+    } else {
+        i32::from_be_bytes(input.fixed()?)
+    };
+    Ok(usize::try_from(length).ok())
+}
+
+fn array<B: Build>(
+    field: &Field,
+    flexible: bool,
+    count: usize,
+    input: &mut Input<'_>,
+    build: &mut B,
+) -> Result<B::Value, B::Error> {
+    if field.kind == Kind::Int8 {
+        let bytes = input.sized(count, &field.name)?;
+        return build.bytes(bytes);
+    }
+    let layout = field.layout.as_ref();
+    let each = layout.map_or(field.kind.size().unwrap_or(1), Layout::bytes_min);
+    if count.saturating_mul(each) > input.left() {
+        return Err(Malformed::past_the_end(&field.name).into());
+    }
+    let mut values = Vec::with_capacity(count);
+    for _ in 0..count {
+        values.push(match layout {
+            Some(layout) => read(layout, input, build)?,
+            None if field.kind.size().is_some() => fixed(field.kind, input, build)?,
+            None => {
+                let Some(size) = length(true, flexible, input)? else {
+                    return Err(Malformed::past_the_end("string in an array").into());
+                };
+                let bytes = input.sized(size, "string in an array")?;
+                string(bytes, &field.name, build)?
+            }
+        });
+    }
+    build.array(values)
+}
+
+fn fixed<B: Build>(kind: Kind, input: &mut Input<'_>, build: &mut B) -> Result<B::Value, B::Error> {
+    match kind {
+        Kind::Int8 => build.int(i8::from_be_bytes(input.fixed()?).into()),
+        Kind::Uint8 => build.int(u8::from_be_bytes(input.fixed()?).into()),
+        Kind::Int16 => build.int(i16::from_be_bytes(input.fixed()?).into()),
+        Kind::Uint16 => build.int(u16::from_be_bytes(input.fixed()?).into()),
+        Kind::Int32 => build.int(i32::from_be_bytes(input.fixed()?).into()),
+        Kind::Uint32 => build.int(u32::from_be_bytes(input.fixed()?).into()),
+        Kind::Int64 => build.int(i64::from_be_bytes(input.fixed()?)),
+        Kind::Uint64 => build.uint64(u64::from_be_bytes(input.fixed()?)),
+        Kind::Float64 => build.float64(f64::from_be_bytes(input.fixed()?)),
+        Kind::Bool => build.boolean(input.fixed::<1>()? != [0]),
+        Kind::Uuid => build.uuid(input.fixed()?),
+        Kind::String | Kind::Bytes | Kind::Records | Kind::Struct => {
+            unreachable!("{kind:?} has no fixed size")
+        }
+    }
+}
