@@ -22,6 +22,12 @@ groups. Each of Kafka 4.4.0's is one of these:
 - **refused**: who sets it relies on something that is not there. A broker does not start with it, a topic or
   group does not get it, and the message says what to do. A value that asks for nothing may stand.
 
+`sharecore config example` prints every setting of the broker as a commented file for `serve --config`;
+`sharecore config check FILE` says what of a file cannot stand, has no effect or is unknown, and starts
+nothing; `sharecore config explain NAME` shows one setting. A variable of the environment stands over the
+file: its name is the setting's in capitals with `_` for each dot, behind `SHARECORE_` (`SHARECORE_LOG_DIRS`,
+and `SHARECORE_DURABILITY` for `sharecore.durability`). The command line stands over both.
+
 What no Kafka knows is passed over with a warning in the broker's file, and refused for topics and groups.
 """
 

@@ -163,15 +163,16 @@ class Cleaner:
             delete_retention_ms=found.config.delete_retention_ms,
             limits=_limits(config),
         )
+        about = {"topic": partition.topic, "partition": partition.index}
         try:
             done = await asyncio.get_running_loop().run_in_executor(self._executor, clean)
         except KafkaError as error:
             failed.add(partition.log_id)
             if error.code == ErrorCode.CORRUPT_MESSAGE:
                 self._unreadable.add(partition.log_id)
-                log.error("%s is not compacted until the broker starts again: %s", where, error)
+                log.error("%s is not compacted until the broker starts again: %s", where, error, extra=about)
             else:
-                log.warning("%s is not compacted now: %s", where, error)
+                log.warning("%s is not compacted now: %s", where, error, extra=about)
             return False
         finally:
             self._busy.discard(partition.log_id)
@@ -186,6 +187,7 @@ class Cleaner:
             done.records_read,
             done.bytes_after,
             done.bytes_before,
+            extra=about,
         )
         return True
 

@@ -64,8 +64,9 @@ class Retention:
     async def _trim(self, partition: Log, config: TopicConfig, now_ms: int) -> None:
         oldest_ms = None if config.retention_ms < 0 else now_ms - config.retention_ms
         max_bytes = None if config.retention_bytes < 0 else config.retention_bytes
+        about = {"topic": partition.topic, "partition": partition.index}
         try:
             if await partition.retain(oldest_ms=oldest_ms, max_bytes=max_bytes) is not None:
-                log.info("%s-%d: retention moves the start", partition.topic, partition.index)
+                log.info("%s-%d: retention moves the start", partition.topic, partition.index, extra=about)
         except KafkaError as error:
-            log.warning("%s-%d: retention failed: %s", partition.topic, partition.index, error)
+            log.warning("%s-%d: retention failed: %s", partition.topic, partition.index, error, extra=about)

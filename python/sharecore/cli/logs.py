@@ -1,10 +1,13 @@
-"""How the program logs: plain lines on standard error."""
+"""How the program logs: plain lines or JSON on standard error."""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from datetime import datetime, timezone
 
+FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -19,3 +22,25 @@ def set_up_logging(level: str, formatter: logging.Formatter | None = None) -> No
     logging.logThreads = False
     logging.logProcesses = False
     logging.logMultiprocessing = False
+
+
+class JsonLines(logging.Formatter):
+    """A line is one JSON object: time, level, logger, message, and what the message is about.
+
+    That is `group`, `topic`, `partition` and `member`, as far as whoever logs has named them with `extra`.
+    """
+
+    _ABOUT = ("group", "topic", "partition", "member")
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, timezone.utc)
+        line: dict[str, object] = {
+            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: record.__dict__[name] for name in self._ABOUT if name in record.__dict__}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -15,18 +17,18 @@ if TYPE_CHECKING:
 
 EXIT_USAGE = 2
 
+Assignments = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+    typer.Option("--set", "-s", metavar="KEY=VALUE", help="One setting, over the file's; repeat for more."),
+]
+
 
 def serve(
     config: Annotated[
         Optional[Path],  # noqa: UP045 - typer evaluates the annotation
         typer.Option("--config", "-c", metavar="FILE", help="Kafka's server.properties."),
     ] = None,
-    settings: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(
-            "--set", "-s", metavar="KEY=VALUE", help="One setting, over the file's; repeat for more."
-        ),
-    ] = None,
+    settings: Assignments = None,
     host: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(help="Address to listen on and to tell clients.  [default: localhost]"),
@@ -62,6 +64,12 @@ def serve(
             help="Serve /metrics, /healthz and /readyz there, to whoever can reach it.  [default: nowhere]",
         ),
     ] = None,
+    log_format: Annotated[
+        str,
+        typer.Option(
+            metavar="text|json", help="json: one object a line, with group, topic, partition and member."
+        ),
+    ] = "text",
     log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
 ) -> None:
     """Run a broker: stock Kafka clients run share groups on it unchanged.
@@ -71,16 +79,21 @@ def serve(
     sharecore serve --port 0 --data-dir ./try        anywhere else
     sharecore serve -c server.properties -s num.partitions=4
 
-    Settings have the names of Kafka's server.properties. What the command line says wins over the file.
+    Settings have the names of Kafka's server.properties; `sharecore config example` prints them all. A
+    variable wins over the file (SHARECORE_LOG_DIRS for log.dirs), the command line over both.
     Ctrl-C or SIGTERM stops it cleanly; a second Ctrl-C at once.
     """
-    from sharecore.cli.logs import LEVELS, set_up_logging
+    from sharecore.cli.logs import FORMATS, LEVELS, JsonLines, set_up_logging
 
     try:
         if log_level not in LEVELS:
             raise ConfigError(f"--log-level {log_level}: unknown; allowed: one of {', '.join(LEVELS)}")
-        set_up_logging(log_level)
-        properties = gather(config, settings or [], host, port, data_dir, node_id, durability)
+        if log_format not in FORMATS:
+            raise ConfigError(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
+        set_up_logging(log_level, JsonLines() if log_format == "json" else None)
+        properties = gather(
+            config, settings or [], host, port, data_dir, node_id, durability, environment=os.environ
+        )
         if metrics_listener is not None:
             properties["sharecore.metrics.listener"] = metrics_listener
         broker_config = read_config(properties)
@@ -97,20 +110,25 @@ def serve(
 def gather(
     config: Path | None,
     settings: list[str],
-    host: str | None,
-    port: int | None,
-    data_dir: Path | None,
-    node_id: int | None,
-    durability: str | None,
+    host: str | None = None,
+    port: int | None = None,
+    data_dir: Path | None = None,
+    node_id: int | None = None,
+    durability: str | None = None,
+    *,
+    environment: Mapping[str, str],
 ) -> dict[str, str]:
-    """One set of properties of the file, the options and the single settings, each over the one before.
+    """One set of properties of the file, the environment, the options and the single settings, each over the
+    one before.
 
     Raises:
         ConfigError: the file cannot be read, or a setting has no `=`.
     """
     from sharecore.config import read_properties
+    from sharecore.config.environment import settings_of
 
     properties = read_properties(config) if config is not None else {}
+    properties |= settings_of(environment)
     if host is not None or port is not None:
         address = f"[{host}]" if host and ":" in host else host or "localhost"
         properties["listeners"] = f"PLAINTEXT://{address}:{9092 if port is None else port}"
@@ -133,13 +151,13 @@ def read_config(properties: dict[str, str]) -> BrokerConfig:
     """The typed configuration; what has no effect is logged, a line for each reason and each unknown name."""
     import logging
 
-    from sharecore.config import BrokerConfig, listener_key, remarks, unknown_names
+    from sharecore.config import BrokerConfig, remarks_on, unknown_names
 
     log = logging.getLogger("sharecore.config")
     # a misspelt name is told beside the values that end the start
     for name in unknown_names(properties):
         log.warning("%s is no setting of this broker or of Kafka's; it is passed over", name)
     config = BrokerConfig.from_properties(properties)
-    for remark in remarks(map(listener_key, properties)):
+    for remark in remarks_on(properties):
         log.info("%s", remark)
     return config

@@ -9,7 +9,7 @@ from sharecore.config.group import GroupConfig, OffsetReset, check_group_config,
 from sharecore.config.keys import ConfigKey, Dynamic, Kind, Status
 from sharecore.config.listeners import Listener, listeners_of
 from sharecore.config.network import per_ip_overrides
-from sharecore.config.properties import parse_properties, read_properties, unknown_names
+from sharecore.config.properties import parse_properties, read_properties, remarks_on, unknown_names
 from sharecore.config.security import SASL_MECHANISMS
 from sharecore.config.share import DEFAULT_PERSISTER, NO_PERSISTER
 from sharecore.config.topic import TopicConfig, check_topic_config, parse_topic_config, topic_keys
@@ -40,6 +40,7 @@ __all__ = [
     "per_ip_overrides",
     "read_properties",
     "remarks",
+    "remarks_on",
     "topic_keys",
     "unknown_names",
 ]

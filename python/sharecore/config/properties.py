@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sharecore.config.broker import ALIASES, broker_keys, listener_key
 from sharecore.config.share import PERSISTER_PREFIX
-from sharecore.config.unserved import find_unserved
+from sharecore.config.unserved import find_unserved, remarks
 from sharecore.errors import ConfigError
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -53,6 +53,12 @@ def unknown_names(names: Iterable[str]) -> list[str]:
         and listener_key(name) not in known
         and find_unserved(listener_key(name)) is None
     ]
+
+
+def remarks_on(names: Iterable[str]) -> list[str]:
+    """One line for each reason why some of a broker's settings have no effect."""
+    known = broker_keys().keys() | ALIASES.keys()
+    return remarks(name for name in map(listener_key, names) if name not in known)
 
 
 def _continued(line: str) -> bool:

@@ -150,7 +150,7 @@ class SharePartition:
                 renew_enabled=config.share_renew_acknowledge_enable,
             )
         except (KafkaError, ValueError) as error:
-            logger.error("persisted state of %s cannot stand: %s", self.key.coordinator_key(), error)
+            self._log(logging.ERROR, "persisted state of %s cannot stand: %s", error)
             self.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the persisted share state is damaged")
             return
         self.state_epoch = state.state_epoch
@@ -211,7 +211,7 @@ class SharePartition:
     def _check_engine(self, error: KafkaError) -> None:
         """Ends this leader where an error means that the engine has failed; a refusal does not."""
         if error.code is ErrorCode.UNKNOWN_SERVER_ERROR and self.engine is not None:
-            logger.error("the engine of %s failed: %s", self.key.coordinator_key(), error)
+            self._log(logging.ERROR, "the engine of %s failed: %s", error)
             self._fenced(self)
 
     # fetching
@@ -417,7 +417,7 @@ class SharePartition:
                 self._tell(engine.commit, write_id, now_ms)
             else:
                 self._tell(engine.rollback, write_id, now_ms)
-                logger.warning("state of %s was not written: %s", self.key.coordinator_key(), error)
+                self._log(logging.WARNING, "state of %s was not written: %s", error)
                 if is_fenced(error) and self.engine is not None:
                     self._fenced(self)
                 error = client_error(error)
@@ -432,6 +432,10 @@ class SharePartition:
             self._persister.write(self.key, self.state_epoch, self.leader_epoch, write, ended)
         except KafkaError as error:
             ended(error)
+
+    def _log(self, level: int, text: str, error: Exception) -> None:
+        about = {"group": self.key.group_id, "topic": self.log.topic, "partition": self.key.partition}
+        logger.log(level, text, self.key.coordinator_key(), error, extra=about)
 
     def _persist_start(self) -> None:
         """Records are out: a restart must not apply the reset policy again and step over them."""

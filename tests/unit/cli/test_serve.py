@@ -48,6 +48,11 @@ def test_the_version() -> None:
         (["--config", "no-such-file"], "no-such-file: cannot be read"),
         (["--durability", "maybe"], "sharecore.durability=maybe"),
         (["--log-level", "loud"], "--log-level loud"),
+        (["--log-format", "xml"], "--log-format xml: unknown; allowed: one of text, json"),
+        (
+            ["--metrics-listener", "here"],
+            "sharecore.metrics.listener=here: not an address; allowed: empty, or",
+        ),
         (["--set", "listeners=SSL://localhost:9093"], "sharecore certs"),
     ],
 )

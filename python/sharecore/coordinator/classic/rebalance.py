@@ -58,7 +58,14 @@ class Rebalancer:
         group.cancel_timers()
         initial = group.state is ClassicState.EMPTY
         group.move_to(ClassicState.PREPARING, self._clock.now_ms())
-        logger.debug("group %s rebalances after generation %d: %s", group.group_id, group.generation, reason)
+        about = {"group": group.group_id}
+        logger.debug(
+            "group %s rebalances after generation %d: %s",
+            group.group_id,
+            group.generation,
+            reason,
+            extra=about,
+        )
         if initial and self._initial_delay_ms:
             group.newcomers_wait = True
             group.newcomers = False
@@ -169,4 +176,5 @@ class Rebalancer:
 
 def _log_failure(group: ClassicGroup, error: KafkaError | None) -> None:
     if error is not None:
-        logger.error("that group %s is empty was not written: %s", group.group_id, error)
+        about = {"group": group.group_id}
+        logger.error("that group %s is empty was not written: %s", group.group_id, error, extra=about)

@@ -362,7 +362,10 @@ class ConsumerCoordinator:
     def _fence(self, group: ConsumerGroup, member: ConsumerMember, why: str) -> None:
         if group.members.get(member.member_id) is not member:
             return
-        logger.info("member %s of group %s is removed: %s", member.member_id, group.group_id, why)
+        about = {"group": group.group_id, "member": member.member_id}
+        logger.info(
+            "member %s of group %s is removed: %s", member.member_id, group.group_id, why, extra=about
+        )
         self._write(group, self._remove(group, member), lambda error: None)
 
     def _count_session(self, group: ConsumerGroup, member: ConsumerMember) -> None:

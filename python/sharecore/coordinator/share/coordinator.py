@@ -363,7 +363,8 @@ class ShareGroupCoordinator:
         group = self._registry.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ShareGroup) else None
         if isinstance(group, ShareGroup) and member is not None:
-            logger.info("member %s of share group %s fell silent", member_id, group_id)
+            about = {"group": group_id, "member": member_id}
+            logger.info("member %s of share group %s fell silent", member_id, group_id, extra=about)
             self._remove(group, member, _log_failure)
 
     # the end of a group

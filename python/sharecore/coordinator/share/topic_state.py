@@ -106,7 +106,12 @@ class ShareTopicStates:
             )
         for (topic_id, partition), error in failed.items():
             logger.error(
-                "state of %s partition %d of %s was not made: %s", topic_id, partition, group.group_id, error
+                "state of %s partition %d of %s was not made: %s",
+                topic_id,
+                partition,
+                group.group_id,
+                error,
+                extra={"group": group.group_id, "partition": partition},
             )
         self._write(group, _ignore)
 

@@ -1,0 +1,85 @@
+"""`sharecore config`: an example to begin with, a check before a start, and what a setting does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from sharecore.cli.clients import CommandFailed, failures_in_one_line
+from sharecore.cli.serve import EXIT_USAGE, Assignments, gather
+
+config = typer.Typer(
+    help="Settings of the broker: an example file, a check, explanations.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@config.command("example", short_help="Print every setting as a commented file.")
+def example() -> None:
+    """Print a file for `sharecore serve --config` with every setting, its default and what it does.
+
+    \b
+    sharecore config example > server.properties
+    """
+    from sharecore.config.example import example as text
+
+    typer.echo(text(), nl=False)
+
+
+@config.command("check", short_help="Say what of a file cannot stand.")
+def check(
+    file: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+        typer.Argument(metavar="[FILE]", help="What `sharecore serve --config` would be given."),
+    ] = None,
+    settings: Assignments = None,
+) -> None:
+    """Say what of a file, the environment and --set cannot stand, what has no effect, and what is unknown.
+
+    Nothing is started and nothing is written. The exit status is 0 where a broker would start with these
+    settings, 2 where it would refuse.
+    """
+    from sharecore.config import BrokerConfig, listeners_of, remarks_on, unknown_names
+    from sharecore.config.environment import settings_of
+    from sharecore.errors import ConfigError
+
+    with failures_in_one_line():
+        try:
+            properties = gather(file, settings or [], environment=os.environ)
+        except ConfigError as error:
+            raise CommandFailed(str(error)) from None
+    for name in unknown_names(properties):
+        typer.echo(f"unknown: {name}: no setting of this broker or of Kafka's; it would be passed over")
+    for remark in remarks_on(properties):
+        typer.echo(remark)
+    for name, value in settings_of(os.environ).items():
+        if properties.get(name) == value:
+            typer.echo(f"from the environment: {name}")
+    try:
+        found = BrokerConfig.from_properties(properties)
+        listeners_of(found)
+    except ConfigError as error:
+        for line in str(error).splitlines():
+            typer.echo(f"refused: {line}", err=True)
+        raise typer.Exit(EXIT_USAGE) from None
+    count = len(found.explicit)
+    typer.echo(f"{count} setting{'' if count == 1 else 's'} with an effect; a broker would start with them")
+
+
+@config.command("explain", short_help="Say what a setting does.")
+def explain(name: Annotated[str, typer.Argument(metavar="NAME", help="Such as log.dirs.")]) -> None:
+    """Say what a setting of the broker, of topics or of groups does, what it may be, and its default."""
+    from sharecore.config.example import explain as text
+
+    with failures_in_one_line():
+        try:
+            typer.echo(text(name))
+        except KeyError as error:
+            similar = error.args[0]
+            hint = f"; similar: {similar}" if similar else ""
+            raise CommandFailed(f"{name}: no setting of this broker or of Kafka's{hint}") from None
