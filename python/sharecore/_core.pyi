@@ -159,6 +159,8 @@ class Partition:
         dead_letters: bool | None = None,
     ) -> None:
         """Changes limits; what is leased keeps its deadline."""
+    def batch_end(self, offset: int) -> int:
+        """The last offset of what `offset` was acquired together with; itself where it is not in flight."""
     @property
     def start_offset(self) -> int: ...
     @property

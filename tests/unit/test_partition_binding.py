@@ -41,6 +41,14 @@ def test_a_lease_from_acquire_to_commit() -> None:
     partition.check()
 
 
+def test_what_was_acquired_together_ends_together() -> None:
+    partition = leased(10)
+    assert partition.acquire(0, "b", [(12, 14)], fetch_offset=10) == [(12, 14, 1)]
+    partition.acknowledge(0, "a", [(2, 3, RELEASE)])
+    ends = [partition.batch_end(offset) for offset in (0, 2, 9, 10, 11, 12, 15, -1)]
+    assert ends == [9, 9, 9, 10, 11, 14, 15, -1]
+
+
 def test_nothing_to_persist_is_none() -> None:
     partition = Partition(10)
     assert partition.acknowledge(0, "a", [(0, 9, ACCEPT)]) is None

@@ -251,9 +251,10 @@ class SharePartition:
     ) -> tuple[bytes, list[Acquired]]:
         """Leases records to a member.
 
-        Each read starts at the engine's next fetch offset and goes no further than the records wanted, so
-        that records given back far behind the newest do not make everything between them be read. What lies
-        on the disk is not waited for: a thread reads it, and those who wait try again then.
+        Each read starts at the engine's next fetch offset and goes no further than the records wanted, and
+        what was acquired together with the last of them: records given back far behind the newest do not make
+        everything between them be read. What lies on the disk is not waited for: a thread reads it, and those
+        who wait try again then.
 
         Args:
             max_bytes: about how many bytes of record batches.
@@ -282,12 +283,13 @@ class SharePartition:
             if offset >= end or offset <= read_to:
                 break
             try:
+                to = offset + max_records - 1
                 part = self._reader.read(
                     offset,
                     max_bytes - size,
                     limit=end,
                     at_least_one=at_least_one and not parts,
-                    max_records=max_records,
+                    max_records=(to if record_limit else engine.batch_end(to)) - offset + 1,
                 )
                 if part is None or not part.batches:
                     break

@@ -271,6 +271,10 @@ class Partition:
         if write.expiry:
             self._window.advance_start()
 
+    def batch_end(self, offset: int) -> int:
+        """The last offset of what `offset` was acquired together with; itself where it is not in flight."""
+        return next((batch.last for batch in self._window.between(offset, offset)), offset)
+
     @property
     def start_offset(self) -> int:
         """SPSO: everything below is settled."""

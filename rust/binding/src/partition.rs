@@ -276,6 +276,10 @@ impl PyPartition {
         })?
     }
 
+    fn batch_end(&self, py: Python<'_>, offset: i64) -> PyResult<i64> {
+        self.with(py, |partition| partition.batch_end(offset))
+    }
+
     #[getter]
     fn start_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |partition| partition.start_offset())

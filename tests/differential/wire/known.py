@@ -13,6 +13,7 @@ from tests.differential.wire.script import Ask
 ORDER = "order of a list"
 _SERVER_ERROR = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
+_STATELESS = (_SERVER_ERROR, _UNKNOWN_TOPIC_OR_PARTITION)
 _UNKNOWN_TOPIC_ID = 100
 _INVALID_RECORD_STATE = 121
 _BATCH_HEAD = 12
@@ -127,13 +128,16 @@ def _batches(records: bytes) -> list[bytes]:
     return found
 
 
-def _no_state_yet(exchange: Exchange, difference: Difference) -> bool:
-    """A fetch that may not wait is told at once that the group has no state of the partition."""
-    return (
-        exchange.ask.api == "SHARE_FETCH"
-        and exchange.request["max_wait_ms"] == 0
-        and difference.apache == MISSING
-        and set(codes(difference.ours)) == {_UNKNOWN_TOPIC_OR_PARTITION}
+def _no_state(exchange: Exchange, difference: Difference) -> bool:
+    """A fetch for a group that has no state of the partition, or no id, is told so at once."""
+    if exchange.ask.api != "SHARE_FETCH":
+        return False
+    if difference.apache == MISSING:
+        told = set(codes(difference.ours))
+        return exchange.request["max_wait_ms"] == 0 and told == {_UNKNOWN_TOPIC_OR_PARTITION}
+    field = difference.path.removeprefix("responses[].partitions[].")
+    return (field == "error_code" and (difference.apache, difference.ours) == _STATELESS) or (
+        field == "error_message" and _server_error(exchange) and not difference.apache
     )
 
 
@@ -178,16 +182,6 @@ def _limits(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
-def _nobody(exchange: Exchange, difference: Difference) -> bool:
-    """A fetch for a group with an empty id."""
-    return (
-        exchange.ask.api == "SHARE_FETCH"
-        and exchange.request["group_id"] == ""
-        and _server_error(exchange)
-        and difference.path.startswith("responses[].partitions[].error_")
-    )
-
-
 def _no_such_operation(exchange: Exchange, difference: Difference) -> bool:
     """A setting shall be changed in a way that there is not."""
     return exchange.ask.api == "INCREMENTAL_ALTER_CONFIGS" and _server_error(exchange)
@@ -222,12 +216,11 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "start of new partitions": _grown,
     "which of equal members": _which_member,
     "records not acquired": _not_acquired,
-    "no state yet": _no_state_yet,
+    "no state": _no_state,
     "batch size below 1": _batch_size,
     "topic that is not there": _topic_not_there,
     "null pointer in acknowledge": _null_pointer,
     "limits that make no sense": _limits,
-    "group without an id": _nobody,
     "no such operation": _no_such_operation,
     "neither name nor id": _no_name_and_no_id,
     "negative index": _negative_index,

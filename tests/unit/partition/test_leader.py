@@ -220,13 +220,24 @@ def test_who_waits_for_a_lock_to_run_out_comes_before_who_asks_when_it_has() -> 
 def test_what_was_leased_is_delivered_though_a_later_read_fails() -> None:
     bench = Bench()
     bench.logs[0].produce(*[10] * 3)
-    assert bench.take("m") == [(0, 29, 1)]
+    taken = [bench.take("m", LIMITS._replace(max_records=10)) for _ in range(3)]
+    assert taken == [[(0, 9, 1)], [(10, 19, 1)], [(20, 29, 1)]]
     bench.settle("m", (0, 9, RELEASE), (20, 29, RELEASE))
     bench.logs[0].reads_until_failure = 1
     assert bench.take("n", LIMITS._replace(max_records=15)) == [(0, 9, 2)]
     bench.logs[0].reads_until_failure = None
     bench.settle("n", (0, 9, ACCEPT))
     assert bench.ends == [None, None]
+
+
+def test_what_was_acquired_together_and_given_back_comes_as_a_whole() -> None:
+    bench = Bench()
+    bench.logs[0].produce(*[10] * 3)
+    assert bench.take("m") == [(0, 29, 1)]
+    bench.settle("m", (0, 29, RELEASE))
+    assert bench.take("n", LIMITS._replace(max_records=1)) == [(0, 29, 2)]
+    bench.settle("n", (0, 29, RELEASE))
+    assert bench.take("o", LIMITS._replace(max_records=1, record_limit=True)) == [(0, 0, 3)]
 
 
 def test_a_log_that_cannot_be_read_is_told_and_leases_nothing() -> None:

@@ -65,6 +65,17 @@ impl Partition {
             .unwrap_or(self.end + 1)
     }
 
+    /// The last offset of what `offset` was acquired together with; itself where it is not in flight.
+    ///
+    /// What was acquired together is given again as a whole, so that a fetch reads that far.
+    pub fn batch_end(&self, offset: Offset) -> Offset {
+        let at = self.map.seek(offset);
+        match self.map.get(at) {
+            Some(run) if run.first <= offset => self.map.batch(at).last,
+            _ => offset,
+        }
+    }
+
     /// How many offsets of the window are taken; gaps count too.
     pub fn in_flight(&self) -> i64 {
         if self.map.is_empty() {

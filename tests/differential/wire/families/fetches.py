@@ -234,18 +234,17 @@ class _Life:
             held.append((topic, partition, first, last))
 
     def _limits(self) -> dict[str, int]:
-        """How much to fetch.
-
-        Of records that were given back or settled another number comes within the same limits: there Kafka
-        gives what was acquired together as a whole, and counts the bytes of what is not acquired any more.
-        """
+        """How much to fetch: fewer bytes only as long as all that is read is acquired, too."""
         random = self.random
-        mode = weighted(random, {0: 12, 1: 3})
-        limits = {"share_acquire_mode": mode, "max_records": 500, "max_bytes": 1 << 20}
-        if self.alone and random.random() < 0.5:
-            limits["max_bytes"] = random.choice([1] if self.settled else [1, 90, 200, 300])
-        if self.alone and (mode == 1 or not self.settled):
-            limits["max_records"] = random.choice([500, 1, 2, 3])
+        limits = {
+            "share_acquire_mode": weighted(random, {0: 12, 1: 3}),
+            "max_records": 500,
+            "max_bytes": 1 << 20,
+        }
+        if self.alone:
+            limits["max_records"] = random.choice([500, 500, 1, 2, 3])
+            if random.random() < 0.5:
+                limits["max_bytes"] = random.choice([1] if self.settled else [1, 90, 200, 300])
         return limits
 
     def _bad(self, connection: str, member: str) -> Scenario:
