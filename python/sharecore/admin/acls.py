@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Any
 
-from sharecore.admin.transport import Transport, accept
-from sharecore.client.settings import read_connection_settings
+from sharecore.admin.administration import Administration
+from sharecore.admin.transport import accept
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Acl, AclFilter
 
 
-class AclAdmin:
+class AclAdmin(Administration):
     """Lists, creates and deletes entries.
 
     Settings are an administrator's (`sharecore.admin.Admin`); `async with` closes it.
-
-    Raises:
-        ConfigError: a setting that is not known, cannot stand or is missing.
     """
-
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
-        self._transport = Transport(read_connection_settings(config, **keywords))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._transport.close()
 
     async def list(self, wanted: AclFilter) -> list[Acl]:
         """The entries that a filter means; raises KafkaError when the broker refuses."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Self
+from typing import Any
 
+from sharecore.admin.administration import Administration
 from sharecore.admin.model import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -22,8 +23,7 @@ from sharecore.admin.model import (
 )
 from sharecore.admin.share_state import History, LiveState, StateDump, StateHistory
 from sharecore.admin.state_fetch import read_state_topic
-from sharecore.admin.transport import Transport, accept
-from sharecore.client.settings import read_connection_settings
+from sharecore.admin.transport import accept
 from sharecore.errors import KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
@@ -33,28 +33,11 @@ _GROUP_RESOURCE = 32
 _SET, _DELETE = 0, 1
 
 
-class Admin:
+class Admin(Administration):
     """Lists, describes, resets and deletes share groups, on Apache Kafka 4.2 and newer as on sharecore.
 
-    Settings have confluent-kafka's names: `Admin({"bootstrap.servers": "localhost:9092"})`, or as keywords
-    with `_` for each dot. It connects when it is first asked; `async with` closes it.
-
-    Raises:
-        ConfigError: a setting that is not known, cannot stand or is missing.
+    `Admin({"bootstrap.servers": "localhost:9092"})`; see `Administration` for its settings.
     """
-
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
-        self._transport = Transport(read_connection_settings(config, **keywords))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Ends all connections."""
-        await self._transport.close()
 
     async def list_groups(
         self, *, types: Collection[str] = ("share",), states: Collection[str] = ()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from sharecore.admin.transport import Transport, accept
-from sharecore.client.settings import read_connection_settings
+from sharecore.admin.administration import Administration
+from sharecore.admin.transport import accept
 from sharecore.protocol import ApiKey
 
 ITERATIONS = 4096
@@ -24,23 +23,11 @@ class User(NamedTuple):
     mechanisms: dict[str, int]
 
 
-class Users:
+class Users(Administration):
     """Lists, sets and deletes the credentials of users.
 
     Settings are an administrator's (`sharecore.admin.Admin`); `async with` closes it.
-
-    Raises:
-        ConfigError: a setting that is not known, cannot stand or is missing.
     """
-
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
-        self._transport = Transport(read_connection_settings(config, **keywords))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._transport.close()
 
     async def list(self) -> list[User]:
         """All users; raises KafkaError when the broker refuses."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
 
 import typer
 
@@ -12,8 +14,10 @@ from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_
 from sharecore.cli.tables import show
 
 if TYPE_CHECKING:
+    from sharecore.admin.acls import AclAdmin
     from sharecore.security.acl import Acl, AclFilter
 
+Value = TypeVar("Value")
 acls = typer.Typer(
     help="What is allowed to whom, here or on Apache Kafka.",
     rich_markup_mode=None,
@@ -34,21 +38,52 @@ Operations = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """What a command's options choose, and at which cluster."""
+
+    resources: list[tuple[int, str]]
+    principal: str | None
+    bootstrap: str
+    setting: list[str] | None
+    file: Path | None
+
+    def run(self, act: Callable[[AclAdmin], Coroutine[Any, Any, Value]]) -> Value:
+        """What comes of an action."""
+        return _run(self.bootstrap, self.setting, self.file, act)
+
+
+def _chooses(command: Callable[[_Chosen], None]) -> Callable[..., None]:
+    """Gives a command the options that choose entries."""
+
+    def with_options(
+        topic: Topic = None,
+        group: Group = None,
+        transactional_id: Transaction = None,
+        cluster: Cluster = False,
+        principal: Who = None,
+        bootstrap: Bootstrap = BOOTSTRAP,
+        setting: Settings = None,
+        command_config: SettingsFile = None,
+    ) -> None:
+        resources = _resources(topic, group, transactional_id, cluster=cluster)
+        command(_Chosen(resources, principal, bootstrap, setting, command_config))
+
+    with_options.__doc__ = command.__doc__
+    return with_options
+
+
 @acls.command("list", short_help="List entries.")
-def list_acls(
-    topic: Topic = None,
-    group: Group = None,
-    transactional_id: Transaction = None,
-    cluster: Cluster = False,
-    principal: Who = None,
-    bootstrap: Bootstrap = BOOTSTRAP,
-    setting: Settings = None,
-    command_config: SettingsFile = None,
-) -> None:
+@_chooses
+def list_acls(chosen: _Chosen) -> None:
     """List all entries, or those that count for a resource or name a principal."""
     with failures_in_one_line():
-        wanted = _filter(_resources(topic, group, transactional_id, cluster=cluster), principal)
-        found = _run(bootstrap, setting, command_config, wanted)
+        wanted = _filter(chosen.resources, chosen.principal)
+
+        async def find(admin: AclAdmin) -> list[Acl]:
+            return sorted({acl for each in wanted for acl in await admin.list(each)})
+
+        found = chosen.run(find)
     rows = [
         [
             _words(acl.resource_type, "resource"),
@@ -95,50 +130,40 @@ def add(
             deny=deny,
         )
 
-        from sharecore.admin.acls import AclAdmin
+        async def create(admin: AclAdmin) -> None:
+            await admin.create(made)
 
-        async def create() -> None:
-            async with AclAdmin(client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)) as admin:
-                await admin.create(made)
-
-        run_with(bootstrap, create)
+        _run(bootstrap, setting, command_config, create)
 
 
 @acls.command("delete", short_help="Delete entries.")
-def delete(
-    topic: Topic = None,
-    group: Group = None,
-    transactional_id: Transaction = None,
-    cluster: Cluster = False,
-    principal: Who = None,
-    bootstrap: Bootstrap = BOOTSTRAP,
-    setting: Settings = None,
-    command_config: SettingsFile = None,
-) -> None:
+@_chooses
+def delete(chosen: _Chosen) -> None:
     """Delete the entries that are for exactly this name, or that name a principal."""
     with failures_in_one_line():
-        resources = _resources(topic, group, transactional_id, cluster=cluster)
-        if not resources and principal is None:
+        if not chosen.resources and chosen.principal is None:
             raise CommandFailed("what to delete? name a resource (--topic ...) or --principal")
-        wanted = _filter(resources, principal, exact=True)
+        wanted = _filter(chosen.resources, chosen.principal, exact=True)
 
-        from sharecore.admin.acls import AclAdmin
+        async def remove(admin: AclAdmin) -> int:
+            return sum([await admin.delete(each) for each in wanted])
 
-        async def remove() -> int:
-            async with AclAdmin(client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)) as admin:
-                return sum([await admin.delete(each) for each in wanted])
-
-        typer.echo(f"{run_with(bootstrap, remove)} deleted")
+        typer.echo(f"{chosen.run(remove)} deleted")
 
 
-def _run(bootstrap: str, setting: list[str] | None, file: Path | None, wanted: list[AclFilter]) -> list[Acl]:
+def _run(
+    bootstrap: str,
+    setting: list[str] | None,
+    file: Path | None,
+    act: Callable[[AclAdmin], Coroutine[Any, Any, Value]],
+) -> Value:
     from sharecore.admin.acls import AclAdmin
 
-    async def find() -> list[Acl]:
+    async def run() -> Value:
         async with AclAdmin(client_settings(bootstrap, setting, file, API_TIMEOUT_MS)) as admin:
-            return sorted({acl for each in wanted for acl in await admin.list(each)})
+            return await act(admin)
 
-    return run_with(bootstrap, find)
+    return run_with(bootstrap, run)
 
 
 def _resources(

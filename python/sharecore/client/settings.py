@@ -82,6 +82,19 @@ def _addresses(name: str, value: Any) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
+def _token(name: str, value: Any) -> str | Callable[[], Any] | None:
+    if value is None or callable(value) or isinstance(value, str):
+        return value or None
+    raise ConfigError(f"{name}: a token is needed, or a function that gives one")
+
+
+def _address(name: str, value: Any) -> str | None:
+    text = _optional_text(name, value)
+    if text is not None and not text.startswith(("https://", "http://")):
+        raise ConfigError(f"{name}={value!r}: an https: or http: address is needed")
+    return text
+
+
 _MS_MAX = 2**31 - 1
 _TIME = _number(0, _MS_MAX)
 _CONNECTION_KEYS: dict[str, tuple[Parser, Any]] = {
@@ -107,9 +120,17 @@ _CONNECTION_KEYS: dict[str, tuple[Parser, Any]] = {
     "ssl.key.password": (_optional_text, None),
     "ssl.endpoint.identification.algorithm": (_choice("https", "none"), "https"),
     "enable.ssl.certificate.verification": (_flag, True),
-    "sasl.mechanism": (_choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", lower=False), None),
+    "sasl.mechanism": (
+        _choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", lower=False),
+        None,
+    ),
     "sasl.username": (_optional_text, None),
     "sasl.password": (_optional_text, None),
+    "sasl.oauthbearer.token": (_token, None),
+    "sasl.oauthbearer.token.endpoint.url": (_address, None),
+    "sasl.oauthbearer.client.id": (_optional_text, None),
+    "sasl.oauthbearer.client.secret": (_optional_text, None),
+    "sasl.oauthbearer.scope": (_optional_text, None),
 }
 _CONSUMER_KEYS: dict[str, tuple[Parser, Any]] = {
     "group.id": (_text, None),
@@ -126,7 +147,18 @@ _CONSUMER_KEYS: dict[str, tuple[Parser, Any]] = {
     "key.deserializer": (_callable, None),
     "value.deserializer": (_callable, None),
 }
-_ALIASES = {"sasl.mechanisms": "sasl.mechanism", "fetch.max.wait.ms": "fetch.wait.max.ms"}
+_ALIASES = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
+}
+_OF_PASSWORDS = ("sasl.mechanism", "sasl.username", "sasl.password")
+_OF_TOKENS = (
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.secret",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +187,11 @@ class ConnectionSettings:
     sasl_mechanism: str | None
     sasl_username: str | None
     sasl_password: str | None
+    sasl_oauthbearer_token: str | Callable[[], Any] | None
+    sasl_oauthbearer_token_endpoint_url: str | None
+    sasl_oauthbearer_client_id: str | None
+    sasl_oauthbearer_client_secret: str | None
+    sasl_oauthbearer_scope: str | None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(bootstrap_servers={self.bootstrap_servers})"
@@ -246,9 +283,13 @@ def _read(
 def _check_security(values: Mapping[str, Any]) -> None:
     protocol, mechanism = values["security_protocol"], values["sasl_mechanism"]
     if protocol.startswith("SASL"):
-        for name in ("sasl.mechanism", "sasl.username", "sasl.password"):
+        needed: tuple[str, ...] = _OF_TOKENS if mechanism == "OAUTHBEARER" else _OF_PASSWORDS
+        if mechanism == "OAUTHBEARER" and values["sasl_oauthbearer_token"] is not None:
+            needed = ()
+        for name in needed:
             if values[name.replace(".", "_")] is None:
-                raise ConfigError(f"{name} is missing: security.protocol={protocol} needs it")
+                other = ", or sasl.oauthbearer.token" if needed is _OF_TOKENS else ""
+                raise ConfigError(f"{name} is missing: security.protocol={protocol} needs it{other}")
     elif mechanism is not None:
         raise ConfigError(
             f"sasl.mechanism={mechanism} has no effect with "

@@ -296,6 +296,6 @@ class Connection(asyncio.Protocol):
             lifetime_ms = answer.session_lifetime_ms
             return bytes(answer.auth_bytes)
 
-        await authenticate(mechanism, settings.sasl_username or "", settings.sasl_password or "", exchange)
+        await authenticate(settings, exchange)
         if lifetime_ms > 0:
             self._reauthenticate_at = self._loop.time() + lifetime_ms / 1000 * _LIFETIME_USED

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from sharecore.client.errors import AuthenticationFailed
 from sharecore.client.settings import ConnectionSettings
+from sharecore.client.wire.tokens import find_token
 from sharecore.errors import ConfigError
 
 ITERATIONS_MAX = 1_000_000
@@ -50,16 +51,29 @@ def ssl_context(settings: ConnectionSettings) -> ssl.SSLContext | None:
     return context
 
 
-async def authenticate(mechanism: str, username: str, password: str, exchange: Exchange) -> None:
-    """Runs the mechanism's exchange: PLAIN (RFC 4616) or SCRAM (RFC 5802, 7677).
+async def authenticate(settings: ConnectionSettings, exchange: Exchange) -> None:
+    """Runs the mechanism's exchange: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677) or OAUTHBEARER (RFC 7628).
 
     Raises:
         AuthenticationFailed: the broker refused, or could not prove that it knows the password.
     """
+    mechanism = settings.sasl_mechanism or ""
+    if mechanism == "OAUTHBEARER":
+        await _bear(await find_token(settings), exchange)
+        return
+    username, password = settings.sasl_username or "", settings.sasl_password or ""
     if mechanism == "PLAIN":
         await exchange(b"\0".join((b"", username.encode(), password.encode())))
         return
     await _scram(mechanism.removeprefix("SCRAM-").replace("-", "").lower(), username, password, exchange)
+
+
+async def _bear(token: str, exchange: Exchange) -> None:
+    refusal = await exchange(f"n,,\x01auth=Bearer {token}\x01\x01".encode())
+    if refusal:
+        # the broker says more only once it has heard that this was understood
+        await exchange(b"\x01")
+        raise AuthenticationFailed(f"the broker refuses the token: {refusal[:200]!r}")
 
 
 async def _scram(digest: str, username: str, password: str, exchange: Exchange) -> None:

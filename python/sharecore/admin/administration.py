@@ -1,0 +1,33 @@
+"""What everything that administers a cluster has in common: its settings and its connections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from sharecore.admin.transport import Transport
+from sharecore.client.settings import read_connection_settings
+
+
+class Administration:
+    """Connections to a cluster.
+
+    Settings have confluent-kafka's names: `{"bootstrap.servers": "localhost:9092"}`, or as keywords with `_`
+    for each dot. It connects when it is first asked; `async with` closes it.
+
+    Raises:
+        ConfigError: a setting that is not known, cannot stand or is missing.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        self._transport = Transport(read_connection_settings(config, **keywords))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        await self._transport.close()

@@ -1,0 +1,77 @@
+"""Where a client has its bearer token from: it was given, or a function or an issuer gives it (KIP-768)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import inspect
+import json
+import ssl
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+from sharecore.client.errors import AuthenticationFailed
+from sharecore.client.settings import ConnectionSettings
+
+_ANSWER_BYTES_MAX = 1 << 20
+
+
+async def find_token(settings: ConnectionSettings) -> str:
+    """A token; asks anew each time, since the one before may have run out.
+
+    Raises:
+        AuthenticationFailed: there is none to be had.
+    """
+    given = settings.sasl_oauthbearer_token
+    loop = asyncio.get_running_loop()
+    if given is None:
+        return await loop.run_in_executor(None, _fetch, settings)
+    if isinstance(given, str):
+        return given
+    try:
+        found: Any = await loop.run_in_executor(None, given)
+        if inspect.isawaitable(found):
+            found = await found
+    except Exception as error:
+        raise AuthenticationFailed(f"sasl.oauthbearer.token gave no token: {type(error).__name__}") from error
+    if not isinstance(found, str) or not found:
+        raise AuthenticationFailed(f"sasl.oauthbearer.token gave no token, but {type(found).__name__}")
+    return found
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """The secret goes to the address that was set, and to no other."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _fetch(settings: ConnectionSettings) -> str:
+    """A token for the client's id and secret (RFC 6749, 4.4)."""
+    url = settings.sasl_oauthbearer_token_endpoint_url or ""
+    client = f"{settings.sasl_oauthbearer_client_id}:{settings.sasl_oauthbearer_client_secret}"
+    form = {"grant_type": "client_credentials"}
+    if settings.sasl_oauthbearer_scope:
+        form["scope"] = settings.sasl_oauthbearer_scope
+    headers = {
+        "Authorization": f"Basic {base64.b64encode(client.encode()).decode()}",
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Accept": "application/json",
+    }
+    context = ssl.create_default_context(cafile=settings.ssl_ca_location, cadata=settings.ssl_ca_pem)
+    opener = build_opener(_NoRedirects, HTTPSHandler(context=context))
+    seconds = settings.socket_connection_setup_timeout_ms / 1000
+    try:
+        request = Request(url, urlencode(form).encode(), headers)
+        with opener.open(request, timeout=seconds) as answer:
+            token = json.loads(answer.read(_ANSWER_BYTES_MAX))["access_token"]
+    except HTTPError as error:
+        raise AuthenticationFailed(f"{url} gives no token: status {error.code}") from None
+    except (OSError, HTTPException) as error:
+        raise AuthenticationFailed(f"{url} gives no token: {getattr(error, 'reason', error)}") from None
+    except (ValueError, KeyError, TypeError):
+        raise AuthenticationFailed(f"{url} gives no token: the answer holds no access_token") from None
+    return str(token)
