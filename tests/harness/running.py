@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sharecore.broker.broker import Broker
+from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
 from sharecore.network import loop_factory
 from sharecore.protocol import ApiKey, codec
@@ -75,7 +76,9 @@ class Client:
 class RunningBroker:
     """A running broker whose answers are checked for misspelt names."""
 
-    def __init__(self, data_dir: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, settings: Mapping[str, str] | None = None, clock: Clock | None = None
+    ) -> None:
         properties = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": str(data_dir),
@@ -84,6 +87,7 @@ class RunningBroker:
         }
         self.config = BrokerConfig.from_properties(properties | dict(settings or {}))
         self.port = 0
+        self._clock = clock
         self._clients: list[Client] = []
         self._started = threading.Event()
         self._failure: BaseException | None = None
@@ -153,7 +157,7 @@ class RunningBroker:
     async def _serve(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         try:
-            self.broker = broker = Broker(self.config, check_names=True)
+            self.broker = broker = Broker(self.config, clock=self._clock, check_names=True)
             await broker.start()
         except BaseException as failure:  # handed to the thread that starts, which raises it
             self._failure = failure

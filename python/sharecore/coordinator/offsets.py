@@ -6,6 +6,7 @@ transaction wait beside the others until its marker has been written (KIP-98).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from sharecore.coordinator.offset_records import (
@@ -40,6 +41,8 @@ class Offsets:
         self._records = records
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._open: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
+        self._writing: Counter[str] = Counter()
+        """Commits of a group that are not durable yet."""
         records.register(self)
 
     def commit(
@@ -52,14 +55,20 @@ class Offsets:
         ]
 
         def durable(error: KafkaError | None) -> None:
+            self._writing -= Counter((group_id,))
             if error is None:
                 self._take(group_id, commits, producer.id if producer else None)
             done(error)
 
-        if producer is None:
-            self._records.append(group_id, records, durable)
-        else:
-            self._records.append_in_transaction(group_id, records, producer, durable)
+        self._writing[group_id] += 1
+        try:
+            if producer is None:
+                self._records.append(group_id, records, durable)
+            else:
+                self._records.append_in_transaction(group_id, records, producer, durable)
+        except KafkaError:
+            self._writing -= Counter((group_id,))
+            raise
 
     def complete(self, producer_id: int, partition: int, *, commit: bool) -> None:
         """The transaction of a producer has its marker in a partition of the topic: its offsets count, or
@@ -90,8 +99,12 @@ class Offsets:
         return self._groups.keys() | {group_id for groups in self._open.values() for group_id in groups}
 
     def has_any(self, group_id: str) -> bool:
-        """Whether the group has offsets, in open transactions too."""
-        return group_id in self._groups or any(group_id in groups for groups in self._open.values())
+        """Whether the group has offsets, or will have them: those in open transactions and on their way to
+        the disk count.
+        """
+        if group_id in self._groups or self._writing[group_id]:
+            return True
+        return any(group_id in groups for groups in self._open.values())
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition], done: Done) -> None:
         """Forgets offsets of a group, those in open transactions too."""

@@ -159,9 +159,48 @@ def test_the_log_with_the_largest_share_of_new_bytes_is_first(bench: Bench) -> N
     assert bench.passed == ["much", "middling", "little"]
 
 
+def test_a_log_that_is_written_to_counts_once_it_is_as_large_or_as_old_as_a_segment(bench: Bench) -> None:
+    """segment.bytes, segment.ms"""
+    large = bench.topic("large", segment_ms=str(2 * HOUR_MS), segment_bytes="1048576")
+    bench.write(large, keys=1)
+    bench.check()
+    assert bench.passed == [], "neither is reached"
+    bench.write(large, keys=1000, rounds=12)
+    bench.check()
+    assert bench.passed == ["large"]
+    old = bench.topic("old", segment_ms=str(2 * HOUR_MS), segment_bytes="1048576")
+    bench.write(old, keys=1)
+    bench.check()
+    assert bench.passed == ["large"]
+    bench.clock.ms += HOUR_MS
+    bench.check()
+    assert kept(old) == [8, 9]
+
+
+def test_tombstones_stay_for_delete_retention_ms(bench: Bench) -> None:
+    log = bench.topic("t", delete_retention_ms=str(HOUR_MS))
+    bench.write(log, keys=1)
+    then_ms = bench.clock.ms - HOUR_MS
+    for key, value in ((b"0", None), (b"last", b"")):
+        log.append_local([(key, value)], now_ms=then_ms)
+        bench.storage.sync()
+    bench.check()
+    assert kept(log) == [10, 11], "the tombstone of the key, and the last batch"
+    bench.clock.ms += HOUR_MS + 1
+    log.append_local([(b"last", b"")], now_ms=then_ms)
+    bench.storage.sync()
+    bench.check()
+    assert kept(log) == [11, 12]
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_as_many_logs_are_compacted_at_a_time_as_there_are_threads(bench: Bench, threads: int) -> None:
     bench.settings |= {"log.cleaner.threads": str(threads), "log.cleaner.io.buffer.size": "3000"}
+    bench.settings |= {
+        "log.cleaner.dedupe.buffer.size": "30000000",
+        "log.cleaner.io.buffer.load.factor": "0.5",
+        "log.cleaner.io.max.bytes.per.second": "3e9",
+    }
     logs = [bench.topic(name) for name in "abc"]
     for log in logs:
         bench.write(log, keys=1)
@@ -181,7 +220,9 @@ def test_as_many_logs_are_compacted_at_a_time_as_there_are_threads(bench: Bench,
     assert [kept(log) for log in logs] == [[8, 9]] * 3
     limits = [how["limits"] for _, how in bench.passes]
     assert {limit.read_bytes for limit in limits} == {3000 // threads}
-    assert {limit.keys_bytes for limit in limits} == {134217728 // threads}
+    assert {limit.keys_bytes for limit in limits} == {30_000_000 // threads}
+    assert {limit.keys_load for limit in limits} == {0.5}
+    assert {limit.bytes_per_second for limit in limits} == {3e9 / threads}
 
 
 @pytest.mark.parametrize(

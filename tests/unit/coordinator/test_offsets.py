@@ -38,6 +38,19 @@ def test_a_commit_that_fails_leaves_the_offset_as_it_was() -> None:
     assert isinstance(ended[1], KafkaError)
 
 
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_group_whose_first_commit_is_on_its_way_has_offsets(failing: bool) -> None:
+    """Or the group would be forgotten meanwhile, as one that has nothing left."""
+    world, log = World(), MemoryLog()
+    subject = offsets(world, log)
+    log.failing = failing
+    subject.commit("g", {P0: CommittedOffset(5)}, lambda error: None)
+    assert subject.has_any("g")
+    assert not subject.has_any("other")
+    world.run(GIVEN_UP_MS)
+    assert subject.has_any("g") is not failing
+
+
 def test_a_commit_to_a_disk_that_was_full_for_a_moment_is_made_good() -> None:
     world, log, ended = World(), MemoryLog(), list[KafkaError | None]()
     subject = offsets(world, log)

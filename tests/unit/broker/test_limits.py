@@ -1,0 +1,30 @@
+"""Settings that reach the network as they are; what each limit does is tested in `tests/unit/network`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from sharecore.broker.broker import _limits
+from sharecore.config import BrokerConfig, broker_keys
+from sharecore.network import Limits
+
+OF_THE_NETWORK = {
+    "socket.request.max.bytes": "frame_bytes_max",
+    "sharecore.connection.max.pipelined.requests": "pipeline_max",
+    "sharecore.connection.max.unread.bytes": "write_buffer_bytes_max",
+    "queued.max.request.bytes": "request_bytes_max",
+    "max.connections": "connections_max",
+    "max.connections.per.ip": "connections_max_per_ip",
+    "connections.max.idle.ms": "idle_ms_max",
+    "sharecore.handshake.timeout.ms": "handshake_ms_max",
+    "sharecore.handshakes.max": "handshakes_max",
+}
+
+
+def test_each_limit_of_the_network_has_its_setting() -> None:
+    values = {name: 1_000_000 + number for number, name in enumerate(OF_THE_NETWORK)}
+    values["queued.max.request.bytes"] = 2_000_000
+    limits = _limits(BrokerConfig.from_properties({name: str(value) for name, value in values.items()}), {})
+    assert {name: getattr(limits, field) for name, field in OF_THE_NETWORK.items()} == values
+    assert {field.name for field in fields(Limits)} >= set(OF_THE_NETWORK.values())
+    assert OF_THE_NETWORK.keys() <= broker_keys().keys()
