@@ -76,6 +76,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
 
 @ours
 def test_a_data_directory_serves_one_broker(new_broker: BrokerMaker) -> None:
+    """log.dirs"""
     broker: Broker = new_broker()
     broker.start()
     ended = serve(broker.home, "--set", "listeners=PLAINTEXT://127.0.0.1:0")

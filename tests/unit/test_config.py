@@ -302,6 +302,14 @@ def test_values_that_cannot_stand_beside_each_other_are_refused(
     assert str(refused.value).endswith(allowed)
 
 
+def test_share_groups_have_one_assignor() -> None:
+    """group.share.assignors"""
+    for name in ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"):
+        assert broker(group_share_assignors=name).group_share_assignors == (name,)
+    with pytest.raises(ConfigError, match="which is the same"):
+        broker(group_share_assignors="uniform")
+
+
 def test_requests_may_be_larger_than_a_bound_that_nobody_set() -> None:
     assert broker(socket_request_max_bytes="2000000000").socket_request_max_bytes == 2_000_000_000
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from sharecore.broker.broker import _limits
+import pytest
+
+from sharecore.broker.broker import _limits, _storage_options
 from sharecore.config import BrokerConfig, broker_keys
 from sharecore.network import Limits
 
@@ -15,6 +17,7 @@ OF_THE_NETWORK = {
     "queued.max.request.bytes": "request_bytes_max",
     "max.connections": "connections_max",
     "max.connections.per.ip": "connections_max_per_ip",
+    "max.connection.creation.rate": "creation_rate_max",
     "connections.max.idle.ms": "idle_ms_max",
     "sharecore.handshake.timeout.ms": "handshake_ms_max",
     "sharecore.handshakes.max": "handshakes_max",
@@ -28,3 +31,10 @@ def test_each_limit_of_the_network_has_its_setting() -> None:
     assert {name: getattr(limits, field) for name, field in OF_THE_NETWORK.items()} == values
     assert {field.name for field in fields(Limits)} >= set(OF_THE_NETWORK.values())
     assert OF_THE_NETWORK.keys() <= broker_keys().keys()
+
+
+@pytest.mark.parametrize("durability", ["fsync", "os"])
+def test_how_durable_a_write_is(durability: str) -> None:
+    """sharecore.durability reaches the store; what survives which end is tested in the crate."""
+    config = BrokerConfig.from_properties({"sharecore.durability": durability})
+    assert _storage_options(config).durability == durability

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,11 +11,14 @@ from typing import Any
 import pytest
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker, join_share_group
+from tests.unit.broker.share_member import RENEW, Member
 from tests.unit.broker.test_records import produce
 from tests.unit.broker.test_topics import create, metadata
 
+from sharecore.broker.broker import Broker
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
+from sharecore.rates import Window
 
 SETTINGS = {
     "node.id": "7",
@@ -40,7 +45,11 @@ SETTINGS = {
     "group.consumer.assignors": "range",
     "group.share.max.size": "1",
     "socket.request.max.bytes": "50000",
-    "max.connections.per.ip": "40",
+    "socket.listen.backlog.size": "7",
+    "quota.window.num": "3",
+    "quota.window.size.seconds": "5",
+    "controller.quota.window.num": "4",
+    "controller.quota.window.size.seconds": "6",
 }
 
 
@@ -196,12 +205,59 @@ def test_consumer_groups_are_bounded(broker: RunningBroker) -> None:
 
 
 def test_share_groups_are_bounded(broker: RunningBroker) -> None:
-    """group.share.max.size"""
+    """group.share.max.size; and the group's own share.heartbeat.interval.ms is what members are told"""
     create(broker, name="shared")
+    configs = [{"name": "share.heartbeat.interval.ms", "config_operation": 0, "value": "14000"}]
+    resource = {"resource_type": 32, "resource_name": "told", "configs": configs}
+    broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+    told = join_share_group(broker.connect(), "told", "a", ["shared"])
+    assert told.heartbeat_interval_ms == 14000
     assert join_share_group(broker.connect(), "sharers", "a", ["shared"]).error_code == 0
     fields = {"member_epoch": 0, "subscribed_topic_names": ["shared"]}
     answer = broker.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, group_id="sharers", member_id="b", **fields)
     assert answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_so_many_connections_may_wait_to_be_accepted(broker: RunningBroker) -> None:
+    """socket.listen.backlog.size, as the kernel has it"""
+
+    def backlog(running: Broker) -> int:
+        sockets = next(iter(running.server._listening)).sockets
+        told = sockets[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
+        return int(struct.unpack("8B6I", told)[-1])
+
+    assert broker.look(backlog) == 7
+
+
+def test_what_rates_are_measured_over(broker: RunningBroker) -> None:
+    """quota.window.num, quota.window.size.seconds, and those of controller.quota"""
+    throttles = broker.look(lambda running: vars(running.throttles))
+    windows = [each for each in throttles.values() if isinstance(each, Window)]
+    assert windows == [Window(3, 5000), Window(4, 6000)]
+
+
+def test_locks_may_be_renewed_where_the_group_allows_it(broker: RunningBroker) -> None:
+    """share.renew.acknowledge.enable"""
+    create(broker, name="renewed")
+    for allowed in (True, False):
+        group = f"renews-{allowed}"
+        configs = [
+            {"name": name, "config_operation": 0, "value": text}
+            for name, text in {
+                "share.auto.offset.reset": "earliest",
+                "share.renew.acknowledge.enable": str(allowed).lower(),
+            }.items()
+        ]
+        resource = {"resource_type": 32, "resource_name": group, "configs": configs}
+        broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+        member = Member(broker, group, "renewed")
+        produce(broker, "renewed", batch([b"x"], timestamps=[int(time.time() * 1000)]))
+        fetched = member.fetch(0)
+        first = fetched.responses[0].partitions[0].acquired_records[0].first_offset
+        answer = member.acknowledge({0: [(first, first, RENEW)]}, is_renew_ack=True)
+        code = answer.responses[0].partitions[0].error_code
+        assert (code == 0) is allowed
+        member.client.close()
 
 
 def test_a_request_may_be_so_large(broker: RunningBroker) -> None:

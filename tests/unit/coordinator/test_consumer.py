@@ -169,7 +169,22 @@ def test_leaving_gives_the_partitions_back() -> None:
     assert refusal(second.beat) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_new_target_waits_for_the_interval() -> None:
+    """consumer.assignment.interval.ms"""
+    cluster = Cluster(assignment_interval_ms=1000)
+    first, second = Member(cluster, "m1"), Member(cluster, "m2")
+    first.join()
+    everything = first.wanted
+    second.join()
+    first.beat()
+    assert first.wanted == everything, "made a moment ago"
+    cluster.world.run(1000)
+    first.beat()
+    assert first.wanted < everything
+
+
 def test_a_silent_member_is_removed() -> None:
+    """consumer.session.timeout.ms"""
     cluster = Cluster(session_timeout_ms=10_000)
     member = Member(cluster, "m1")
     member.join()

@@ -324,6 +324,7 @@ def test_assignments_are_made_no_more_often_than_the_interval() -> None:
 
 
 def test_a_silent_member_is_removed() -> None:
+    """share.session.timeout.ms"""
     bench = Bench()
     epoch = bench.say("a").member_epoch
     bench.say("b")

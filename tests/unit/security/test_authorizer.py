@@ -129,6 +129,7 @@ def test_hosts(guard: Guard) -> None:
 
 
 def test_resources_without_entries_may_be_open(storage: Storage) -> None:
+    """allow.everyone.if.no.acl.found"""
     guard = Guard(storage, open_without_acls=True)
     assert guard.may()
     guard.add(entry(principal="User:bob"))

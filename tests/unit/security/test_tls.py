@@ -143,6 +143,47 @@ def test_a_client_must_show_a_certificate_of_a_trusted_authority(pem: Path, tmp_
         shake_hands(context, client)
 
 
+def test_a_truststore_has_a_password(pem: Path, tmp_path: Path) -> None:
+    store = tmp_path / "trust.p12"
+    authorities = tmp_path / "ca.pem"
+    command = f"openssl pkcs12 -export -nokeys -in {authorities} -out {store} -passout pass:changeit"
+    subprocess.run(command.split(), check=True)
+    wanted = {
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": pem,
+        "ssl_client_auth": "required",
+        "ssl_truststore_type": "PKCS12",
+        "ssl_truststore_location": store,
+    }
+    client = trusting(tmp_path / "ca.pem")
+    client.load_cert_chain(Authority(tmp_path, days=2).issue("alice", file="alice"))
+    shake_hands(server_context(config(**wanted, ssl_truststore_password="changeit")), client)
+    with pytest.raises(ConfigError, match="cannot be opened") as caught:
+        server_context(config(**wanted, ssl_truststore_password="not-it"))
+    assert "not-it" not in str(caught.value)
+
+
+def test_a_key_has_a_password_and_authorities_stand_in_the_settings(pem: Path, tmp_path: Path) -> None:
+    """ssl.key.password, ssl.truststore.certificates"""
+    locked = tmp_path / "locked.pem"
+    subprocess.run(f"openssl pkcs8 -topk8 -in {pem} -passout pass:changeit -out {locked}".split(), check=True)
+    certificate = pem.read_text()
+    locked.write_text(locked.read_text() + certificate[certificate.index("-----BEGIN CERTIFICATE") :])
+    wanted = {
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": locked,
+        "ssl_client_auth": "required",
+        "ssl_truststore_type": "PEM",
+        "ssl_truststore_certificates": (tmp_path / "ca.pem").read_text(),
+    }
+    client = trusting(tmp_path / "ca.pem")
+    client.load_cert_chain(Authority(tmp_path, days=2).issue("alice", file="alice"))
+    shake_hands(server_context(config(**wanted, ssl_key_password="changeit")), client)
+    with pytest.raises(ConfigError) as caught:
+        server_context(config(**wanted, ssl_key_password="not-it"))
+    assert "not-it" not in str(caught.value)
+
+
 def test_a_changed_file_counts_for_the_next_handshake(pem: Path, tmp_path: Path) -> None:
     listener = TlsListener("SSL", config(ssl_keystore_type="PEM", ssl_keystore_location=pem))
     client = trusting(tmp_path / "ca.pem")

@@ -313,6 +313,7 @@ def test_a_write_is_not_tried_again_behind_one_that_followed_it() -> None:
 
 
 def test_a_write_that_takes_too_long_is_answered_once() -> None:
+    """share.coordinator.write.timeout.ms"""
     bench = Bench(hold=True)
     bench.initialize()
     bench.logs[0].settle()
@@ -414,6 +415,7 @@ def test_a_restart_finds_what_was_written(seed: int) -> None:
 
 
 def test_the_log_does_not_grow_with_history() -> None:
+    """share.coordinator.cold.partition.snapshot.interval.ms: or the oldest record would hold the rest"""
     bench = Bench(updates_per_snapshot=10)
     cold = KEY._replace(partition=99)
     bench.initialize(key=cold)
