@@ -33,7 +33,7 @@ class CommittingGroup(Group, Protocol):
         """
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raises KafkaError when who asks calls itself a member and is none."""
+        """Raises KafkaError for a caller that claims to be a member and is not."""
 
     def check_offset_delete(self) -> None:
         """Raises KafkaError when offsets of the group may not be deleted."""
@@ -66,7 +66,7 @@ class OffsetCommits:
     """Commits, reads and deletes offsets on behalf of clients.
 
     Args:
-        classic: makes the group that keeps the offsets of consumers that are members of none.
+        classic: makes the groups for offsets of consumers that belong to no group.
         retention_ms: `offsets.retention.minutes`.
     """
 
@@ -155,7 +155,7 @@ class OffsetCommits:
         self._offsets.delete(group_id, sorted(found), done)
 
     def expire(self) -> list[CommittingGroup]:
-        """Forgets offsets that nobody has used for long enough; gives the groups that have nothing left."""
+        """Deletes offsets that have expired; returns the groups that have nothing left."""
         now_ms = self._clock.now_ms()
         left = []
         for group in self._registry:

@@ -23,13 +23,13 @@ class TopicView(Protocol):
         """Grows with each topic that appears, goes, or gets more partitions."""
 
     def find(self, name: str) -> TopicInfo | None:
-        """The topic of this name; internal topics are none for share groups."""
+        """The topic of this name; share groups do not see internal topics."""
 
     def find_id(self, topic_id: UUID) -> TopicInfo | None:
         """The topic with this id."""
 
 
 def existing(topics: TopicView, names: Iterable[str]) -> list[TopicInfo]:
-    """Those of the names that are topics, in the order of the names."""
+    """The names that are topics, in the order given."""
     found = (topics.find(name) for name in sorted(names))
     return [topic for topic in found if topic is not None]

@@ -26,7 +26,7 @@ class Compaction:
         self.end = log.start_offset
 
     def read_some(self) -> bool:
-        """Reads on; False when there is nothing durable left to read."""
+        """Reads more; False when everything durable has been read."""
         count = 0
         while count < _STEP_RECORDS:
             batch = next(self._batches, None)
@@ -41,7 +41,7 @@ class Compaction:
         return True
 
     def live(self) -> Iterator[Record]:
-        """Keys that stand for something, with their values, in the order in which they were written last."""
+        """Keys that have a value, with it, in the order in which they were last written."""
         yield from self._values.items()
 
     def _take(self, batch: ScannedBatch) -> None:

@@ -1,4 +1,4 @@
-"""What a coordinator lives on: its topic, written and read back, time, and which partitions are its own.
+"""What a coordinator is given: its topic to write and replay, time, and which partitions it owns.
 
 Several coordinators keep their records in one topic (`__consumer_offsets`); each is told of the kinds of
 records that it owns. Records that come in one turn of the event loop go out as one batch a partition, so
@@ -31,17 +31,17 @@ class Replayer(Protocol):
     """Numbers of the record types that it owns."""
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
-        """Takes one record, in the order in which they were written; raises ValueError for one that is
+        """Applies one record, in the order in which they were written; raises ValueError for one that is
         damaged.
         """
 
 
 @runtime_checkable
 class TransactionalReplayer(Replayer, Protocol):
-    """The one whose records may be part of transactions."""
+    """A coordinator whose records may be part of transactions."""
 
     def replay_in_transaction(self, producer_id: int, key: bytes, value: bytes | None) -> None:
-        """Takes one record that counts once the transaction is committed."""
+        """Applies one record that counts once the transaction is committed."""
 
     def complete(self, producer_id: int, partition: int, *, commit: bool) -> None:
         """A transaction has ended in a partition of the topic."""
@@ -136,7 +136,7 @@ class CoordinatorRuntime:
         return partition_for(key, len(self.partitions))
 
     def load(self) -> int:
-        """Reads everything back; gives the number of records. Those of types and versions that are not known
+        """Replays the topic; returns the number of records. Those of types and versions that are not known
         are passed over, and stay where they are.
 
         Raises:

@@ -201,7 +201,7 @@ class StagedLog:
         self._mend()
 
     def _mend(self) -> None:
-        """When nothing is under way any more, has what was lost tried again, or gives it up."""
+        """Once nothing is under way, tries again what was lost, or gives it up."""
         error = self._error
         if error is None or self._sent or self._resending:
             return

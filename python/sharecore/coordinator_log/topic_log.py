@@ -29,7 +29,7 @@ class WriteTicket(Protocol):
 
 
 class AppendedBatch(Protocol):
-    """What an append gives back."""
+    """The result of an append."""
 
     @property
     def base_offset(self) -> int: ...

@@ -49,15 +49,15 @@ class Waiter(Protocol):
 class SharePartition:
     """Leads one share partition.
 
-    It is loaded from the persister when it is first wanted. Changes begin in the engine, are written, and
+    It is loaded from the persister on first use. Changes begin in the engine, are written, and
     are then committed or rolled back; whoever asked for them hears of it through a callback.
 
     Args:
         persister: keeps the state.
         clock: `monotonic_ms` for locks, `now_ms` for the reset policy.
         call_later: for locks that run out.
-        fenced: called when another leader or another state epoch has taken over: this object is of no more
-            use.
+        fenced: called when another leader or state epoch has taken over, or the engine has failed: this
+            object must not be used any more.
         loads: how long loading took is added there.
     """
 
@@ -159,7 +159,7 @@ class SharePartition:
             self._tell(self.engine.move_log_start, now_ms, self.log.start_offset)
 
     def configure(self, config: GroupConfig) -> None:
-        """Takes a changed configuration; locks that run keep their deadlines."""
+        """Applies a changed configuration; running locks keep their deadlines."""
         self.config = config
         self._read_committed = config.read_committed
         if self.engine is not None:
@@ -189,7 +189,7 @@ class SharePartition:
 
     @property
     def busy(self) -> bool:
-        """Whether someone waits for it, a lease runs or a write is open."""
+        """Whether a fetch waits for it, a lease runs or a write is open."""
         engine = self.engine
         return bool(
             self._waiters
@@ -352,11 +352,11 @@ class SharePartition:
         settle(callbacks)
 
     def wait(self, waiter: Waiter) -> None:
-        """Has `waiter` try again when there may be something to acquire."""
+        """Adds a waiter, which tries again when there may be something to acquire."""
         self._waiters[waiter] = None
 
     def stop_waiting(self, waiter: Waiter) -> None:
-        """Takes a waiter back."""
+        """Removes a waiter."""
         self._waiters.pop(waiter, None)
 
     def wake(self) -> None:

@@ -22,7 +22,7 @@ _IDLE_MS = 300_000
 
 
 class SharePartitions:
-    """Share-partition leaders by group, topic and partition; made when they are first wanted.
+    """Share-partition leaders by group, topic and partition; created on first use.
 
     Args:
         find_log: the log of a topic's partition; raises UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION.
@@ -159,8 +159,8 @@ class SharePartitions:
             self.retired = {key: tally for key, tally in self.retired.items() if key[0] != group_id}
 
     def drop_idle(self, idle_ms: int = _IDLE_MS) -> int:
-        """Frees leaders that nobody has used for so long; they load again when they are wanted. Gives how
-        many.
+        """Frees leaders that were not used for `idle_ms`; they load again on the next use. Returns their
+        number.
         """
         before = len(self)
         oldest = self._clock.monotonic_ms() - idle_ms

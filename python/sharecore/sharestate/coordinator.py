@@ -65,7 +65,7 @@ class ShareCoordinator:
         self._changes = 0
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        """Makes state for a share partition, or begins it anew under a higher state epoch.
+        """Creates state for a share partition, or resets it under a higher state epoch.
 
         Raises:
             KafkaError: INVALID_REQUEST, FENCED_STATE_EPOCH, or why the state cannot be loaded.
@@ -114,7 +114,7 @@ class ShareCoordinator:
     def write_begun(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
     ) -> None:
-        """Writes what has begun to change in an engine of this process.
+        """Writes a change that an engine of this process has begun.
 
         No state is written for records that need none: the start offset passes what is settled and touches
         it. So a consumer that accepts in order costs one small record a request.
@@ -217,12 +217,12 @@ class ShareCoordinator:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Differs whenever there are other states than before."""
+        """A number that changes whenever states are created or deleted."""
         return self._changes, self.loads.count
 
     @property
     def shards(self) -> Sequence[StateShard]:
-        """The partitions of the topic, as far as they were wanted."""
+        """The partitions of the topic that have been used so far."""
         return self._shards
 
     @property

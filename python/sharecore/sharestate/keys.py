@@ -1,4 +1,4 @@
-"""How a share partition is named, and where its state lives."""
+"""Names of share partitions, and where their state is kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def topic_id_text(topic_id: UUID) -> str:
 
 
 def topic_id_of(text: str) -> UUID:
-    """The topic id that Kafka prints so; raises ValueError where the text is none."""
+    """Reads a topic id as Kafka prints it; raises ValueError for any other text."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 

@@ -67,7 +67,7 @@ class StateRecord(NamedTuple):
 
 
 class UnknownRecordType(ValueError):
-    """A record of a kind that this version does not know; Kafka passes it over and says so."""
+    """A record of a kind that this version does not know; Kafka logs it and passes it over."""
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> StateRecord:

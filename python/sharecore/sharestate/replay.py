@@ -1,4 +1,4 @@
-"""The records of `__share_group_state`, one after the other, folded into the states that they stand for."""
+"""Folds the records of `__share_group_state` into the states that they describe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sharecore.sharestate.state import ShareState
 
 
 class StateReplay:
-    """What one partition of the topic says, record by record from its start.
+    """The states in one partition of the topic, built record by record from its start.
 
     Attributes:
         states: the share partitions that have state.

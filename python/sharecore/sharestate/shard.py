@@ -99,9 +99,9 @@ class StateShard:
         self._staged.flush()
 
     def prune(self) -> None:
-        """Lets go of records that later snapshots have made redundant.
+        """Deletes records that later snapshots have made redundant.
 
-        Of none while a write is lost: it may have been one of these snapshots.
+        Deletes none while a write is lost: it may have been one of these snapshots.
         """
         if self._staged.ahead:
             return
@@ -113,7 +113,7 @@ class StateShard:
         self._prune_at = max(_PRUNE_RECORDS, 2 * (self._log.end_offset - keep_from))
 
     def snapshot_cold(self, now_ms: int, older_than_ms: int) -> int:
-        """Writes anew the snapshots that keep old records from being pruned; gives how many.
+        """Rewrites the snapshots that keep old records from being pruned; returns their number.
 
         Only where the log has grown behind them by more than a new round of snapshots takes: an idle log
         stays as it is. And none while a write is lost: they would hold what was given up.

@@ -80,7 +80,7 @@ class ShareState:
     def initialize(
         self, state_epoch: int, start_offset: int, *, now_ms: int, updates_per_snapshot: int
     ) -> Record:
-        """Begins anew at a start offset (-1: not known yet); gives the snapshot to append.
+        """Resets the state to a start offset (-1: not known yet) and returns the snapshot to append.
 
         Raises:
             KafkaError: FENCED_STATE_EPOCH when the state has a higher epoch.
@@ -115,7 +115,7 @@ class ShareState:
         now_ms: int,
         updates_per_snapshot: int,
     ) -> Record:
-        """Takes a change in and gives the record to append.
+        """Applies a change and returns the record to append.
 
         It is an update, or a snapshot of everything once `updates_per_snapshot` updates stand since the last
         one. The start offset never falls, nor does the count while it stays. `batches` are packed, ascending,
@@ -156,7 +156,7 @@ class ShareState:
     def raise_leader_epoch(
         self, leader_epoch: int, *, now_ms: int, updates_per_snapshot: int
     ) -> Record | None:
-        """A leader has read the state: earlier leaders are fenced. Gives the record to append, if one is due.
+        """Fences earlier leaders, since one has read the state. Returns the record to append, if one is due.
 
         Raises:
             KafkaError: FENCED_LEADER_EPOCH when a later leader has been here.
@@ -174,7 +174,7 @@ class ShareState:
         )
 
     def replay_snapshot(self, value: Snapshot) -> None:
-        """Takes the content of a snapshot record."""
+        """Applies the content of a snapshot record."""
         self.snapshot_epoch = value.snapshot_epoch
         self.state_epoch = value.state_epoch
         self.leader_epoch = value.leader_epoch
@@ -188,7 +188,7 @@ class ShareState:
         self._parts_bytes = len(value.batches)
 
     def replay_update(self, value: Update) -> None:
-        """Takes the content of an update record."""
+        """Applies the content of an update record."""
         if value.leader_epoch > self.leader_epoch:
             self.leader_epoch = value.leader_epoch
             self.fence_epoch = max(self.fence_epoch, value.leader_epoch)

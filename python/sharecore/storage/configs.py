@@ -54,7 +54,7 @@ class Configs:
         self.changed(resource_type, name, settings)
 
     def changed(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
-        """Takes settings that have been written; for the storage alone."""
+        """Notes settings that have been written; for the storage alone."""
         if settings:
             self._settings[int(resource_type), name] = dict(settings)
         else:

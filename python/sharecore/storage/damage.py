@@ -137,7 +137,7 @@ def _parts(catalogue: Iterable[tuple[bytes, bytes]]) -> Mapping[int, Part]:
 
 
 def _mend(path: Path) -> None:
-    """Has catalogue and logs tell of each other again."""
+    """Makes catalogue and logs agree again."""
     store = Store(path)
     try:
         logs = set(store.logs())

@@ -312,7 +312,7 @@ class Log:
         return self._ticket(self._store.delete_records(self.log_id, before_offset))
 
     async def retain(self, *, oldest_ms: int | None, max_bytes: int | None) -> Ticket | None:
-        """Lets go of what is too old or too much, batch by batch from the start.
+        """Deletes what is too old or too much, batch by batch from the start.
 
         Args:
             oldest_ms: batches go whose newest record is older than this.
@@ -355,7 +355,7 @@ class Log:
         self._listeners.append(callback)
 
     def off_advance(self, callback: Callable[[Log], object]) -> None:
-        """Takes a callback back."""
+        """Removes a callback."""
         if callback in self._listeners:
             self._listeners.remove(callback)
 

@@ -1,4 +1,4 @@
-"""Tells when a write is durable."""
+"""Says when a write is durable."""
 
 from __future__ import annotations
 

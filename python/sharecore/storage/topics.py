@@ -47,7 +47,7 @@ class Topics:
     """All topics of the broker.
 
     Args:
-        new_log_id: gives the id of a log to be made.
+        new_log_id: returns an id for a new log.
         open_log: makes the object for a log.
     """
 

@@ -18,7 +18,7 @@ Done = Callable[[KafkaError | None], None]
 
 
 def settle(callbacks: Iterable[Callable[..., object]], *outcome: Any) -> None:
-    """Tells everyone who waits; one that raises is logged and holds up nobody."""
+    """Calls each callback; one that raises is logged, and the others are called all the same."""
     for callback in callbacks:
         try:
             callback(*outcome)

@@ -1,4 +1,4 @@
-"""Timers: the broker gives its event loop's, a test those that it steps by hand."""
+"""Timers: the event loop's in the broker, stepped by hand in tests."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class ClassicCoordinator:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group_id: str, member_id: str, instance_id: str | None, reason: str = "it left") -> str:
-        """A member leaves, named by its id or by its instance id; gives the id that it had.
+        """Removes a member, named by its id or its instance id; returns its member id.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -214,7 +214,7 @@ class ClassicCoordinator:
             self._add(group, request, f"{request.client_id}-{uuid4()}", done)
 
     def _expect(self, group: ClassicGroup, request: JoinRequest, done: JoinDone) -> None:
-        """Gives a member an id to come back with, so that clients that never come back leave no members."""
+        """Assigns an id for a member to come back with: clients that never come back leave no members."""
         member_id = f"{request.client_id}-{uuid4()}"
 
         def expired() -> None:
@@ -269,7 +269,7 @@ class ClassicCoordinator:
     def _replace_static(
         self, group: ClassicGroup, request: JoinRequest, member_id: str, done: JoinDone
     ) -> None:
-        """A process comes in the place of a static member; where nothing changes the others need not
+        """A new process takes the place of a static member; where nothing changes the others need not
         notice.
         """
         assert request.instance_id is not None
@@ -295,7 +295,7 @@ class ClassicCoordinator:
             elif group.state is ClassicState.STABLE and group.generation == generation:
                 result = group.join_result(member, skip_assignment=True)
                 if not request.can_skip_assignment:
-                    # an older client that thinks itself the leader would assign anew
+                    # an older client that believes it leads would assign again
                     result = result._replace(leader=leader_before or "", skip_assignment=False, members=())
                 member.finish_join(result)
 

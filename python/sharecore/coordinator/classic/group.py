@@ -116,7 +116,7 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Whoever asks may read a classic group's offsets."""
+        """Anybody may read a classic group's offsets."""
 
     def check_offset_delete(self) -> None:
         """Raises KafkaError (NON_EMPTY_GROUP) unless it is known which offsets of the group are in use."""
@@ -140,7 +140,7 @@ class ClassicGroup:
         )
 
     def add(self, member: ClassicMember) -> None:
-        """Takes a member in; the first one of those is the leader."""
+        """Adds a member; the first one is the leader."""
         self.members[member.member_id] = member
         self._supporters.update(member.protocol_names)
         if member.instance_id is not None:
@@ -158,7 +158,7 @@ class ClassicGroup:
         self._supporters.update(member.protocol_names)
 
     def remove(self, member: ClassicMember) -> None:
-        """Lets a member go; another one becomes the leader when it was that."""
+        """Removes a member; another one becomes the leader if it was."""
         del self.members[member.member_id]
         self._supporters.subtract(member.protocol_names)
         self.pending_syncs.discard(member.member_id)
@@ -169,9 +169,9 @@ class ClassicGroup:
         member.session.cancel()
 
     def replace_static(self, instance_id: str, new_id: str) -> tuple[str, ClassicMember]:
-        """Gives a static member a new id, for the process that came in the place of the old one.
+        """Replaces the id of a static member whose process was replaced.
 
-        Gives the old id and the member.
+        Returns the old id and the member.
         """
         old_id = self.static[instance_id]
         member = self.members.pop(old_id)

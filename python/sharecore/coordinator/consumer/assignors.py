@@ -59,7 +59,7 @@ def assign_range(
 def assign_uniform(
     members: Collection[AssignorMember], partitions: Mapping[UUID, int]
 ) -> dict[str, Assignment]:
-    """As many partitions for one as for another, as far as their subscriptions allow; who had one keeps
+    """The same number of partitions for each, as far as subscriptions allow; who had one keeps
     it.
     """
     owned = _kept(members, partitions)
@@ -83,7 +83,7 @@ ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_
 
 
 def _kept(members: Collection[AssignorMember], partitions: Mapping[UUID, int]) -> dict[str, list[Partition]]:
-    """What each member had and may keep; of two that had the same the first keeps it."""
+    """What each member had and may keep; of two that had the same partition the first keeps it."""
     taken: set[Partition] = set()
     kept: dict[str, list[Partition]] = {}
     for member in members:
@@ -97,7 +97,7 @@ def _kept(members: Collection[AssignorMember], partitions: Mapping[UUID, int]) -
 
 
 def _even_out_alike(owned: dict[str, list[Partition]], free: list[Partition]) -> None:
-    """All subscribe to the same: everybody gets the same number, some one more."""
+    """All subscribe to the same topics: each gets the same number, some get one more."""
     total = sum(map(len, owned.values())) + len(free)
     quota, longer = divmod(total, len(owned))
     for some in owned.values():
@@ -118,7 +118,7 @@ def _even_out_alike(owned: dict[str, list[Partition]], free: list[Partition]) ->
 def _even_out_unlike(
     members: Collection[AssignorMember], owned: dict[str, list[Partition]], free: list[Partition]
 ) -> None:
-    """Subscriptions differ: what is free goes to who has least, then partitions move from many to few."""
+    """Subscriptions differ: free partitions go to the member with the fewest, then loads are evened out."""
     subscribers: dict[UUID, list[str]] = {}
     for member in members:
         for topic in member.topics:
@@ -142,7 +142,7 @@ def _even_out_unlike(
 def _best_move(
     member_id: str, owned: dict[str, list[Partition]], subscribers: dict[UUID, list[str]]
 ) -> tuple[Partition, str] | None:
-    """A partition that a member should give to one who has at least two less."""
+    """A partition that a member should hand to one with at least two fewer."""
     best: tuple[int, Partition, str] | None = None
     for topic in {each[0] for each in owned[member_id]}:
         lighter = min(subscribers[topic], key=lambda each: (len(owned[each]), each))

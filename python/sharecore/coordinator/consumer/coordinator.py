@@ -1,6 +1,6 @@
 """Consumer groups whose members are assigned by the broker (KIP-848).
 
-A heartbeat is everything: it joins, says what a member has and wants, learns what it shall have, and leaves.
+One request does it all: with a heartbeat a member joins, says what it has and wants, is assigned, and leaves.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class ConsumerCoordinator:
         return group
 
     def _admit(self, group: ConsumerGroup, request: Heartbeat) -> tuple[ConsumerMember, list[Record]]:
-        """The member that speaks, and records that are due because it is new."""
+        """The member of a request, and the records to write if it is new."""
         if request.instance_id is not None and request.instance_id in group.static:
             return self._admit_static(group, request, group.members[group.static[request.instance_id]])
         member = group.members.get(request.member_id)
@@ -244,7 +244,7 @@ class ConsumerCoordinator:
         return successor, [*records, *group.target_records([successor.member_id])]
 
     def _update(self, member: ConsumerMember, request: Heartbeat) -> bool:
-        """Takes what the member says of itself; says whether anything is new."""
+        """Notes what the member says about itself; returns whether anything is new."""
         before = member.said
         if request.subscribed_names is not None:
             member.subscribed_names = frozenset(request.subscribed_names)
@@ -280,7 +280,7 @@ class ConsumerCoordinator:
             ) from error
 
     def _observe_topics(self, group: ConsumerGroup) -> bool:
-        """Looks at the topics that the group subscribes to; says whether they are others than before."""
+        """Looks at the topics that the group subscribes to; returns whether they have changed."""
         if group.topics_version == self._topics.version:
             return False
         group.topics_version = self._topics.version

@@ -23,7 +23,7 @@ LEFT_STATIC_EPOCH = -2
 
 
 class ConsumerGroup:
-    """A consumer group as its records tell of it.
+    """A consumer group, as its records describe it.
 
     Attributes:
         epoch: grows with each change that asks for a new assignment.
@@ -92,8 +92,8 @@ class ConsumerGroup:
             raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raises KafkaError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) when who asks calls itself a member and
-        is none.
+        """Raises KafkaError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) for a caller that claims membership and
+        is not.
         """
         if member_id is None and member_epoch < 0:
             return
@@ -120,13 +120,13 @@ class ConsumerGroup:
         return set(self.topics)
 
     def add(self, member: ConsumerMember) -> None:
-        """Takes a member in."""
+        """Adds a member."""
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
 
     def remove(self, member: ConsumerMember) -> None:
-        """Lets a member go; what it had is free."""
+        """Removes a member and frees its partitions."""
         del self.members[member.member_id]
         self.target.pop(member.member_id, None)
         self.release(member)
@@ -152,7 +152,7 @@ class ConsumerGroup:
         return self.holders.get(partition, member.member_id) == member.member_id
 
     def assignor(self, default: str) -> str:
-        """The assignor that most of those members want that want one."""
+        """The assignor named by most of the members that name one."""
         votes = Counter(
             each.server_assignor for each in self.members.values() if each.server_assignor is not None
         )
@@ -166,7 +166,7 @@ class ConsumerGroup:
         return consumer_record(ConsumerRecord.METADATA, self.group_id, value)
 
     def member_record(self, member: ConsumerMember) -> Record:
-        """What a member told of itself."""
+        """What a member has said about itself."""
         return consumer_record(
             ConsumerRecord.MEMBER_METADATA,
             self.group_id,

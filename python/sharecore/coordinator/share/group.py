@@ -1,4 +1,4 @@
-"""One share group: its members, its assignment and the share partitions whose state it has had made."""
+"""One share group: its members, its assignment and the share partitions that have state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEMBER_STABLE = 0
 
 @dataclass(slots=True)
 class Member:
-    """A member as it last told of itself, and what it has been told."""
+    """A member: what it last said about itself, and what it was last told."""
 
     member_id: str
     rack_id: str | None = None
@@ -37,7 +37,7 @@ class Member:
 
     @property
     def told(self) -> tuple[object, ...]:
-        """What it tells of itself."""
+        """What it says about itself."""
         return self.rack_id, self.client_id, self.client_host, self.subscribed
 
 
@@ -50,7 +50,7 @@ class TopicState:
 
 
 class ShareGroup:
-    """A share group as its records tell of it.
+    """A share group, as its records describe it.
 
     Attributes:
         type, protocol_type: as for all groups of the registry.
@@ -58,8 +58,8 @@ class ShareGroup:
         assignment_epoch: the epoch that the target assignment was made for.
         assigned_at_ms: when the target assignment was made, by the clock on the wall; 0 before the first.
         target: the target assignment by member id.
-        initializing, initialized, deleting: topics whose share-partition state is being made, exists, is
-            being deleted.
+        initializing, initialized, deleting: topics whose share-partition state is being created, exists,
+            is being deleted.
         topics_seen: the version of the topics that `metadata_hash` was made from.
         complete_at: the version of the topics at which all that is wanted had state.
         pending: whether partitions with state are missing in the target assignment; None where that is to be
@@ -102,7 +102,7 @@ class ShareGroup:
         return {name for member in self.members.values() for name in member.subscribed}
 
     def add_initialized(self, topic: TopicInfo, partitions: Collection[int]) -> None:
-        """State of these partitions has been made."""
+        """Notes that these partitions have state now."""
         self.initializing.pop(topic.topic_id, None)
         if partitions:
             state = self.initialized.setdefault(topic.topic_id, TopicState(topic.name, set()))
@@ -112,7 +112,7 @@ class ShareGroup:
     # records
 
     def member_record(self, member: Member) -> Record:
-        """What the member told of itself."""
+        """What the member has said about itself."""
         return share_record(
             ShareRecord.MEMBER_METADATA,
             self.group_id,

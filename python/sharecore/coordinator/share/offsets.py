@@ -97,10 +97,10 @@ class ShareOffsets:
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
-        """Sets start offsets of a group without members; a group that is not there comes to be.
+        """Sets start offsets of a group without members; a group that does not exist is created.
 
         Args:
-            topics: what was asked for, as far as it exists; without any, no group comes to be.
+            topics: those asked for that exist; without any, no group is created.
             offsets: -1 begins where the group's reset strategy says.
             done: called for each share partition.
 

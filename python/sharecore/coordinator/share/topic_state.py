@@ -31,7 +31,7 @@ class ShareTopicStates:
     Args:
         persister: keeps the state.
         records: `__consumer_offsets`.
-        topics: the topics that there are.
+        topics: the topics that exist.
     """
 
     def __init__(self, persister: Persister, records: CoordinatorRuntime, topics: TopicView) -> None:
@@ -43,12 +43,12 @@ class ShareTopicStates:
         self._deletions: set[tuple[str, UUID]] = set()
 
     def making_ms(self, group: ShareGroup) -> int | None:
-        """For how long state of the group has been being made; None where none is."""
+        """For how long the creation of state has been under way; None where there is none."""
         since_ms = self._making.get(group.group_id)
         return None if since_ms is None else self._clock.monotonic_ms() - since_ms
 
     def initialize_missing(self, group: ShareGroup) -> None:
-        """Has state made for subscribed partitions that have none."""
+        """Creates state for subscribed partitions that have none."""
         if group.deleting:
             self._retry_deletions(group)
         if group.complete_at == self._topics.version or group.group_id in self._making:
@@ -121,7 +121,7 @@ class ShareTopicStates:
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
-        """Sets start offsets: state begins anew; `done` for each once that is durable."""
+        """Resets state to start offsets; `done` is called for each once that is durable."""
         partitions: dict[TopicInfo, set[int]] = {}
         for topic, partition in offsets:
             partitions.setdefault(topic, set()).add(partition)
@@ -153,7 +153,7 @@ class ShareTopicStates:
 
     @staticmethod
     def _add_made(group: ShareGroup, topic: TopicInfo, partitions: Collection[int]) -> None:
-        """State has been made, unless its deletion was asked for meanwhile."""
+        """Notes that state exists now, unless its deletion was asked for meanwhile."""
         if topic.topic_id in group.initializing:
             group.add_initialized(topic, partitions)
 
@@ -208,7 +208,7 @@ class ShareTopicStates:
         self.delete_topics(group, [*topics, *(set(group.deleting) - set(topics))], done)
 
     def forget_topics(self, group: ShareGroup, topic_ids: Collection[UUID]) -> None:
-        """Topics have been deleted: so is their state."""
+        """Deletes the state of topics that have been deleted."""
         known = [each for each in topic_ids if each in group.initialized or each in group.initializing]
         if known:
             self.delete_topics(group, known, _ignore)

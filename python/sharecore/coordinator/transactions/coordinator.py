@@ -101,7 +101,7 @@ class TransactionCoordinator:
         records.register(self)
 
     def start(self) -> None:
-        """Goes on where the broker was stopped: carries out decisions, counts the time of open
+        """Resumes after a restart: carries out decisions, counts the time of open
         transactions.
         """
         for transaction in self.all():
@@ -244,7 +244,7 @@ class TransactionCoordinator:
         self._decide(decided, done)
 
     def expire(self) -> None:
-        """Forgets transactional ids that nobody has used for `transactional.id.expiration.ms`."""
+        """Forgets transactional ids that were not used for `transactional.id.expiration.ms`."""
         before_ms = self._clock.now_ms() - self._limits.expiration_ms
         for transaction in self.all():
             name = transaction.transactional_id
@@ -358,7 +358,7 @@ class TransactionCoordinator:
         try:
             marker = log.append_marker(*decided.producer, commit=commit, coordinator_epoch=0, now_ms=now_ms)
         except KafkaError as error:
-            # a later producer has been here: nothing of this one is open
+            # a later producer has written here: this one has nothing open
             if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
                 failed.append(error)
             return

@@ -97,8 +97,8 @@ class Transaction:
         return self.is_open and self.partitions.issuperset(partitions)
 
     def check(self, producer: ProducerState) -> None:
-        """Raises KafkaError (INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED) unless this is the producer of
-        today.
+        """Raises KafkaError (INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED) unless this is the current
+        producer.
         """
         if producer.id != self.producer_id:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -106,7 +106,7 @@ class Transaction:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
     def check_expected(self, expected: ProducerState | None) -> None:
-        """Raises KafkaError (PRODUCER_FENCED) when the client is no more who it believes to be (KIP-360)."""
+        """Raises KafkaError (PRODUCER_FENCED) when the client is no longer the current producer (KIP-360)."""
         if expected is None or self.epoch == NO_EPOCH:
             return
         current = expected.id == self.producer_id and expected.epoch in (self.epoch, self.last_epoch)
