@@ -1,4 +1,4 @@
-"""Clients say who they are before anything else, on listeners with SASL; and again when their time is up."""
+"""Authentication of clients on listeners with SASL: before anything else, and again when it has expired."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SIZE = struct.Struct(">i")
 
 
 class Authentication:
-    """The clients that have not said yet who they are: there are only so many, and each has a deadline.
+    """The clients that are not authenticated yet: their number is bounded, and each has a deadline.
 
     Args:
-        config: tells the configuration.
-        mechanisms: tells what a listener offers.
+        config: returns the configuration.
+        mechanisms: returns what a listener offers.
         serve: what an authenticated client's frames go to.
         clock: where time comes from.
     """
@@ -50,7 +50,7 @@ class Authentication:
         self._open: dict[Connection, asyncio.TimerHandle] = {}
 
     def begin(self, connection: Connection) -> None:
-        """Lets a new connection do nothing until its client has said who it is."""
+        """Lets a new connection do nothing until its client is authenticated."""
         config = self.config()
         while len(self._open) >= config.sharecore_authentications_max:
             oldest = next(iter(self._open))
@@ -66,7 +66,7 @@ class Authentication:
         connection.on_frame = Authenticator(self).on_frame
 
     def end(self, connection: Connection) -> None:
-        """The client has said it, or is gone."""
+        """The client is authenticated, or has gone."""
         timer = self._open.pop(connection, None)
         if timer is not None:
             timer.cancel()
@@ -213,7 +213,7 @@ class Authenticator:
         return token
 
     def _proved(self, connection: Connection) -> int:
-        """The client is who it says; gives for how many milliseconds, 0 for ever."""
+        """The client is authenticated; returns for how many milliseconds, 0 for ever."""
         exchange, self._exchange = self._exchange, None
         assert exchange is not None
         config = self._service.config()

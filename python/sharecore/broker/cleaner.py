@@ -32,7 +32,7 @@ class _Candidate(NamedTuple):
     dirt: Dirt
 
     def ratio(self, *, with_active: bool = False) -> float:
-        """Which share of its bytes has not been compacted."""
+        """The share of its bytes that has not been compacted."""
         dirty = self.dirt.dirty_bytes + (self.dirt.active_bytes if with_active else 0)
         return dirty / max(1, self.dirt.clean_bytes + dirty)
 
@@ -83,7 +83,7 @@ class Cleaner:
         self._unreadable: set[int] = set()
 
     def start(self) -> None:
-        """Looks from now on, every log.cleaner.backoff.ms."""
+        """Starts to look, every log.cleaner.backoff.ms."""
         self._rounds.start()
 
     def stop(self) -> None:

@@ -57,7 +57,7 @@ class Change(NamedTuple):
 def changed(
     broker: Services, resource_type: int, name: str, changes: Sequence[Change], *, incremental: bool = True
 ) -> dict[str, str]:
-    """What a resource's own settings are after the changes, checked.
+    """A resource's own settings after the changes, checked.
 
     Args:
         broker: whose resource it is.

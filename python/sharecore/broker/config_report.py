@@ -1,4 +1,4 @@
-"""Configurations as DescribeConfigs tells them: the value that counts, and every value behind it."""
+"""Configurations as DescribeConfigs reports them: the value in force, and every value behind it."""
 
 from __future__ import annotations
 

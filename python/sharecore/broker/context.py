@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sharecore.quotas import Mutations
 
 Result = dict[str, Any] | Awaitable[dict[str, Any] | None] | None
-"""What a handler gives back (see `sharecore.broker.handlers`)."""
+"""What a handler returns (see `sharecore.broker.handlers`)."""
 
 
 class RequestContext(NamedTuple):
@@ -30,7 +30,7 @@ class RequestContext(NamedTuple):
     def may(
         self, operation: int, resource_type: int, name: str = CLUSTER_NAME, *, quiet: bool = False
     ) -> bool:
-        """Whether the client may do something with a resource; everything where nobody is asked.
+        """Whether the client may do something with a resource; always without an authorizer.
 
         Args:
             operation: a `sharecore.security.acl.Operation`.

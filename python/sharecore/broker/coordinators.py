@@ -100,7 +100,7 @@ class Coordinators:
         topics.on_change(self._topic_changed)
 
     def start(self) -> None:
-        """Reads back what the topics hold, and goes on with it.
+        """Replays the topics, and resumes from there.
 
         Raises:
             KafkaError: UNKNOWN_SERVER_ERROR when a record is damaged.
@@ -118,7 +118,7 @@ class Coordinators:
         )
 
     def stop(self) -> None:
-        """Writes what is staged; nothing is counted any more."""
+        """Writes what is staged, and stops the timers."""
         for timer in self._timers.values():
             timer.cancel()
         self.records.flush()
@@ -129,7 +129,7 @@ class Coordinators:
         return TopicPartition(OFFSETS_TOPIC, self.records.partition_of(group_id))
 
     def forget_unused(self) -> None:
-        """Forgets offsets that have been kept for long enough, and groups that have nothing left."""
+        """Deletes offsets that have expired, and groups that have nothing left."""
         for group in self.commits.expire():
             self._delete_records(group, lambda error: None)
 

@@ -1,4 +1,4 @@
-"""Levels of features: what this version can do, and what it has been told to do (KIP-584, KIP-1022)."""
+"""Levels of features: those that this version supports, and those in force (KIP-584, KIP-1022)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Features:
             self.epoch, self._levels = read["epoch"], {**dict.fromkeys(SUPPORTED, 0), **read["levels"]}
 
     async def keep(self) -> None:
-        """Writes the levels down where they are not yet; raises KafkaError when that cannot be done."""
+        """Stores the levels that are not stored yet; raises KafkaError when that fails."""
         if self._catalogue.get(_KEY) is None:
             await self._write(self.epoch, self._levels)
 

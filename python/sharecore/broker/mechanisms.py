@@ -17,7 +17,7 @@ log = logging.getLogger("sharecore.security")
 
 
 class Mechanisms:
-    """What clients can say who they are with.
+    """The mechanisms that each listener offers.
 
     Args:
         config: the configuration.
@@ -36,7 +36,7 @@ class Mechanisms:
         self._offered = self._read(config)
 
     def of(self, listener: str) -> Mapping[str, Mechanism]:
-        """What a listener offers; nothing where nobody is asked."""
+        """What a listener offers; nothing without SASL."""
         return self._offered.get(listener, {})
 
     def start(self) -> None:
@@ -45,7 +45,7 @@ class Mechanisms:
             self._refreshing.add(asyncio.get_running_loop().create_task(_refresh(keys)))
 
     def stop(self) -> None:
-        """Fetches no more."""
+        """Stops fetching."""
         for task in self._refreshing:
             task.cancel()
 
@@ -54,7 +54,7 @@ class Mechanisms:
         self._read(config)
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Takes a changed configuration; one that cannot be used changes nothing."""
+        """Applies a changed configuration; one that cannot be used changes nothing."""
         try:
             self._offered = self._read(config)
         except ConfigError as error:

@@ -1,4 +1,4 @@
-"""What a request took, counted against its client's quotas; who took too much is told, and kept waiting."""
+"""Counts what a request used against its client's quotas, and slows down a client that is over them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Meter:
         self._began = perf_counter_ns()
 
     def settle(self, messages: Codec, message: Any, parts: list[bytes]) -> list[bytes]:
-        """Counts the request; gives the answer as it is sent, which tells how long the client has to wait.
+        """Counts the request; returns the answer to send, which says how long the client has to wait.
 
         Args:
             messages: what writes the answer.

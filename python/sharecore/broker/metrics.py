@@ -43,7 +43,7 @@ class BrokerMetrics:
 
     Args:
         broker: what is read.
-        requests: counts the requests; none where nothing counts them.
+        requests: counts the requests; None where they are not counted.
     """
 
     def __init__(self, broker: Services, requests: RequestTimes | None) -> None:
@@ -67,7 +67,7 @@ class BrokerMetrics:
         self._scraping = asyncio.Lock()
 
     async def start(self) -> int:
-        """Listens; gives the port.
+        """Starts to listen; returns the port.
 
         Raises:
             OSError: the address cannot be had.
@@ -81,7 +81,7 @@ class BrokerMetrics:
         self._health.started = True
 
     def stop(self) -> None:
-        """Listens no more."""
+        """Stops listening."""
         self._health.started = False
         self._delay.stop()
         self._listener.close()

@@ -1,4 +1,4 @@
-"""Numbers of idempotent producers, never given twice."""
+"""Ids of idempotent producers; none is assigned twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ProducerIds:
         self._next = self._end = int(catalogue.get(_KEY) or b"0")
 
     async def ensure(self) -> None:
-        """Sees to it that `take` has a number; raises KafkaError when it cannot be kept."""
+        """Reserves an id for `take`; raises KafkaError when that cannot be stored."""
         while self._next == self._end:
             end = self._end + _BLOCK
             await self._catalogue.put(_KEY, str(end).encode())
@@ -29,13 +29,13 @@ class ProducerIds:
                 self._next, self._end = self._end, end
 
     def take(self) -> int:
-        """A number that no producer has, once `ensure` has seen to it."""
+        """An id that no producer has, reserved by `ensure`."""
         assert self._next < self._end
         number = self._next
         self._next += 1
         return number
 
     async def next(self) -> int:
-        """A number that no producer has; raises KafkaError(KAFKA_STORAGE_ERROR) when it cannot be kept."""
+        """An id that no producer has; raises KafkaError(KAFKA_STORAGE_ERROR) when it cannot be stored."""
         await self.ensure()
         return self.take()

@@ -43,11 +43,11 @@ class Retention:
         )
 
     def start(self) -> None:
-        """Looks from now on, every log.retention.check.interval.ms."""
+        """Starts to look, every log.retention.check.interval.ms."""
         self._rounds.start()
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Stops looking."""
         self._rounds.stop()
 
     async def check(self) -> None:

@@ -21,7 +21,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run(config: BrokerConfig, users: Sequence[FirstUser] = ()) -> int:
-    """Serves until SIGINT or SIGTERM; gives the exit status.
+    """Serves until SIGINT or SIGTERM; returns the exit status.
 
     Args:
         config: the configuration.

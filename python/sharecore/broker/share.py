@@ -101,19 +101,19 @@ class ShareServices:
         topics.on_change(self._topic_changed)
 
     def start(self) -> None:
-        """Goes on with the groups that were read."""
+        """Resumes the groups that were read."""
         self.groups.start()
         self._drop_idle()
         self._prune_later()
 
     async def finish(self) -> None:
-        """Hands on what is staged: the broker is about to stop."""
+        """Writes what is staged, before the broker stops."""
         self.coordinator.flush()
         self.persister.close()
         await asyncio.sleep(0)  # what a persister called back from its threads
 
     def stop(self) -> None:
-        """Frees what is led here."""
+        """Closes the leaders."""
         for timer in self._timers.values():
             timer.cancel()
         self.partitions.close()

@@ -1,4 +1,4 @@
-"""What becomes of a ShareFetch: its acknowledgements, its records, and the answer with both."""
+"""Carries out a ShareFetch: its acknowledgements, its records, and the answer with both."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _IMPLICIT_SINCE = 12
 
 
 def admit(groups: Coordinators, log: Log, records: bytes, transactional_id: str | None, version: int) -> None:
-    """Sees to it that a batch is part of its producer's open transaction; the caller appends it at once.
+    """Makes a batch part of its producer's open transaction; the caller appends it at once.
 
     Args:
         records: a batch; one that is too short or outside of transactions is left to the log.

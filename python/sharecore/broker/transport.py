@@ -1,4 +1,4 @@
-"""Listeners that encrypt, and who comes in by them."""
+"""Listeners that encrypt, and the principals of their clients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Transport:
         return tls.context if tls is not None else None
 
     def start(self) -> None:
-        """Looks at the files from time to time, and when SIGHUP comes."""
+        """Starts to look at the files from time to time, and when SIGHUP comes."""
         if not self._tls:
             return
         try:
@@ -57,7 +57,7 @@ class Transport:
         self._later()
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Stops looking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -73,7 +73,7 @@ class Transport:
             server_context(config.for_listener(name))
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Takes a changed configuration; a listener that cannot use it goes on as it was."""
+        """Applies a changed configuration; a listener that cannot use it goes on as it was."""
         self._config = config
         for name, tls in self._tls.items():
             tls.reload(config.for_listener(name))
@@ -82,7 +82,7 @@ class Transport:
         """Who has connected, as far as the connection itself tells.
 
         Raises:
-            Disconnect: no rule gives the name in its certificate a principal.
+            Disconnect: no rule maps the name in its certificate to a principal.
         """
         rules = self._rules.get(connection.listener)
         certificate = connection.certificate() if rules is not None else None

@@ -125,7 +125,7 @@ class BrokerConfig(
         return config
 
     def for_listener(self, name: str, mechanism: str = "") -> BrokerConfig:
-        """This configuration as a listener has it, whose own keys stand over the others.
+        """This configuration with the keys of one listener over the others.
 
         Args:
             name: the listener.

@@ -1,4 +1,4 @@
-"""Every setting of the broker as a commented file, and what is to be known of one."""
+"""Every setting of the broker as a commented file, and the explanation of one."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class ConfigKey:
         check: raises ValueError with what is allowed where the limits above don't say it all.
         refusal: Kafka's words for a value that `check` refuses, with {name} and {text} in it.
         dynamic: whether a broker's key may be altered while it runs.
-        synonym: the broker's key that gives a topic's or group's default.
+        synonym: the broker's key that is the default of a topic's or group's.
         status: what setting it does; the sentence of one that has no effect says why, and one that is refused
             may be set to its default alone.
     """

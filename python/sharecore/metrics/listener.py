@@ -40,7 +40,7 @@ class HttpListener:
         self._open = 0
 
     async def listen(self, host: str | None, port: int) -> int:
-        """Starts; gives the port, which the system chose if `port` is 0.
+        """Starts; returns the port, which the system chose if `port` is 0.
 
         Raises:
             OSError: the address cannot be had.

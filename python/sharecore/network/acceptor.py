@@ -1,4 +1,4 @@
-"""Takes connections off a listening socket, as fast and as many as may come in."""
+"""Accepts connections from a listening socket, no faster and no more than the limits allow."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Begin = Callable[[socket.socket, str, Callable[[], None]], None]
 class Acceptor:
     """The sockets of one listener.
 
-    Where there is no room, or connections come too fast, it holds one and takes no more: they wait in
+    Where there is no room, or connections come too fast, it holds one and accepts no more: they wait in
     the operating system's backlog.
 
     Args:
         listener: its name.
         admission: who may connect.
-        begin: what is done with who came in.
+        begin: called with each connection that was let in.
     """
 
     def __init__(self, listener: str, admission: Admission, begin: Begin) -> None:
@@ -65,7 +65,7 @@ class Acceptor:
         self._go_on()
 
     def close(self) -> None:
-        """Listens no more, and lets go of who waits."""
+        """Stops listening, and closes the connection that waits."""
         self._rest()
         if self._timer is not None:
             self._timer.cancel()

@@ -17,11 +17,11 @@ _SAY_AGAIN_MS = 60_000
 
 
 class Admission:
-    """The connections that are there and those that came of late.
+    """Counts the connections that are open and those that came recently.
 
     Args:
-        limits: tells the bounds.
-        rate_of: tells how many connections a second an address may open; None for any number.
+        limits: returns the bounds.
+        rate_of: how many connections a second an address may open; None for any number.
         now_ms: the time, which never goes back.
     """
 
@@ -53,7 +53,7 @@ class Admission:
             room()
 
     def delay_ms(self, listener: str) -> int:
-        """Counts a connection that is about to come; gives how long it waits at the door."""
+        """Counts a connection that is about to be accepted; returns how long it has to wait before."""
         limits, now_ms = self._limits(), self._now_ms()
         bounds = {
             "": limits.creation_rate_max,
@@ -99,7 +99,7 @@ class Admission:
         return False
 
     def enter(self, listener: str, host: str) -> Callable[[], None]:
-        """Counts a connection in; gives what counts it out.
+        """Counts a connection as open; returns a function that counts it as closed.
 
         Raises:
             TooManyConnections: its address has as many as it may have.
@@ -143,4 +143,4 @@ class Admission:
 
 
 class TooManyConnections(Exception):
-    """An address has as many connections as it may have."""
+    """An address has as many connections as it is allowed."""

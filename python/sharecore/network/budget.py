@@ -44,6 +44,6 @@ class MemoryBudget:
         self._waiting.append(room)
 
     def withdraw(self, room: Callable[[], None]) -> None:
-        """Takes back what `wait` was given; nothing happens when it was called already."""
+        """Removes a callback of `wait`; does nothing when it was called already."""
         if room in self._waiting:
             self._waiting.remove(room)

@@ -42,7 +42,7 @@ class Pending:
 
 
 Answer = list[bytes] | Pending | None
-"""What a frame handler gives back: buffers to send, a promise of them, or None when there is no answer."""
+"""What a frame handler returns: buffers to send, a promise of them, or None when there is no answer."""
 
 
 class _Slot:
@@ -137,7 +137,7 @@ class Connection(asyncio.Protocol):
             self._close_hooks.append(hook)
 
     def off_close(self, hook: Callable[[], None]) -> None:
-        """Takes a hook back; one that is not there is passed over."""
+        """Removes a hook; one that is not registered is passed over."""
         if hook in self._close_hooks:
             self._close_hooks.remove(hook)
 
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
         self._pause(_PAUSE_CLOSING)
 
     def throttle(self, milliseconds: int) -> None:
-        """Takes no request for a while, beginning now; what was handed on is still answered."""
+        """Reads no request for a while, beginning now; those handed on are still answered."""
         loop = asyncio.get_running_loop()
         until = loop.time() + milliseconds / 1000
         if self._throttled is not None:
@@ -201,7 +201,7 @@ class Connection(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none of asyncio's classes
+        # uvloop's transports are not instances of asyncio's classes
         self._transport = transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("unknown", 0)
         self.peer_host, self.peer_port = str(peer[0]), int(peer[1])

@@ -50,7 +50,7 @@ class Handshakes:
             peer: its socket.
             address: what the log calls it.
             context: keys and certificates.
-            make: makes what speaks to it once the handshake has succeeded.
+            make: makes the protocol that serves it once the handshake has succeeded.
             leave: called when it is gone, whether the handshake had succeeded or not.
         """
         while len(self._open) >= self.handshakes_max:

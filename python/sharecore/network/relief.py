@@ -1,4 +1,4 @@
-"""What happens when parts of requests fill the memory, so that nobody could send the rest of his."""
+"""What happens when parts of requests fill the memory, so that no client could send the rest of its own."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Relief:
             self._timer = loop.call_later(_LOOK_S, self._look)
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Stops looking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

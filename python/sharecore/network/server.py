@@ -24,7 +24,7 @@ class Server:
     """Accepts connections and hands their frames to `on_frame`.
 
     Args:
-        on_frame: called with the connection and a whole request frame; gives the answer (see `Answer`), or
+        on_frame: called with the connection and a whole request frame; returns the answer (see `Answer`), or
             raises `Disconnect`.
         limits: the bounds.
         on_open: called with each connection that was admitted, before its first frame; raises `Disconnect`.
@@ -73,14 +73,14 @@ class Server:
         backlog: int = 511,
         tls: ContextSource | None = None,
     ) -> int:
-        """Starts to listen; gives the port, which the system chose if `port` is 0.
+        """Starts to listen; returns the port, which the system chose if `port` is 0.
 
         Args:
             host: an address, a name, or None for every address of the machine.
             port: the port.
             listener: name that its connections carry.
             backlog: connections that may wait to be accepted.
-            tls: gives keys and certificates for each handshake, for a listener that encrypts.
+            tls: returns keys and certificates for each handshake, for a listener that encrypts.
 
         Raises:
             OSError: the address cannot be had.

@@ -13,7 +13,7 @@ from sharecore.sharestate.records import UNINITIALIZED
 
 
 class NoOpPersister:
-    """Keeps nothing: whatever is written is well, and what is read has never been written.
+    """Keeps nothing: every write succeeds, and what is read has never been written.
 
     A share partition begins by the group's reset policy whenever its leader is made anew.
     """

@@ -21,13 +21,13 @@ _OPERATIONS = ("initialize", "read", "write", "write_start", "delete", "summary"
 
 
 class Loop(Protocol):
-    """What of an event loop is used."""
+    """The part of an event loop that is used."""
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> object: ...
 
 
 def load_plugin(name: str, settings: Mapping[str, str], loop: Loop) -> Persister:
-    """Imports a persister and makes it.
+    """Imports a persister and creates it.
 
     Args:
         name: `package.module:Class`.

@@ -16,7 +16,7 @@ __all__ = ["Done", "LoadedState", "Persister", "SharePartitionKey", "StateBatch"
 
 
 class LoadedState(NamedTuple):
-    """What a leader starts from; a start offset of -1 is not known yet."""
+    """What a leader starts from; a start offset of -1 means that it is not known yet."""
 
     state_epoch: int
     start_offset: int
@@ -44,7 +44,7 @@ class Persister(Protocol):
     def write(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
     ) -> None:
-        """Writes what has begun to change in an engine."""
+        """Writes a change that an engine has begun."""
 
     def write_start(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, start_offset: int, done: Done
@@ -58,4 +58,4 @@ class Persister(Protocol):
         """Reads state without its batches, for administration; fences nobody."""
 
     def close(self) -> None:
-        """The broker stops: what is under way ends; nothing is asked for any more."""
+        """Ends what is under way, since the broker stops; nothing is asked for afterwards."""

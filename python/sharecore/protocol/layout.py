@@ -36,7 +36,7 @@ def read_message(layout: Layout, data: bytes, offset: int) -> Any:
 
 
 def skip_tagged_fields(data: bytes, offset: int) -> int:
-    """Steps over a section of tagged fields; gives the offset behind it.
+    """Skips a section of tagged fields; returns the offset behind it.
 
     Raises:
         MalformedMessage: they reach past the end.

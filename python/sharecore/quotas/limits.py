@@ -18,7 +18,7 @@ Scope = tuple[str | None, str | None]
 
 
 class Limit(NamedTuple):
-    """What counts for a request: who shares the quota, and how much it is."""
+    """The quota of a request: who shares it, and how much it is."""
 
     scope: Scope
     bound: float
@@ -28,7 +28,7 @@ class ClientQuotas:
     """Quotas of entities, each a number under a key.
 
     Args:
-        catalogue: where they lie.
+        catalogue: where they are kept.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:

@@ -1,4 +1,4 @@
-"""How long a client waits that has taken more than its quota gives."""
+"""How long a client waits that has used more than its quota."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_REQUESTS = frozenset({PRODUCER, CONSUMER, REQUEST})
 
 
 class Throttles:
-    """What each client has taken of late.
+    """What each client has used recently.
 
     Args:
         quotas: what each may take.
@@ -43,7 +43,7 @@ class Throttles:
         """Whether the time that requests take counts."""
 
     def produced(self, user: str, client_id: str, size: int) -> int:
-        """Counts the bytes of a Produce request; gives milliseconds to wait, as the others do."""
+        """Counts the bytes of a Produce request; returns milliseconds to wait, as the others do."""
         return self._count(PRODUCER, user, client_id, size)
 
     def consumed(self, user: str, client_id: str, size: int) -> int:
@@ -51,7 +51,7 @@ class Throttles:
         return self._count(CONSUMER, user, client_id, size)
 
     def not_consumed(self, user: str, client_id: str, size: int) -> None:
-        """Takes back what `consumed` has counted of an answer that is not sent."""
+        """Undoes what `consumed` has counted for an answer that is not sent."""
         limit = self._quotas.limit(CONSUMER, user, client_id)
         if limit is not None:
             self._rate(CONSUMER, limit.scope).record(-size, self._now_ms())

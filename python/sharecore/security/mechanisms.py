@@ -24,7 +24,7 @@ def mechanisms_of(
         config: the broker's configuration.
         listener: the listener's name.
         credentials: the users of SCRAM.
-        keys: gives the keys that sign tokens.
+        keys: returns the keys that sign tokens.
 
     Raises:
         ConfigError: one that is not offered here, or that lacks a setting.

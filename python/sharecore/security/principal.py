@@ -8,7 +8,7 @@ USER = "User"
 
 
 class Principal(NamedTuple):
-    """Somebody by a name; `str` gives it as ACLs have it, `User:alice`."""
+    """A type and a name; `str` writes it as ACLs do, `User:alice`."""
 
     kind: str
     name: str

@@ -31,7 +31,7 @@ class Exchange(Protocol):
     """When the proof loses its value, in milliseconds of the epoch; None for never."""
 
     def step(self, message: bytes) -> bytes:
-        """Takes the client's next message and gives the answer to it; raises `Refused`."""
+        """Handles the client's next message and returns the answer to it; raises `Refused`."""
 
 
 class Mechanism(Protocol):

@@ -134,7 +134,7 @@ class ScramExchange:
         self.complete = False
 
     def step(self, message: bytes) -> bytes:
-        """Takes the client's next message and gives the answer; raises `Refused`."""
+        """Handles the client's next message and returns the answer; raises `Refused`."""
         from scramp import ScramException
 
         try:

@@ -67,7 +67,7 @@ class ShareSession:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What a session is found by: group id and member id."""
+        """Group id and member id, by which a session is found."""
         return self.group_id, self.member_id
 
     def add(self, partitions: Iterable[SharePartitionId]) -> None:
@@ -89,7 +89,7 @@ class ShareSession:
         failed: Iterable[SharePartitionId],
         served: Iterable[SharePartitionId],
     ) -> None:
-        """An answer tells of partitions.
+        """Notes which partitions an answer names.
 
         The first answer of a session is expected to name each partition that can be fetched, and so is the
         first after a partition was added or had an error; later ones name partitions with records alone.
