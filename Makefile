@@ -14,6 +14,7 @@ SOURCES := $(sort $(shell find python rust -type f \( -name '*.rs' -o -name '*.p
 	-o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE THIRD-PARTY.md
 KAFKA_JARS := build/jars/kafka-4.3.1
 CLIENT_JARS := build/jars/clients-4.4.0
+WIRE_JARS := build/jars/kafka-4.4.0
 BIN := .venv-test/bin
 export SHARECORE := $(CURDIR)/.venv/bin/sharecore
 export KAFKA_LIBS := $(CURDIR)/$(KAFKA_JARS)
@@ -125,7 +126,7 @@ capi-header: ## write rust/capi/include/sharecore.h anew, from the crate's sourc
 COPY_JARS := mvn -q -B -ntp org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 
 # one after another: two Mavens do not write to one local repository
-jars: $(KAFKA_JARS)/.done $(CLIENT_JARS)/.done build/oracle/.done
+jars: $(KAFKA_JARS)/.done $(CLIENT_JARS)/.done $(WIRE_JARS)/.done build/oracle/.done
 
 $(KAFKA_JARS)/.done: tests/conformance/pom.xml
 	@.ci/need java maven
@@ -247,11 +248,9 @@ build/fuzz/.done: $(SOURCES) build/sources
 	for target in $(FUZZ_TARGETS); do cp "$$out/$$host/fuzz/$$target" $(@D); done
 	@touch $@
 
-WIRE_JARS := build/jars/kafka-4.4.0
-
 jars-4.4.0: $(WIRE_JARS)/.done ## Apache Kafka 4.4.0's broker: make differential-wire ARGS="--kafka 4.4.0"
 
-$(WIRE_JARS)/.done: tests/differential/wire/pom.xml
+$(WIRE_JARS)/.done: tests/differential/wire/pom.xml | $(CLIENT_JARS)/.done
 	@.ci/need java maven
 	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
@@ -266,6 +265,10 @@ differential-compaction: .venv/.installed .venv-test/.installed jars jars-4.4.0 
 differential-config: .venv-test/.installed jars jars-4.4.0 ## which settings a broker starts with, ours against Apache Kafka 4.3.1 and 4.4.0 (ARGS="--help")
 	$(BIN)/python -m tests.differential.configs --kafka 4.3.1 $(ARGS)
 	$(BIN)/python -m tests.differential.configs --kafka 4.4.0 $(ARGS)
+
+differential-dlq: .venv/.installed .venv-test/.installed jars ## dead letters, ours against Apache Kafka 4.4.0: every cause, every state of the topic (minutes; ARGS="copies")
+	@.ci/need java
+	$(BIN)/python -m tests.differential.dlq $(ARGS)
 
 assignors: .venv-test/.installed jars ## the assignors against Apache's own classes, fresh seeds (ARGS="--lives 500 simple")
 	$(BIN)/python -m tests.differential.assignors $(ARGS)

@@ -379,6 +379,44 @@ def pack_write(write: Write, floor: int) -> tuple[int, int, bytes]:
         floor: the start offset after everything written before.
     """
 @final
+class LetterBatch:
+    """One record batch of dead letters, which grows letter by letter (KIP-1191).
+
+    Args:
+        group, topic, partition: the share partition.
+        copy: whether the letters carry key, value and headers of the records.
+        now_ms: when they are written, milliseconds since the epoch.
+        max_bytes: how large the batch shall be at most.
+    """
+
+    def __new__(
+        cls, group: str, topic: str, partition: int, *, copy: bool, now_ms: int, max_bytes: int
+    ) -> Self: ...
+    @property
+    def count(self) -> int:
+        """How many letters there are."""
+    def add(
+        self, ranges: Sequence[tuple[int, int, int, bool]], source: bytes, read_to: int
+    ) -> tuple[int, int]:
+        """Adds letters, as many as fit.
+
+        Offsets of control batches get none. A letter is without the record's content where that is not in
+        `source`, and where it is too large; one that is too large only with the record's own headers goes
+        without those. A batch without letters takes one of any size.
+
+        Args:
+            ranges: first offset, last offset, delivery count and whether they were rejected, ascending;
+                one that goes back ends the call.
+            source: whole record batches, ascending: all that the log has from the first range on of the
+                offsets before `read_to`.
+            read_to: no letter is written for this offset and those behind it.
+
+        Returns:
+            How many ranges are done, and the first offset of the next one that is not; 0 where all are.
+        """
+    def finish(self) -> bytes:
+        """The batch; this one is empty then."""
+
 class LogCleaner:
     """Compacts logs of a store; `sharecore.storage.cleaner` says what the numbers mean."""
 

@@ -45,11 +45,12 @@ def keyed_batch(
     producer_epoch: int = -1,
     sequence: int = -1,
     gzipped: bool = False,
+    headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> bytes:
-    """One batch of keys and values at an offset; the rest as in `batch`."""
+    """One batch of keys and values at an offset, each with the headers; the rest as in `batch`."""
     times = list(timestamps or range(1_000_000, 1_000_000 + len(entries)))
     records = b"".join(
-        _record(index, time - times[0], key, value)
+        _record(index, time - times[0], key, value, headers)
         for index, (time, (key, value)) in enumerate(zip(times, entries, strict=True))
     )
     count = len(entries)
@@ -112,9 +113,16 @@ def values_of(records: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def _record(offset_delta: int, time_delta: int, key: bytes | None, value: bytes | None) -> bytes:
+def _record(
+    offset_delta: int,
+    time_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]],
+) -> bytes:
     head = b"\0" + _varint(time_delta) + _varint(offset_delta)
-    inner = head + _field(key) + _field(value) + b"\0"
+    named = b"".join(_field(name.encode()) + _field(content) for name, content in headers)
+    inner = head + _field(key) + _field(value) + _varint(len(headers)) + named
     return _varint(len(inner)) + inner
 
 

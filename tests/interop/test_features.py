@@ -23,7 +23,7 @@ def test_share_groups_are_switched_off_and_on(new_broker: BrokerMaker) -> None:
         return found[1]
 
     assert "can be downgraded" in features("downgrade", "--feature", "share.version=0", "--dry-run")
-    assert level() == "1"
+    assert level() != "0"
     assert features("downgrade", "--feature", "share.version=0") == "share.version was downgraded to 0.\n"
     assert level() == "0"
     assert features("upgrade", "--feature", "share.version=1") == "share.version was upgraded to 1.\n"

@@ -13,6 +13,7 @@ from sharecore.broker.authentication import Authentication
 from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.coordinators import Coordinators
+from sharecore.broker.dead_letters import dead_letter_office
 from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
 from sharecore.broker.group_configs import GroupConfigs
@@ -27,6 +28,7 @@ from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.broker.transport import Transport
 from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, Listener, listeners_of, per_ip_overrides
+from sharecore.deadletters import DeadLetterOffice
 from sharecore.errors import ConfigError
 from sharecore.network import Connection, Limits, ListenerLimits, Server
 from sharecore.quotas import ClientQuotas, Throttles
@@ -155,15 +157,29 @@ class Broker(Services):
             self.group_configs,
             self.groups.registry,
             self.groups.records,
+            self._dead_letters(loop),
             self.clock,
             loop,
         )
+        self.features.on_change(self.share.broker_reconfigured)
         self.groups.start()
         self.share.start()
         self._retention = Retention(self.storage, self.topic_configs, lambda: self.config, self.clock)
         self._retention.start()
         self._cleaner = Cleaner(self.storage, self.topic_configs, lambda: self.config, self.clock)
         self._cleaner.start()
+
+    def _dead_letters(self, loop: asyncio.AbstractEventLoop) -> DeadLetterOffice:
+        return dead_letter_office(
+            lambda: self.config,
+            self.topics,
+            self.configs,
+            self.topic_configs,
+            self.group_configs,
+            self.features,
+            self.clock,
+            loop.call_later,
+        )
 
     async def _listen(self) -> None:
         for listener in self.listeners.values():

@@ -101,8 +101,10 @@ def group_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]
 
 
 def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:
-    """Whether a key is left out: one without effect shows where it was set, and pretends none elsewhere."""
-    return key.status is not Status.WORKS and name not in overrides
+    """Whether a key is left out: one without effect shows where it was set, and pretends none elsewhere; so
+    does one of our own.
+    """
+    return (key.status is not Status.WORKS or key.own) and name not in overrides
 
 
 def _broker_values(broker: Services, name: str) -> list[Value]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.waiting import settle
 
 GROUP, SHARE, TRANSACTION = "group.version", "share.version", "transaction.version"
 
@@ -20,7 +21,8 @@ SUPPORTED: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 NO_SHARE_GROUPS = "The version of API is not supported."
 
-_BEGIN = {GROUP: 1, SHARE: 1, TRANSACTION: 2}
+_BEGIN = {GROUP: 1, SHARE: 2, TRANSACTION: 2}
+_DEAD_LETTERS_SINCE = 2
 _KEY = b"features"
 
 
@@ -65,6 +67,7 @@ class Features:
         self._catalogue = catalogue
         self._node_id = node_id
         self._updating = asyncio.Lock()
+        self._listeners: list[Callable[[], object]] = []
         kept = catalogue.get(_KEY)
         if kept is None:
             self.epoch, self._levels = 1, {**_BEGIN, **_parse(begin)}
@@ -86,6 +89,11 @@ class Features:
     def has_share_groups(self) -> bool:
         """Whether share groups are served."""
         return self._levels[SHARE] > 0
+
+    @property
+    def has_dead_letters(self) -> bool:
+        """Whether share groups may have dead letters (KIP-1191)."""
+        return self._levels[SHARE] >= _DEAD_LETTERS_SINCE
 
     @property
     def has_consumer_groups(self) -> bool:
@@ -118,6 +126,11 @@ class Features:
                 return
             await self._write(self.epoch + 1, levels)
             self.epoch, self._levels = self.epoch + 1, levels
+            settle(self._listeners)
+
+    def on_change(self, callback: Callable[[], object]) -> None:
+        """Calls back after a level has changed."""
+        self._listeners.append(callback)
 
     def _refusal(self, update: FeatureUpdate) -> str:
         """Why the update is refused; empty where it is not."""

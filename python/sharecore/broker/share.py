@@ -18,6 +18,7 @@ from sharecore.coordinator.share.offsets import ShareOffsets
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.deadletters import DeadLetterOffice
 from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.network import Connection
 from sharecore.partition import SharePartitions
@@ -38,6 +39,7 @@ class ShareServices:
     Args:
         registry: groups of all types.
         records: `__consumer_offsets`.
+        dead_letters: writes them.
     """
 
     def __init__(
@@ -47,12 +49,14 @@ class ShareServices:
         group_configs: GroupConfigs,
         registry: GroupRegistry,
         records: CoordinatorRuntime,
+        dead_letters: DeadLetterOffice,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._config = config
         self._all_topics = topics
         self._loop = loop
+        self.dead_letters = dead_letters
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watched: set[Connection] = set()
         self.topics = TopicDirectory(topics, hidden=INTERNAL_TOPICS)
@@ -75,6 +79,7 @@ class ShareServices:
             persister=self.persister,
             clock=clock,
             call_later=loop.call_later,
+            office=dead_letters,
         )
         self.sessions = ShareSessionCache(config().group_share_max_share_sessions, self._session_closed)
         self.states = ShareTopicStates(self.persister, records, self.topics)
@@ -116,6 +121,7 @@ class ShareServices:
         """Closes the leaders."""
         for timer in self._timers.values():
             timer.cancel()
+        self.dead_letters.stop()
         self.partitions.close()
 
     def broker_reconfigured(self) -> None:

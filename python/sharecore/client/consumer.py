@@ -416,8 +416,8 @@ class ShareConsumer:
     def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
         """Calls `callback` in the event loop with the answer to each share partition's acknowledgements.
 
-        Of this consumer it may call `wakeup` and `metrics`; all else raises RuntimeError there. An
-        exception that leaves it is logged, as Java's consumer does.
+        Of this consumer it may call `wakeup` and `metrics`; all else raises RuntimeError there. What it
+        raises is raised by the application's next poll or commit.
         """
         self._raise_if_closed()
         self._runtime.results.callback = callback
@@ -482,6 +482,8 @@ class ShareConsumer:
         if self._woken:
             self._woken = False
             raise WakeupError
+        if runtime.results.raised:
+            raise runtime.results.raised.pop(0)
         if runtime.errors:
             raise runtime.errors.popleft()
         if runtime.final is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sharecore.config.cleaner import CleanerSettings
 from sharecore.config.consumer import ConsumerSettings, TransactionSettings
+from sharecore.config.dead_letters import DeadLetterSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.config.metrics import MetricsSettings
 from sharecore.config.network import NetworkSettings
@@ -37,6 +38,7 @@ class BrokerConfig(
     CleanerSettings,
     ShareSettings,
     ShareCoordinatorSettings,
+    DeadLetterSettings,
     ConsumerSettings,
     TransactionSettings,
     TlsSettings,

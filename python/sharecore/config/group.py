@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from sharecore.config.broker import BrokerConfig
+from sharecore.config.dead_letters import GroupDeadLetterSettings
 from sharecore.config.group_unserved import UnservedGroupSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.errors import ConfigError
@@ -67,7 +68,7 @@ def _check_reset(text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupConfig(UnservedGroupSettings):
+class GroupConfig(GroupDeadLetterSettings, UnservedGroupSettings):
     """The settings of one group, of whichever type; a field's name with dots is Kafka's name of the key."""
 
     consumer_assignment_interval_ms: int = setting(
@@ -194,6 +195,7 @@ def check_group_config(overrides: Mapping[str, str], broker: BrokerConfig) -> No
         if value > high:
             raise ConfigError(f"{name} must be less than or equal to {high_name}")
     config = replace(_broker_defaults(broker), **values)
+    config.check_dead_letters()
     for kind in ("consumer", "share"):
         session, heartbeat = f"{kind}_session_timeout_ms", f"{kind}_heartbeat_interval_ms"
         if getattr(config, heartbeat) >= getattr(config, session):

@@ -17,18 +17,6 @@ class UnservedGroupSettings:
         "Where an assignor runs: here it is quick enough to run at once.",
         status=Status.IGNORED,
     )
-    errors_deadletterqueue_copy_record_enable: bool = setting(
-        Kind.BOOLEAN,
-        False,
-        "There is no dead-letter queue yet: archived records stay in their topic.",
-        status=Status.REFUSED,
-    )
-    errors_deadletterqueue_topic_name: str = setting(
-        Kind.STRING,
-        "",
-        "There is no dead-letter queue yet: archived records stay in their topic.",
-        status=Status.REFUSED,
-    )
     share_assignor_offload_enable: bool = setting(
         Kind.BOOLEAN,
         True,

@@ -71,6 +71,7 @@ class ConfigKey:
         synonym: the broker's key that is the default of a topic's or group's.
         status: what setting it does; the sentence of one that has no effect says why, and one that is refused
             may be set to its default alone.
+        own: whether it is no Kafka's: it shows where it was set.
     """
 
     name: str
@@ -85,6 +86,7 @@ class ConfigKey:
     dynamic: Dynamic = Dynamic.READ_ONLY
     synonym: str | None = None
     status: Status = Status.WORKS
+    own: bool = False
 
     def parse(self, text: str) -> Any:
         """The value of a text.

@@ -33,6 +33,9 @@ class TopicConfig(UnservedTopicSettings):
         choices=COMPRESSION_TYPES,
         synonym="compression.type",
     )
+    errors_deadletterqueue_group_enable: bool = setting(
+        Kind.BOOLEAN, False, "Whether share groups may write their dead letters here."
+    )
     delete_retention_ms: int = setting(
         Kind.LONG,
         86400000,

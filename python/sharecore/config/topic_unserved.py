@@ -35,9 +35,6 @@ class UnservedTopicSettings:
         high=22,
         status=Status.IGNORED,
     )
-    errors_deadletterqueue_group_enable: bool = setting(
-        Kind.BOOLEAN, False, "There is no dead-letter queue yet.", status=Status.REFUSED
-    )
     file_delete_delay_ms: int = setting(
         Kind.LONG,
         60000,

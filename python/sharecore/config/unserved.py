@@ -27,7 +27,6 @@ _SASL = "SASL has the settings listed as working, and not this one"
 _SSL = "TLS has the settings listed as working, and not this one"
 _ACCESS = "a client is who its certificate or its SASL name says"
 _QUOTAS = "quotas are set for users, client ids and addresses (kafka-configs), not here"
-_DEAD_LETTERS = "this broker has no dead-letter queue yet: archived records stay in their topic"
 _CODE = "classes of Java cannot be loaded here"
 
 _IGNORED = {
@@ -189,14 +188,11 @@ _REFUSED = {
     """,
     _CODE: """
         alter.config.policy.class.name= create.topic.policy.class.name=
+        group.share.dlq.manager.class.name=org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager
         metric.reporters=org.apache.kafka.common.metrics.JmxReporter kafka.metrics.reporters=
     """,
     "values are taken as they are written; give each its text": """
         config.providers=
-    """,
-    _DEAD_LETTERS: """
-        errors.deadletterqueue.auto.create.topics.enable=false errors.deadletterqueue.topic.name.prefix=dlq.
-        group.share.dlq.manager.class.name=org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager
     """,
     "tiered storage is not there: everything stays in log.dirs": """
         remote.log.storage.system.enable=false

@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition.leader import Acquired, SharePartition
+from sharecore.partition.leader import SharePartition
+from sharecore.partition.records import Acquired
 from sharecore.waiting import CallLater, DelayedFetch
 
 

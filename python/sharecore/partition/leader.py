@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sharecore._core import Partition, Write
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
+from sharecore.deadletters import DeadLetter, DeadLetterOffice
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.failures import client_error, is_fenced, load_error
-from sharecore.partition.records import aborted_ranges, holding, subtracted
+from sharecore.partition.records import AckBatch, Acquired, aborted_ranges, holding, subtracted
 from sharecore.partition.reset import first_offset
 from sharecore.persister import LoadedState, Persister, SharePartitionKey
 from sharecore.storage import Reader
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Engine = Partition
-AckBatch = tuple[int, int, bytes]
-"""First offset, last offset, acknowledge types: one for all, or one an offset."""
-
-Acquired = tuple[int, int, int]
-"""First offset, last offset, delivery count."""
-
 Answer = TypeVar("Answer")
 
 _READS_MAX = 8
@@ -59,6 +54,7 @@ class SharePartition:
         fenced: called when another leader or state epoch has taken over, or the engine has failed: this
             object must not be used any more.
         loads: how long loading took is added there.
+        office: writes dead letters; without one there are none.
     """
 
     def __init__(
@@ -71,6 +67,7 @@ class SharePartition:
         clock: Clock,
         call_later: CallLater,
         fenced: Callable[[SharePartition], None],
+        office: DeadLetterOffice | None = None,
         leader_epoch: int = 0,
         loads: Spans | None = None,
     ) -> None:
@@ -86,6 +83,8 @@ class SharePartition:
         self._clock = clock
         self._call_later = call_later
         self._fenced = fenced
+        self._office = office
+        self._outbox = None if office is None else office.outbox(key.group_id, log, self._archive)
         self._loading = False
         self._loads = loads or Spans()
         self._load_began_ms = 0
@@ -134,21 +133,12 @@ class SharePartition:
         settle(callbacks)
 
     def _begin(self, state: LoadedState) -> None:
-        config, now_ms = self.config, self._clock.monotonic_ms()
         self._start_is_persisted = state.start_offset != _UNKNOWN
-        if self._start_is_persisted:
-            start_offset = state.start_offset
-        else:
-            start_offset = first_offset(config, self.log, self._clock.now_ms())
+        start_offset = state.start_offset
+        if not self._start_is_persisted:
+            start_offset = first_offset(self.config, self.log, self._clock.now_ms())
         try:
-            self.engine = Partition(
-                start_offset,
-                state.batches,
-                max_delivery_count=config.share_delivery_count_limit,
-                max_inflight=config.share_partition_max_record_locks,
-                lock_ms=config.share_record_lock_duration_ms,
-                renew_enabled=config.share_renew_acknowledge_enable,
-            )
+            self.engine = Partition(start_offset, state.batches, **self._limits())
         except (KafkaError, ValueError) as error:
             self._log(logging.ERROR, "persisted state of %s cannot stand: %s", error)
             self.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the persisted share state is damaged")
@@ -156,23 +146,25 @@ class SharePartition:
         self.state_epoch = state.state_epoch
         self.log.on_advance(self._log_advanced)
         if self.log.start_offset > start_offset:
-            self._tell(self.engine.move_log_start, now_ms, self.log.start_offset)
+            self._tell(self.engine.move_log_start, self._clock.monotonic_ms(), self.log.start_offset)
+        self._send_letters()
 
     def configure(self, config: GroupConfig) -> None:
         """Applies a changed configuration; running locks keep their deadlines."""
         self.config = config
         self._read_committed = config.read_committed
         if self.engine is not None:
-            self._tell(
-                partial(
-                    self.engine.configure,
-                    max_delivery_count=config.share_delivery_count_limit,
-                    max_inflight=config.share_partition_max_record_locks,
-                    lock_ms=config.share_record_lock_duration_ms,
-                    renew_enabled=config.share_renew_acknowledge_enable,
-                )
-            )
+            self._tell(partial(self.engine.configure, **self._limits()))
             self.wake()
+
+    def _limits(self) -> dict[str, Any]:
+        return {
+            "max_delivery_count": self.config.share_delivery_count_limit,
+            "max_inflight": self.config.share_partition_max_record_locks,
+            "lock_ms": self.config.share_record_lock_duration_ms,
+            "renew_enabled": self.config.share_renew_acknowledge_enable,
+            "dead_letters": self._office is not None and self._office.wanted(self.config),
+        }
 
     def close(self, error: KafkaError) -> None:
         """Ends the leader: the topic or the group is gone, or another has taken over."""
@@ -183,18 +175,21 @@ class SharePartition:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._outbox is not None:
+            self._outbox.close()
         waiters, self._waiters = self._waiters, {}
         for waiter in waiters:
             waiter.partition_failed(self, error)
 
     @property
     def busy(self) -> bool:
-        """Whether a fetch waits for it, a lease runs or a write is open."""
+        """Whether a fetch waits for it, a lease runs, or a write or a dead letter is under way."""
         engine = self.engine
         return bool(
             self._waiters
             or self._loading
             or self._writes
+            or (self._outbox is not None and self._outbox.busy)
             or (engine is not None and engine.next_deadline_ms is not None)
         )
 
@@ -426,6 +421,7 @@ class SharePartition:
             if done is not None:
                 settle((done,), error)
             if self.engine is engine:
+                self._send_letters()
                 self._rearm()
                 if self._waiters:
                     self.wake()
@@ -438,6 +434,16 @@ class SharePartition:
     def _log(self, level: int, text: str, error: Exception) -> None:
         about = {"group": self.key.group_id, "topic": self.log.topic, "partition": self.key.partition}
         logger.log(level, text, self.key.coordinator_key(), error, extra=about)
+
+    def _send_letters(self) -> None:
+        if self._outbox and self.engine and (due := self._tell(self.engine.take_dead_letters)):
+            self._outbox.send(map(DeadLetter._make, due))
+
+    def _archive(self, spans: Sequence[tuple[int, int]]) -> None:
+        """The letters of these records are written, or never will be."""
+        for span in spans:
+            if self.engine is not None:
+                self._persist(self._tell(self.engine.finish_archiving, self._clock.monotonic_ms(), *span))
 
     def _persist_start(self) -> None:
         """Records are out: a restart must not apply the reset policy again and step over them."""

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
+from sharecore.deadletters import DeadLetterOffice
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.leader import SharePartition
 from sharecore.partition.tally import Tally
@@ -29,6 +30,7 @@ class SharePartitions:
         group_config: the present configuration of a group.
         persister: keeps the state.
         call_later: for locks that run out.
+        office: writes dead letters; without one there are none.
     """
 
     def __init__(
@@ -39,12 +41,14 @@ class SharePartitions:
         persister: Persister,
         clock: Clock,
         call_later: CallLater,
+        office: DeadLetterOffice | None = None,
     ) -> None:
         self._find_log = find_log
         self._group_config = group_config
         self._persister = persister
         self._clock = clock
         self._call_later = call_later
+        self._office = office
         # by group and topic, then by partition: a fetch asks for many partitions of one topic
         self._leaders: dict[tuple[str, UUID], dict[int, SharePartition]] = {}
         self._configs: dict[str, GroupConfig] = {}
@@ -85,6 +89,7 @@ class SharePartitions:
             call_later=self._call_later,
             fenced=self._fenced,
             loads=self.loads,
+            office=self._office,
         )
         self._leaders.setdefault((group_id, topic_id), {})[partition] = leader
         return leader

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 
+AckBatch = tuple[int, int, bytes]
+"""First offset, last offset, acknowledge types: one for all, or one an offset."""
+
+Acquired = tuple[int, int, int]
+"""First offset, last offset, delivery count."""
+
 _BATCH_LENGTH = Struct(">i")
 _LENGTH_AT = 8
 _LOG_OVERHEAD = 12

@@ -7,6 +7,7 @@ mod combine;
 mod convert;
 mod error;
 mod layout;
+mod letters;
 mod names;
 mod partition;
 mod parts;
@@ -36,6 +37,8 @@ mod _core {
     use crate::combine::combine;
     #[pymodule_export]
     use crate::layout::PyLayout;
+    #[pymodule_export]
+    use crate::letters::PyLetterBatch;
     #[pymodule_export]
     use crate::names::matching;
     #[pymodule_export]

@@ -1,5 +1,5 @@
-//! Record batches v2, as consumers read them (KIP-98): headers, checksums, compression, records; and batches written
-//! anew without some of their records.
+//! Record batches v2, as consumers read them (KIP-98): headers, checksums, compression, records; batches written anew
+//! without some of their records; and batches of dead letters.
 //!
 //! Nothing here trusts a length: bytes that are no batch are a [`Fault`], never a panic and never memory without bound.
 #![forbid(unsafe_code)]
@@ -9,6 +9,7 @@ pub mod columns;
 mod compression;
 mod fault;
 pub mod layout;
+mod letters;
 mod record;
 mod rewrite;
 mod varint;
@@ -16,6 +17,7 @@ mod varint;
 pub use batch::{Batch, Batches, Header, TimestampType};
 pub use compression::{Compression, compress, decompress};
 pub use fault::Fault;
+pub use letters::{Letters, Origin, Range};
 pub use record::{Headers, Record, Records};
 pub use rewrite::{Rewrite, without_records};
 pub use varint::{put_varint, varint_len};

@@ -85,7 +85,7 @@ pub fn without_records(header: &Header) -> Vec<u8> {
     assembled(empty, &[])
 }
 
-fn assembled(mut header: Header, records: &[u8]) -> Vec<u8> {
+pub(crate) fn assembled(mut header: Header, records: &[u8]) -> Vec<u8> {
     header.size = HEADER + records.len();
     let mut out = vec![0; header.size];
     header.write(&mut out);

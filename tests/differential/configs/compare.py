@@ -11,6 +11,8 @@ _READ_WHEN_USED = ("ssl.", "sasl.", "authorizer.", "allow.everyone.")
 
 
 _PAST_APACHE = "partition.max.record.locks"
+_NEWER = "errors.deadletterqueue."
+"""Settings that came with 4.4.0, and one of ours beside them."""
 
 
 class Found(NamedTuple):
@@ -33,6 +35,8 @@ def _kept(case: Case, ours: Verdict, apache: Verdict) -> str:
     names = case.settings.keys() | case.broker.keys()
     if ours.refused and not apache.refused and any(name.startswith(_READ_WHEN_USED) for name in names):
         return "read when used"
+    if any(name.startswith(_NEWER) for name in names):
+        return "dead letters are newer"
     if apache.refused and _PAST_APACHE in apache.refused and "no more than" in apache.refused:
         return "more record locks"
     return ""

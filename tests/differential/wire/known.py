@@ -57,6 +57,16 @@ def _streams(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
+def _dead_letters(exchange: Exchange, difference: Difference) -> bool:
+    """Settings of dead letters, which came with Apache Kafka 4.4.0."""
+    entry = difference.ours
+    return (
+        difference.path == "results[].configs[]"
+        and difference.apache == MISSING
+        and entry["name"].startswith("errors.deadletterqueue.")
+    )
+
+
 def _comes_back(exchange: Exchange, difference: Difference) -> bool:
     """A member that waits for its assignment is told to come back when it is due."""
     return difference.path == "heartbeat_interval_ms" and 0 < difference.ours < difference.apache
@@ -210,6 +220,7 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "documentation of a setting": _documentation,
     "settings of a new topic": _topic_settings,
     "no streams groups": _streams,
+    "dead letters are newer": _dead_letters,
     "member comes back sooner": _comes_back,
     "leader epoch": _leader_epoch,
     "negative lag": _negative_lag,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 STREAMS = "no streams groups"
+DEAD_LETTERS = "dead letters are newer"
 START_OFFSET = "start offset is not behind"
 
 
@@ -14,10 +15,13 @@ def explain(apache: Sequence[str], sharecore: Sequence[str]) -> set[str] | None:
     kept = [line for line in apache if not line.startswith("streams.")]
     if len(kept) < len(apache):
         names.add(STREAMS)
-    if len(kept) != len(sharecore):
+    served = [line for line in sharecore if not line.startswith("errors.deadletterqueue.")]
+    if len(served) < len(sharecore):
+        names.add(DEAD_LETTERS)
+    if len(kept) != len(served):
         return None
     columns: list[str] = []
-    for theirs, ours in zip(kept, sharecore, strict=True):
+    for theirs, ours in zip(kept, served, strict=True):
         if theirs == ours:
             columns = theirs.split() if "START-OFFSET" in theirs else columns
         elif columns and _is_ahead(columns, theirs.split(), ours.split()):

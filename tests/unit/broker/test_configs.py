@@ -74,7 +74,7 @@ def test_every_setting_is_described(broker: RunningBroker, topic: str) -> None:
     for config in describe(broker, BROKER, "1").configs:
         assert config.documentation
         assert config.value is not None or not config.synonyms
-    assert len(describe(broker, GROUP, "any").configs) == 12
+    assert len(describe(broker, GROUP, "any").configs) == 14
 
 
 @pytest.mark.parametrize(
@@ -248,10 +248,9 @@ def test_what_has_no_effect_is_kept_and_shown_to_who_set_it(broker: RunningBroke
     ("kind", "name", "key", "text", "code"),
     [
         (TOPIC, "", "remote.storage.enable", "true", ErrorCode.INVALID_CONFIG),
-        (TOPIC, "", "errors.deadletterqueue.group.enable", "true", ErrorCode.INVALID_CONFIG),
         (TOPIC, "", "compression.type", "gzip", ErrorCode.INVALID_CONFIG),
         (GROUP, "any", "streams.num.standby.replicas", "1", ErrorCode.INVALID_CONFIG),
-        (GROUP, "any", "errors.deadletterqueue.topic.name", "dead", ErrorCode.INVALID_CONFIG),
+        (GROUP, "any", "errors.deadletterqueue.topic.name", "__dead", ErrorCode.INVALID_CONFIG),
         (BROKER, "", "compression.type", "gzip", ErrorCode.INVALID_REQUEST),
         (BROKER, "", "queued.max.requests", "1", ErrorCode.INVALID_REQUEST),
     ],

@@ -98,7 +98,7 @@ def test_api_versions(version: int) -> None:
             if key != ApiKey.PRODUCE
         }
         if version >= 3:
-            assert ("share.version", 1, 1) in response.finalized_features
+            assert ("share.version", 2, 2) in response.finalized_features
 
     serve(test)
 

@@ -16,7 +16,7 @@ UPGRADE, SAFE, UNSAFE = 1, 2, 3
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[RunningBroker]:
-    running = RunningBroker(tmp_path).start()
+    running = RunningBroker(tmp_path, {"sharecore.features": "share.version=1"}).start()
     yield running
     running.stop()
 
@@ -45,7 +45,7 @@ def update(
 
 
 def test_levels_change_and_are_kept(tmp_path: Path) -> None:
-    broker = RunningBroker(tmp_path).start()
+    broker = RunningBroker(tmp_path, {"sharecore.features": "share.version=1"}).start()
     before = {"group.version": 1, "share.version": 1, "transaction.version": 2}
     assert levels(broker) == (1, before)
     for version in (0, 1, 2):

@@ -38,6 +38,8 @@ class Results:
 
     def __init__(self) -> None:
         self.callback: Callback | None = None
+        self.raised: list[Exception] = []
+        """What callbacks raised, for the application's next call to raise."""
         self.refused: Callable[[Lease, Sequence[Span], KafkaError], None] | None = None
         """Called with each error, before the application learns of it."""
         self.answered: Callable[[Lease, Sequence[Span], KafkaError | None], None] | None = None
@@ -60,9 +62,8 @@ class Results:
             self.calling_in = get_ident()
             try:
                 self.callback(Acknowledged(key.topic, key.partition, offsets, error))
-            except Exception:
-                # as Java's consumer: a bug of the callback must not end who polls
-                logger.exception("the acknowledgement callback failed")
+            except Exception as raised:
+                self.raised.append(raised)
             finally:
                 self.calling_in = 0
         elif error is not None and self.answered is None:

@@ -1,0 +1,46 @@
+"""Dead letters, put together over the broker's topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sharecore.broker.features import Features
+from sharecore.broker.group_configs import GroupConfigs
+from sharecore.broker.topic_configs import TopicConfigs
+from sharecore.broker.topic_rules import check_collision, check_name
+from sharecore.clock import Clock
+from sharecore.config import BrokerConfig
+from sharecore.deadletters import DeadLetterOffice, Destinations
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Configs, Topics
+from sharecore.waiting import CallLater
+
+
+def dead_letter_office(
+    config: Callable[[], BrokerConfig],
+    topics: Topics,
+    configs: Configs,
+    topic_configs: TopicConfigs,
+    group_configs: GroupConfigs,
+    features: Features,
+    clock: Clock,
+    call_later: CallLater,
+) -> DeadLetterOffice:
+    """What writes the dead letters of all share groups; whatever its topics hang on makes it look again."""
+
+    async def create(name: str, settings: dict[str, str]) -> None:
+        check_name(name)
+        check_collision(name, topics.names())
+        if config().default_replication_factor != 1:
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "there is 1 broker")
+        await topics.create(name, config().num_partitions, settings)
+
+    office = DeadLetterOffice(
+        Destinations(topics, group_configs.get, topic_configs.get, config, create),
+        lambda: features.has_dead_letters,
+        clock,
+        call_later,
+    )
+    topics.on_change(lambda change, topic: office.changed())
+    configs.on_change(lambda kind, name: office.changed())
+    return office

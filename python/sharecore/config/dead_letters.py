@@ -1,0 +1,56 @@
+"""Settings of dead letters (KIP-1191): the broker's, and a group's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharecore.config.keys import Dynamic, Kind, setting
+from sharecore.errors import ConfigError
+
+RESERVED_PREFIX = "__"
+"""What names of topics begin with that no group may have its letters in."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DeadLetterSettings:
+    """Which topics groups may have their letters in; looked at when a letter is written."""
+
+    errors_deadletterqueue_auto_create_topics_enable: bool = setting(
+        Kind.BOOLEAN,
+        False,
+        "Whether a dead-letter topic that is not there is made when the first letter is written.",
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    errors_deadletterqueue_topic_name_prefix: str = setting(
+        Kind.STRING,
+        "dlq.",
+        "What the names of dead-letter topics begin with; empty: any name will do.",
+        dynamic=Dynamic.CLUSTER_WIDE,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupDeadLetterSettings:
+    """Where a group's records go that it rejects or gives up."""
+
+    errors_deadletterqueue_copy_record_enable: bool = setting(
+        Kind.BOOLEAN,
+        False,
+        "Whether a dead letter carries the record, or only tells which one it was.",
+    )
+    errors_deadletterqueue_topic_name: str = setting(
+        Kind.STRING, "", "The topic of the group's dead letters; empty: none are written."
+    )
+    errors_deadletterqueue_required: bool = setting(
+        Kind.BOOLEAN,
+        False,
+        "Whether records wait for a topic that can take their letters, instead of being archived without.",
+        own=True,
+    )
+
+    def check_dead_letters(self) -> None:
+        """Raises ConfigError for a topic that no group may have its letters in."""
+        if self.errors_deadletterqueue_topic_name.startswith(RESERVED_PREFIX):
+            raise ConfigError(
+                f"errors.deadletterqueue.topic.name: DLQ topic name must not start with '{RESERVED_PREFIX}'"
+            )

@@ -1,0 +1,303 @@
+"""The dead letters of one share partition on their way to the group's topic."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from sharecore._core import LetterBatch
+from sharecore.clock import Clock
+from sharecore.deadletters.counts import GroupCounts
+from sharecore.deadletters.destination import Destinations, Unavailable
+from sharecore.deadletters.letter import DeadLetter, spans
+from sharecore.deadletters.source import Source
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.waiting import CallLater, Timer
+
+if TYPE_CHECKING:
+    from sharecore.storage import Log, Topic
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS_MAX = 5
+_FIRST_WAIT_SECONDS = 2.0
+_JITTER = 0.2
+_HELD_SECONDS = 5.0
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+
+
+class Outbox:
+    """Writes letters in the order in which they became due, one record batch at a time.
+
+    What the topic does not take is tried again a few times where that may help (KIP-1191), and is then
+    archived without its letter; with `errors.deadletterqueue.required` it waits.
+
+    Args:
+        archive: called with the offsets whose letters are written, or never will be.
+        waiting: outboxes that wait for a topic put themselves in here.
+        counts: the counters of a group.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        source: Log,
+        archive: Callable[[Sequence[tuple[int, int]]], None],
+        *,
+        destinations: Destinations,
+        counts: Callable[[str], GroupCounts],
+        waiting: dict[Outbox, None],
+        clock: Clock,
+        call_later: CallLater,
+    ) -> None:
+        self._group_id = group_id
+        self._log = source
+        self._source = Source(source, self._read)
+        self._archive = archive
+        self._destinations = destinations
+        self._counts = counts
+        self._all_waiting = waiting
+        self._clock = clock
+        self._call_later = call_later
+        self._due: deque[DeadLetter] = deque()
+        self._writing = False
+        self._reading = False
+        self._closed = False
+        self._attempts = 0
+        self._tried = 0  # how many of the first that are due the attempts were about
+        self._one_by_one = 0
+        self._timer: Timer | None = None
+        self._held_for = ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a letter is on its way."""
+        return self._writing
+
+    def send(self, letters: Iterable[DeadLetter]) -> None:
+        """Takes letters that have become due."""
+        self._due += letters
+        if self._due and not self._writing:
+            self._writing = True
+            self._go_on()
+
+    def try_again(self) -> None:
+        """The topic may have changed: whoever waits for that tries at once."""
+        if self in self._all_waiting:
+            self._resume()
+
+    def close(self) -> None:
+        """The share partition is led no more: who waits for a topic stops, as the state that is loaded next
+        names the letters again.
+        """
+        self._closed = True
+        if self in self._all_waiting:
+            self._leave_waiting()
+            self._stop()
+
+    def _stop(self) -> None:
+        self._due.clear()
+        self._writing = False
+
+    def _read(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._due:
+            self._writing = False
+            return
+        try:
+            topic = self._destinations.find(self._group_id)
+        except Unavailable as refusal:
+            self._failed(list(self._due), str(refusal))
+            return
+        if topic is None:
+            creating = self._destinations.create(self._group_id)
+            creating.add_done_callback(lambda made: None if made.cancelled() else self._made(made.result()))
+        else:
+            self._write(topic)
+
+    def _made(self, error: KafkaError | None) -> None:
+        if error is None:
+            self._attempts = self._tried = 0
+            self._go_on()
+        else:
+            tried = list(self._due)[: self._tried or None]
+            self._refused(tried, error, "the topic could not be made")
+
+    def _write(self, topic: Topic) -> None:
+        log = topic.partitions[self._log.index % len(topic.partitions)]
+        config, now_ms = self._destinations.group_config(self._group_id), self._clock.now_ms()
+        batch = LetterBatch(
+            self._group_id,
+            self._log.topic,
+            self._log.index,
+            copy=config.errors_deadletterqueue_copy_record_enable,
+            now_ms=now_ms,
+            max_bytes=self._destinations.max_bytes(topic),
+        )
+        letters = self._fill(batch)
+        if not letters:
+            self._reading = True
+            return
+        count = batch.count
+        if not count:
+            self._done(letters)
+            return
+        if self._one_by_one:
+            self._one_by_one -= 1
+        counts = self._counts(self._group_id)
+        counts.writes += len(letters)
+        try:
+            appended = log.append(batch.finish(), now_ms=now_ms)
+        except KafkaError as error:
+            self._due.extendleft(reversed(letters))
+            self._not_appended(letters, count, error)
+            return
+
+        def durable(error: KafkaError | None) -> None:
+            if error is None:
+                counts.letters += count
+                self._done(letters)
+            else:
+                self._due.extendleft(reversed(letters))
+                self._refused(letters, error, "the letter could not be written")
+
+        appended.ticket.add_done_callback(lambda ticket: durable(ticket.error))
+
+    def _fill(self, batch: LetterBatch) -> list[DeadLetter]:
+        """Fills a batch with letters; gives those that are in it: none while the disk is read."""
+        filled: list[DeadLetter] = []
+        while self._due and not (self._tried and len(filled) >= self._tried):
+            found = self._source.read(self._due)
+            if found is None:
+                break
+            records, read_to = found
+            ranges = self._together(read_to, self._tried - len(filled))
+            done, following = batch.add(ranges, records, read_to)
+            filled += [self._due.popleft() for _ in range(done)]
+            if self._one_by_one and filled:
+                break
+            if done < len(ranges):
+                letter = self._due[0]
+                if following > letter.first:
+                    filled.append(letter._replace(last=following - 1))
+                    self._due[0] = letter._replace(first=following)
+                if following < read_to:
+                    break
+        return filled
+
+    def _together(self, read_to: int, most: int) -> list[DeadLetter]:
+        """The letters that what was read may hold, ascending; `most` of them where it is above 0."""
+        if self._one_by_one:
+            letter = self._due.popleft()
+            if letter.last > letter.first:
+                self._due.appendleft(letter._replace(first=letter.first + 1))
+            self._due.appendleft(letter._replace(last=letter.first))
+            return [self._due[0]]
+        chosen: list[DeadLetter] = []
+        for letter in self._due:
+            if letter.first >= read_to or (chosen and letter.first <= chosen[-1].last):
+                break
+            if 0 < most <= len(chosen):
+                break
+            chosen.append(letter)
+        return chosen
+
+    def _done(self, letters: list[DeadLetter]) -> None:
+        """Letters are written, or there was nothing to write."""
+        self._attempts = self._tried = 0
+        if self._held_for:
+            self._held_for = ""
+            logger.warning("%s: dead letters are written again", self._name())
+        self._archive(spans(letters, list(self._due)))
+        self._go_on()
+
+    def _not_appended(self, letters: list[DeadLetter], count: int, error: KafkaError) -> None:
+        if count > 1 and error.code not in _RETRIABLE:
+            self._one_by_one = count  # the topic takes batches whole: those that it does not mind go alone
+            self._go_on()
+        else:
+            self._refused(letters, error, "the topic does not take the letter")
+
+    def _refused(self, letters: list[DeadLetter], error: KafkaError, what: str) -> None:
+        """The topic did not take the first letters that are due, or could not be made."""
+        reason = f"{what}: {error.code.name} {error.message}".rstrip()
+        if error.code in _RETRIABLE:
+            self._attempts += 1
+            if self._attempts < _ATTEMPTS_MAX:
+                self._tried = len(letters)
+                wait = _FIRST_WAIT_SECONDS * 2 ** (self._attempts - 1)
+                logger.info("%s: tries again in about %.0f s: %s", self._name(), wait, reason)
+                self._later(wait * random.uniform(1 - _JITTER, 1 + _JITTER))
+                return
+        self._counts(self._group_id).failed_writes += len(letters)
+        self._failed(letters, reason)
+
+    def _failed(self, letters: list[DeadLetter], reason: str) -> None:
+        """The first letters that are due cannot be written."""
+        self._attempts = self._tried = 0
+        if self._destinations.group_config(self._group_id).errors_deadletterqueue_required:
+            if self._closed:
+                self._stop()
+            else:
+                self._hold(reason)
+            return
+        self._held_for = ""
+        for _ in letters:
+            self._due.popleft()
+        for letter in letters:
+            for offset in range(letter.first, letter.last + 1):
+                logger.error(
+                    "%s, offset %d (%s): archived without its dead letter: %s",
+                    self._name(),
+                    offset,
+                    letter.cause,
+                    reason,
+                )
+        self._counts(self._group_id).without_letter += sum(each.last - each.first + 1 for each in letters)
+        self._archive(spans(letters, list(self._due)))
+        self._go_on()
+
+    def _hold(self, reason: str) -> None:
+        if reason != self._held_for:
+            self._held_for = reason
+            waiting = sum(letter.last - letter.first + 1 for letter in self._due)
+            logger.warning(
+                "%s: %d records wait for their dead letters (errors.deadletterqueue.required): %s",
+                self._name(),
+                waiting,
+                reason,
+            )
+        self._all_waiting[self] = None
+        self._later(_HELD_SECONDS)
+
+    def _later(self, seconds: float) -> None:
+        self._timer = self._call_later(seconds, self._resume)
+
+    def _resume(self) -> None:
+        self._leave_waiting()
+        self._go_on()
+
+    def _leave_waiting(self) -> None:
+        self._all_waiting.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _name(self) -> str:
+        return f"group {self._group_id}, {self._log.topic}-{self._log.index}"

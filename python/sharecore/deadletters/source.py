@@ -1,0 +1,55 @@
+"""The records that dead letters are about, read from their log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sharecore.deadletters.letter import DeadLetter
+from sharecore.errors import KafkaError
+from sharecore.storage import Reader
+
+if TYPE_CHECKING:
+    from sharecore.storage import Log
+
+logger = logging.getLogger(__name__)
+
+_READ_BYTES = 1 << 20
+
+
+class Source:
+    """Reads a log for letters.
+
+    Args:
+        ready: called when what was not in memory is there, so that reading again gets it.
+    """
+
+    def __init__(self, log: Log, ready: Callable[[], object]) -> None:
+        self._log = log
+        self._reader = Reader(log, ready)
+
+    def read(self, letters: Sequence[DeadLetter]) -> tuple[bytes, int] | None:
+        """Record batches with the first records of the letters that are due, and the offset up to which there
+        are no others; None while the disk is read.
+        """
+        first, last = letters[0][:2]
+        log = self._log
+        if first < log.start_offset:
+            return b"", log.start_offset
+        for letter in letters:
+            if letter.first < last:
+                break
+            last = letter.last
+        try:
+            found = self._reader.read(
+                first, _READ_BYTES, limit=log.high_watermark, max_records=last - first + 1
+            )
+        except KafkaError as error:
+            logger.warning("%s-%d cannot be read at %d: %s", log.topic, log.index, first, error)
+            return b"", letters[0].last + 1
+        if found is None:
+            return None
+        if not found.batches:
+            return b"", last + 1
+        return found.records, found.batches[-1][1] + 1

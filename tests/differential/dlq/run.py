@@ -1,0 +1,85 @@
+"""Both brokers, and scenarios on them side by side."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.differential.dlq import scenarios as _quick
+from tests.differential.dlq import upheavals as _slow
+from tests.differential.dlq.known import Difference, unexplained
+from tests.differential.dlq.registry import SCENARIOS
+from tests.differential.dlq.side import Side
+from tests.differential.dlq.world import Seen, World
+
+_FILES = (_quick, _slow)
+"""Where the scenarios stand."""
+
+
+@contextmanager
+def brokers(kinds: Sequence[str] = ("apache", "sharecore"), **more: str) -> Iterator[tuple[Side, Side]]:
+    """Two brokers, new and ready; killed at the end."""
+    with tempfile.TemporaryDirectory(prefix="dlq-") as home:
+        settings = {key.replace("_", "."): value for key, value in more.items()}
+        first, second = (Side(Path(home) / f"{at}-{kind}", kind, settings) for at, kind in enumerate(kinds))
+        try:
+            with ThreadPoolExecutor(2) as both:
+                list(both.map(Side.start, (first, second)))
+            yield first, second
+        finally:
+            first.stop()
+            second.stop()
+
+
+def compare(
+    sides: tuple[Side, Side],
+    scenarios: Sequence[str],
+    say: Callable[[str], object],
+    *,
+    together: int = 1,
+) -> tuple[dict[str, list[Difference]], Counter[str]]:
+    """Plays scenarios on both brokers; gives the differences without a name, and counts of those with one.
+
+    Args:
+        together: how many at a time.
+    """
+    counts: Counter[str] = Counter()
+    salt = secrets.token_hex(2)
+
+    def one(name: str) -> tuple[str, list[Difference]]:
+        with ThreadPoolExecutor(2) as both:
+            seen = list(both.map(lambda side: _played(side, name, salt), sides))
+        return name, unexplained(name, seen[0], seen[1], counts)
+
+    differing = {}
+    with ThreadPoolExecutor(together) as pool:
+        for name, found in pool.map(one, scenarios):
+            say(f"{name}: {'differs' if found else 'the same'}")
+            for path, apache, ours in found:
+                say(f"  {'.'.join(map(str, path))}\n    apache: {_short(apache)}\n    ours:   {_short(ours)}")
+            if found:
+                differing[name] = found
+    return differing, counts
+
+
+def play(side: Side, name: str, salt: str) -> Seen:
+    """Plays one scenario on one broker."""
+    return SCENARIOS[name](World(side, f"{salt}-{name.replace('_', '-')}"))
+
+
+def _played(side: Side, name: str, salt: str) -> Any:
+    try:
+        return play(side, name, salt)
+    except Exception as error:
+        raise RuntimeError(f"{name} on {side.kind}") from error
+
+
+def _short(seen: Any) -> str:
+    text = repr(seen)
+    return text if len(text) < 600 else f"{text[:600]}..."

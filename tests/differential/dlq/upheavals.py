@@ -1,0 +1,134 @@
+"""What nothing else may be played beside: settings of all groups, locks that run out, restarts."""
+
+from __future__ import annotations
+
+from tests.differential.dlq.member import REJECT
+from tests.differential.dlq.registry import alone, slow
+from tests.differential.dlq.side import GROUP, TOPIC
+from tests.differential.dlq.world import Seen, World
+
+AUTO_CREATE = "errors.deadletterqueue.auto.create.topics.enable"
+PREFIX = "errors.deadletterqueue.topic.name.prefix"
+LOCK_MS = 1000
+"""The shortest time for which a record is leased."""
+
+
+# settings of all topics and groups: nothing else is played meanwhile
+
+
+@alone
+def topic_is_made(world: World) -> Seen:
+    with world.side.broker_setting(AUTO_CREATE, "true"):
+        member = world.begin(queue=None, copy=True)
+        member.take(10)
+        code = member.acknowledge((0, 9, REJECT))
+        found = world.outcome(range(10), 10, lag=0)
+    settings = world.side.settings(TOPIC, world.dlq)
+    names = ("errors.deadletterqueue.group.enable", "message.timestamp.type", "cleanup.policy")
+    return {"answer": code, "settings": {name: settings.get(name) for name in names}} | found
+
+
+@alone
+def topic_cannot_be_made(world: World) -> Seen:
+    with world.side.broker_setting(AUTO_CREATE, "true"):
+        member = world.begin(queue=None)
+        world.side.group(world.group, "dlq.a b")
+        member.take(10)
+        member.acknowledge((0, 9, REJECT))
+        return world.outcome(range(10), lag=0)
+
+
+@alone
+def topic_with_another_prefix_is_not_made(world: World) -> Seen:
+    with world.side.broker_setting(AUTO_CREATE, "true"):
+        world.dlq = world.dlq.replace("dlq.", "dead.")
+        member = world.begin(queue=None)
+        member.take(10)
+        member.acknowledge((0, 9, REJECT))
+        return world.outcome(range(10), lag=0) | {"made": world.side.partitions(world.dlq)}
+
+
+@alone
+def any_prefix_will_do(world: World) -> Seen:
+    with world.side.broker_setting(PREFIX, ""):
+        world.dlq = world.dlq.replace("dlq.", "dead.")
+        member = world.begin()
+        member.take(10)
+        member.acknowledge((0, 9, REJECT))
+        return world.outcome(range(10), 10, lag=0)
+
+
+@alone
+def share_version_1(world: World) -> Seen:
+    member = world.begin()
+    member.take(10)
+    codes = [world.side.share_version(1)]
+    codes.append(member.acknowledge((0, 4, REJECT)))
+    found = world.outcome(range(5))
+    codes.append(world.side.share_version(2))
+    codes.append(member.acknowledge((5, 9, REJECT)))
+    return {"answers": codes, "before": found} | world.outcome(range(10), 5, lag=0)
+
+
+@slow
+def restarted_before_the_letters(world: World) -> Seen:
+    """State as it is between the two writes; its causes are guessed."""
+    member = world.begin(copy=True)
+    member.take(10)
+    member.close_session()
+    world.side.write_state(world.group, world.source_id, [(0, 3, 3, 1), (4, 5, 3, 5), (6, 9, 0, 1)])
+    world.side.restart()
+    leased = world.join().take(4)
+    return {"leased": leased} | world.outcome(range(6), 6, lag=4)
+
+
+@slow
+def restarted_before_the_letters_without_a_topic(world: World) -> Seen:
+    member = world.begin()
+    member.take(10)
+    member.close_session()
+    world.side.write_state(world.group, world.source_id, [(0, 3, 3, 1), (4, 9, 0, 1)])
+    world.side.configure(GROUP, world.group, {"errors.deadletterqueue.topic.name": None})
+    world.side.restart()
+    leased = world.join().take(6)
+    return {"leased": leased} | world.outcome(range(4), lag=6)
+
+
+@slow
+def killed_right_behind_the_answer(world: World) -> Seen:
+    """Where it is killed is chance: each record has a letter at least, and is archived."""
+    member = world.begin(copy=True)
+    member.take(10)
+    codes = [member.acknowledge((0, 4, REJECT))]
+    world.side.restart()
+    again = world.join()
+    leased = again.take(5)
+    codes.append(again.acknowledge((5, 9, REJECT)))
+    world.side.restart()
+    world.join().take(1, seconds=1)
+    seen = world.outcome(range(10), 10, lag=0)
+    told = {letter["headers"][2][1] for some in seen["letters"].values() for letter in some}
+    states = {offset: states[-1] for offset, states in seen["states"][0].items()}
+    return {"answers": codes, "leased": leased, "told": sorted(told), "states": states, "lag": seen["lag"]}
+
+
+@slow
+def restarted_after_a_letter(world: World) -> Seen:
+    member = world.begin(copy=True)
+    member.take(10)
+    member.acknowledge((0, 4, REJECT))
+    world.outcome(range(5), 5)
+    world.side.restart()
+    again = world.join()
+    leased = again.take(5)
+    code = again.acknowledge((5, 9, REJECT))
+    return {"leased": leased, "answer": code} | world.outcome(range(10), 10, lag=0)
+
+
+@slow
+def locks_ran_out_at_the_limit(world: World) -> Seen:
+    member = world.begin(
+        share_delivery_count_limit="2", share_record_lock_duration_ms=str(LOCK_MS), copy=True
+    )
+    leased = [member.take(10), member.take(10)]
+    return {"leased": leased} | world.outcome(range(10), 10, lag=0)

@@ -1,0 +1,108 @@
+"""One scenario on one broker: a source topic, a group, and the topic of its dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tests.differential.dlq.member import Member
+from tests.differential.dlq.observe import ARCHIVED, ARCHIVING, histories, letters, progress, settled
+from tests.differential.dlq.side import ALLOWED, Entry, Side
+
+Seen = dict[str, Any]
+
+
+class World:
+    """Names of the scenario's own, so that others do not show."""
+
+    def __init__(self, side: Side, name: str) -> None:
+        self.side = side
+        self.source, self.dlq, self.group = f"{name}-source", f"dlq.{name}", f"{name}-group"
+        self.members = 0
+
+    def begin(
+        self,
+        records: int | Sequence[Entry] = 10,
+        *,
+        partitions: int = 1,
+        queue: Mapping[str, str] | None = ALLOWED,
+        queue_partitions: int = 1,
+        copy: bool = False,
+        gzipped: bool = False,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        **group: str,
+    ) -> Member:
+        """Makes the topics, fills each partition of the source and has a member join.
+
+        Args:
+            records: how many, or keys and values.
+            queue: settings of the topic of dead letters; None: it is not made.
+        """
+        self.side.create(self.source, partitions)
+        self.source_id = self.side.topic_id(self.source)
+        if queue is not None:
+            self.side.create(self.dlq, queue_partitions, queue)
+        if isinstance(records, int):
+            records = [(f"k{number}".encode(), f"v{number}".encode()) for number in range(records)]
+        for index in range(partitions if records else 0):
+            self.side.produce(self.source, records, partition=index, headers=headers, gzipped=gzipped)
+        self.side.group(self.group, self.dlq, copy=copy, **group)
+        return self.join(partitions)
+
+    def join(self, partitions: int = 1) -> Member:
+        """Another member."""
+        self.members += 1
+        return Member(self.side, self.group, self.source, partitions, f"m{self.members}")
+
+    def outcome(
+        self,
+        archived: Mapping[int, Iterable[int]] | Iterable[int],
+        wanted: int | None = None,
+        *,
+        lag: int | None = None,
+    ) -> Seen:
+        """What is seen once these offsets are archived and there are as many letters.
+
+        Args:
+            archived: offsets by partition, or of partition 0.
+            wanted: how many letters; None: as many as there are once all is archived.
+            lag: what the group's lag comes to.
+        """
+        offsets = archived if isinstance(archived, Mapping) else {0: archived}
+        expected = {index: set(some) for index, some in offsets.items()}
+
+        def look() -> Seen:
+            states = {index: self.states(index) for index in expected}
+            return {
+                "states": states,
+                "letters": letters(self.side, self.dlq),
+                "lag": {
+                    index: behind
+                    for index, (_, behind) in progress(self.side, self.group, self.source).items()
+                },
+            }
+
+        def good(seen: Seen) -> bool:
+            return (
+                all(
+                    {offset for offset, states in seen["states"][index].items() if states[-1] == ARCHIVED}
+                    >= some
+                    for index, some in expected.items()
+                )
+                and not any(
+                    states[-1] == ARCHIVING for part in seen["states"].values() for states in part.values()
+                )
+                and (wanted is None or sum(map(len, seen["letters"].values())) >= wanted)
+                and (lag is None or seen["lag"] == {0: lag})
+            )
+
+        return dict(settled(look, good, 15.0))
+
+    def states(self, partition: int = 0) -> dict[int, list[int]]:
+        """The archiving part of each offset's history."""
+        history = histories(self.side, self.group, self.source_id, partition)
+        kept = {
+            offset: [state for state in states if state in (ARCHIVING, ARCHIVED)]
+            for offset, states in history.items()
+        }
+        return {offset: states for offset, states in sorted(kept.items()) if states}
