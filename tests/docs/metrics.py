@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sharecore.metrics.exporter_families import EXPORTED
 from sharecore.metrics.families import FAMILIES, NOT_HERE
 from sharecore.metrics.family import Family
 
@@ -21,10 +22,15 @@ def render() -> str:
     """The whole page."""
     rows = "\n".join(_row(family) for family in FAMILIES)
     missing = "\n".join(f"| `{name}` | {reason} |" for name, reason in NOT_HERE.items())
+    exported = "\n".join(
+        f"| `{each.sample_name}` | {', '.join(each.labels)} | {each.doc} |" for each in EXPORTED
+    )
     return (
         f"{HEAD.read_text()}\n## Metrics\n\n"
         f"| name | type | labels | what it says | of Kafka |\n|---|---|---|---|---|\n{rows}\n\n"
-        f"## Kafka's metrics without a counterpart\n\n| metric | why |\n|---|---|\n{missing}\n"
+        f"## Kafka's metrics without a counterpart\n\n| metric | why |\n|---|---|\n{missing}\n\n"
+        f"## Metrics of `sharecore export-metrics`\n\n"
+        f"| name | labels | what it says |\n|---|---|---|\n{exported}\n"
     )
 
 

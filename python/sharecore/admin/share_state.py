@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from sharecore.sharestate.records import (
     unpack_batches,
 )
 from sharecore.sharestate.replay import StateReplay
+from sharecore.sharestate.state import ShareState
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,11 @@ class LiveState(_Reading):
         passed_over = replay.fold(raw.offset, record)
         if passed_over is not None:
             self.problem(StateProblem(raw.partition, raw.offset, passed_over, damaged=False))
+
+    def states(self) -> Iterator[tuple[SharePartitionKey, ShareState]]:
+        """The states that result, in no order."""
+        for replay in self._replays.values():
+            yield from replay.states.items()
 
     def topic_ids(self) -> set[UUID]:
         """The topics that there is state of."""

@@ -55,11 +55,22 @@ class Transport:
     async def all(self, api_key: ApiKey, message: Mapping[str, Any]) -> list[Any]:
         """The answers of all brokers; raises KafkaError when one does not answer."""
 
-        async def ask() -> list[Any]:
+        return list((await self.by_node(api_key, message)).values())
+
+    async def by_node(self, api_key: ApiKey, message: Mapping[str, Any]) -> dict[int, Any]:
+        """As `all`, by the ids of the brokers."""
+
+        async def ask() -> dict[int, Any]:
             await self._cluster.refresh()
-            return [await self._ask_node(node, api_key, message) for node in self._cluster.nodes]
+            nodes = list(self._cluster.nodes)
+            answers = await asyncio.gather(*(self._ask_node(node, api_key, message) for node in nodes))
+            return dict(zip(nodes, answers, strict=True))
 
         return await self._try(ask)
+
+    async def node(self, node: int, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
+        """The answer of one broker; raises KafkaError."""
+        return await self._try(lambda: self._ask_node(node, api_key, message))
 
     async def coordinator(
         self, group_id: str, api_key: ApiKey, message: Mapping[str, Any], pick: Callable[[Any], Any]

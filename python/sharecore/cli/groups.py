@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from sharecore.cli.admin import Settings, SettingsFile, admin_at, key_values
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed
+from sharecore.cli.peek import peek
 from sharecore.cli.tables import known, show
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ def describe(context: typer.Context, group: Group, bootstrap: Bootstrap = "") ->
             ["PARTITION", "START OFFSET", "LAG"],
             [[str(each.partition), known(each.start_offset), known(each.lag)] for each in offsets],
         )
+
+
+groups.command("peek", short_help="Show the next records of a share group, taking none.")(peek)
 
 
 @groups.command("reset", short_help="Move a share group to other offsets.")

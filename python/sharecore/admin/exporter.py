@@ -1,0 +1,182 @@
+"""Share groups of any cluster as Prometheus metrics: what `sharecore export-metrics` serves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+
+from sharecore._core import decode_records
+from sharecore.admin.model import TopicPartition
+from sharecore.admin.overview import GroupOverview, look_at_groups
+from sharecore.admin.state_tail import StateTail
+from sharecore.admin.transport import Transport
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.metrics import exporter_families as f
+from sharecore.metrics.exposition import CONTENT_TYPE, Lines, Sheet, labels_of
+from sharecore.metrics.listener import Page
+
+log = logging.getLogger("sharecore.exporter")
+
+_FETCH_BYTES = 64 << 10
+_FETCHES_AT_ONCE = 8
+
+Start = tuple[TopicPartition, int]
+
+
+class Exporter:
+    """Looks at a cluster in rounds, and shows what the newest one found.
+
+    Args:
+        transport: an administrator's connections.
+        series_max: share partitions with series of their own.
+        oldest_max: share partitions whose oldest unsettled record is looked for in a round, the most lagging
+            first; what was found is kept until the start offset moves.
+        poison_deliveries: records delivered so often count as poison candidates; 0: share state is not read.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        series_max: int = 10_000,
+        oldest_max: int = 100,
+        poison_deliveries: int = 3,
+    ) -> None:
+        self._transport = transport
+        self._series_max = series_max
+        self._oldest_max = oldest_max
+        self._poison_deliveries = poison_deliveries
+        self._tail = StateTail(transport)
+        self._timestamps: dict[Start, int] = {}
+        self._text = b""
+        self._told = ""
+        self.up = False
+        self.trouble = "no round has ended yet"
+
+    async def run(self, interval_s: float) -> None:
+        """Looks again and again; a cluster that cannot be had is tried anew."""
+        while True:
+            began = time.monotonic()
+            await self.look()
+            await asyncio.sleep(max(0.1, interval_s - (time.monotonic() - began)))
+
+    async def look(self) -> None:
+        """One round."""
+        began = time.monotonic()
+        sheet, lines = Sheet(), Lines()
+        try:
+            groups = await look_at_groups(self._transport)
+            poison = await self._poison()
+            await self._look_for_oldest(groups)
+        except (KafkaError, OSError) as error:
+            self.up, self.trouble = False, str(error)
+            log.warning("the cluster cannot be looked at: %s", error)
+        else:
+            self.up, self.trouble = True, ""
+            self._show(groups, lines)
+            if poison is not None:
+                for (group_id, topic), records in sorted(poison.items()):
+                    sheet.add(f.POISON, records, group_id, topic)
+            sheet.add(f.STATE_READABLE, poison is not None)
+            sheet.add(f.ROUND_TIME, time.monotonic() - began)
+        sheet.add(f.UP, self.up)
+        self._text = sheet.text() + lines.text()
+
+    async def metrics(self) -> Page:
+        """What the newest round found; of a cluster that cannot be had, only that."""
+        return Page(200, self._text, CONTENT_TYPE)
+
+    async def alive(self) -> Page:
+        """The process answers."""
+        return Page(200, b"ok\n")
+
+    async def ready(self) -> Page:
+        """The newest round has found the cluster."""
+        return Page(200, b"ready\n") if self.up else Page(503, f"{self.trouble}\n".encode())
+
+    def _show(self, groups: Iterable[GroupOverview], lines: Lines) -> None:
+        left, now_ms = self._series_max, time.time() * 1000
+        for group in groups:
+            of_group = labels_of(("group",), (group.group_id,))
+            lines.of(f.STATE).append(f'{of_group},state="{group.state}"}} 1')
+            if group.error is not None:
+                lines.of(f.REFUSED).append(f'{of_group},error="{group.error.code.name}"}} 1')
+                continue
+            lines.of(f.MEMBERS).append(f"{of_group}}} {len(group.members)}")
+            for topic, positions in group.positions.items():
+                of_topic = labels_of(("group", "topic"), (group.group_id, topic))
+                lines.of(f.GROUP_LAG).append(f"{of_topic}}} {group.lag(topic)}")
+                oldest_ms = min(
+                    (
+                        self._timestamps[start]
+                        for partition, position in positions.items()
+                        if position.lag > 0
+                        and (start := (TopicPartition(topic, partition), position.start_offset))
+                        in self._timestamps
+                    ),
+                    default=None,
+                )
+                if oldest_ms is not None:
+                    age_s = max(0.0, (now_ms - oldest_ms) / 1000)
+                    lines.of(f.OLDEST).append(f"{of_topic}}} {age_s:.3f}")
+                for partition, position in positions.items():
+                    if left <= 0:
+                        break
+                    left -= 1
+                    label = f'{of_topic},partition="{partition}"}}'
+                    lines.of(f.PART_START).append(f"{label} {position.start_offset}")
+                    if position.lag >= 0:
+                        lines.of(f.PART_LAG).append(f"{label} {position.lag}")
+
+    async def _poison(self) -> dict[tuple[str, str], int] | None:
+        """Poison candidates by group and topic; None where share state cannot be read."""
+        if not self._poison_deliveries:
+            return None
+        try:
+            await self._tail.look()
+        except KafkaError as error:
+            if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return {}  # there never was any share state
+            if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise
+            self._tell(f"poison candidates are not counted: {error}")
+            return None
+        found = self._tail.often_delivered(self._poison_deliveries)
+        names = await self._transport.names_of(topic_id for _, topic_id in found)
+        return {
+            (group_id, names[topic_id]): records
+            for (group_id, topic_id), records in found.items()
+            if topic_id in names
+        }
+
+    async def _look_for_oldest(self, groups: Iterable[GroupOverview]) -> None:
+        lagging: dict[Start, int] = {}
+        for group in groups:
+            for topic, positions in group.positions.items():
+                for partition, position in positions.items():
+                    if position.lag > 0:
+                        lagging[TopicPartition(topic, partition), position.start_offset] = position.lag
+        self._timestamps = {start: time_ms for start, time_ms in self._timestamps.items() if start in lagging}
+        wanted = sorted(lagging.keys() - self._timestamps.keys(), key=lambda start: -lagging[start])
+        at_once = asyncio.Semaphore(_FETCHES_AT_ONCE)
+
+        async def look(start: Start) -> None:
+            async with at_once:
+                try:
+                    answer = await self._transport.fetch(start[0], start[1], _FETCH_BYTES)
+                except KafkaError as error:
+                    if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                        self._tell(f"the oldest unsettled record is not told of every topic: {error}")
+                    return
+            found = decode_records(answer.records or b"", [(start[1], start[1] + 999, 1)], *start[0], None)[0]
+            if found:
+                self._timestamps[start] = found[0].timestamp
+
+        await asyncio.gather(*map(look, wanted[: self._oldest_max]))
+
+    def _tell(self, text: str) -> None:
+        if text != self._told:
+            self._told = text
+            log.warning("%s", text)

@@ -1,0 +1,131 @@
+"""All share groups of a cluster in one round of few requests: state, members, positions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sharecore.admin.model import LATEST_TIMESTAMP, TopicPartition
+from sharecore.admin.transport import Transport
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+
+_GROUPS_A_REQUEST = 200
+UNKNOWN = -1
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a share group is in a partition; -1 is not known."""
+
+    start_offset: int
+    lag: int
+
+
+@dataclass(slots=True)
+class GroupOverview:
+    """A share group.
+
+    Attributes:
+        members: by client id and host, as often as there are members.
+        positions: by topic and partition.
+        error: why the broker tells nothing, or not all, about it.
+    """
+
+    group_id: str
+    state: str
+    members: Sequence[tuple[str, str]] = ()
+    positions: dict[str, dict[int, Position]] = field(default_factory=dict)
+    error: KafkaError | None = None
+
+    def lag(self, topic: str) -> int:
+        """Records of a topic that are not settled, as far as that is known."""
+        return sum(each.lag for each in self.positions[topic].values() if each.lag > 0)
+
+
+async def look_at_groups(transport: Transport) -> list[GroupOverview]:
+    """Every share group, by name; a broker is asked for all that it coordinates at once.
+
+    A group that may not be described has its error; one that has gone meanwhile is left out.
+
+    Raises:
+        KafkaError: a broker did not answer, or lists no groups to this client.
+    """
+    listed = await transport.by_node(ApiKey.LIST_GROUPS, {"states_filter": [], "types_filter": ["share"]})
+    found: dict[str, GroupOverview] = {}
+    rounds = []
+    for node, answer in listed.items():
+        names = [group.group_id for group in answer.groups]
+        found.update(
+            (group.group_id, GroupOverview(group.group_id, group.group_state)) for group in answer.groups
+        )
+        rounds += [_describe(transport, node, some, found) for some in _cut(names)]
+        rounds += [_offsets(transport, node, some, found) for some in _cut(names)]
+    await asyncio.gather(*rounds)
+    await _without_lag(transport, found.values())
+    return [found[name] for name in sorted(found)]
+
+
+def _cut(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(names), _GROUPS_A_REQUEST):
+        yield names[first : first + _GROUPS_A_REQUEST]
+
+
+async def _describe(
+    transport: Transport, node: int, names: Sequence[str], found: dict[str, GroupOverview]
+) -> None:
+    message = {"group_ids": names, "include_authorized_operations": False}
+    answer = await transport.node(node, ApiKey.SHARE_GROUP_DESCRIBE, message)
+    for group in answer.groups:
+        if _failed(group, found):
+            continue
+        known = found[group.group_id]
+        known.state = group.group_state
+        known.members = [(member.client_id, member.client_host) for member in group.members]
+
+
+async def _offsets(
+    transport: Transport, node: int, names: Sequence[str], found: dict[str, GroupOverview]
+) -> None:
+    message = {"groups": [{"group_id": name, "topics": None} for name in names]}
+    answer = await transport.node(node, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, message)
+    for group in answer.groups:
+        if _failed(group, found):
+            continue
+        positions = found[group.group_id].positions
+        for topic in group.topics:
+            positions[topic.topic_name] = {
+                part.partition_index: Position(part.start_offset, getattr(part, "lag", UNKNOWN))
+                for part in topic.partitions
+                if not part.error_code and part.start_offset >= 0
+            }
+
+
+def _failed(group: Any, found: dict[str, GroupOverview]) -> bool:
+    if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        found.pop(group.group_id, None)
+    elif group.error_code and group.group_id in found:
+        found[group.group_id].error = KafkaError(group.error_code, group.error_message or "")
+    return bool(group.error_code) or group.group_id not in found
+
+
+async def _without_lag(transport: Transport, groups: Iterable[GroupOverview]) -> None:
+    """A broker of before KIP-1226 tells no lag: what lies between start and end of the log stands for it."""
+    missing = {
+        TopicPartition(topic, partition)
+        for group in groups
+        for topic, positions in group.positions.items()
+        for partition, position in positions.items()
+        if position.lag < 0
+    }
+    if not missing:
+        return
+    ends = await transport.offsets_for(missing, LATEST_TIMESTAMP)
+    for group in groups:
+        for topic, positions in group.positions.items():
+            for partition, position in positions.items():
+                if position.lag < 0:
+                    end = ends.get(TopicPartition(topic, partition), UNKNOWN)
+                    position.lag = max(UNKNOWN, end - position.start_offset)

@@ -1,0 +1,71 @@
+"""The share state of a cluster, read once and then followed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from uuid import UUID
+
+from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+from sharecore.admin.share_state import LiveState
+from sharecore.admin.state_topic import CHUNK_BYTES, feed
+from sharecore.admin.transport import Transport
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import STATE_TOPIC
+from sharecore.sharestate.records import unpack_batches
+
+_AVAILABLE = 0
+
+
+class StateTail:
+    """Follows `__share_group_state`; each look reads what is new.
+
+    Args:
+        transport: an administrator's connections.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._live = LiveState()
+        self._positions: dict[TopicPartition, int] = {}
+
+    async def look(self) -> None:
+        """Reads on; raises KafkaError, UNKNOWN_TOPIC_OR_PARTITION when there never was any share state."""
+        partitions = await self._transport.partitions_of(STATE_TOPIC)
+        if not self._positions:
+            self._live = LiveState()
+            self._positions = await self._transport.offsets_for(partitions, EARLIEST_TIMESTAMP)
+        ends = await self._transport.offsets_for(partitions, LATEST_TIMESTAMP)
+        try:
+            for partition, end in ends.items():
+                await self._read(partition, end)
+        except KafkaError as error:
+            # snapshots have made redundant what was not read yet: from the beginning, the next time
+            self._positions = {}
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+
+    async def _read(self, partition: TopicPartition, end: int) -> None:
+        offset = self._positions.setdefault(partition, 0)
+        while offset < end:
+            answer = await self._transport.fetch(partition, offset, CHUNK_BYTES)
+            following = feed(self._live, partition.partition, answer.records or b"", offset, end)
+            self._positions[partition] = max(offset, following)
+            if following <= offset:
+                return
+            offset = following
+
+    def often_delivered(self, deliveries: int) -> Counter[tuple[str, UUID]]:
+        """How many records came back so often and wait to be delivered again, by group and topic."""
+        found: Counter[tuple[str, UUID]] = Counter()
+        for key, state in self._live.states():
+            batches = state.batches()
+            if not batches:
+                continue
+            records = sum(
+                last - max(first, state.start_offset) + 1
+                for first, last, kind, count in unpack_batches(batches)
+                if kind == _AVAILABLE and count >= deliveries and last >= state.start_offset
+            )
+            if records:
+                found[key.group_id, key.topic_id] += records
+        return found

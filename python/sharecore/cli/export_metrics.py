@@ -1,0 +1,114 @@
+"""`sharecore export-metrics`: share groups of any cluster for Prometheus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+from sharecore.cli.logs import FORMATS, JsonLines, set_up_logging
+
+if TYPE_CHECKING:
+    from sharecore.admin.exporter import Exporter
+
+
+def export_metrics(
+    bootstrap: Bootstrap = BOOTSTRAP,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where /metrics, /healthz and /readyz are served.")
+    ] = "localhost:9465",
+    interval: Annotated[
+        float, typer.Option(min=0.5, metavar="SECONDS", help="Between the begin of one round and the next.")
+    ] = 15.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="One round to standard output, for a textfile collector or a look.")
+    ] = False,
+    poison_deliveries: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Records delivered N times or more are poison candidates; 0: do not count them.",
+        ),
+    ] = 3,
+    oldest: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Partitions whose oldest unsettled record is looked for in a round."
+        ),
+    ] = 100,
+    series: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Share partitions with series of their own.")
+    ] = 10_000,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+    log_format: Annotated[str, typer.Option(metavar="text|json")] = "text",
+) -> None:
+    """Serve lag, state, oldest unsettled record and poison candidates of share groups to Prometheus.
+
+    \b
+    sharecore export-metrics -b broker:9092                        any Apache Kafka 4.2 or later, or sharecore
+    sharecore export-metrics -b broker:9093 --command-config client.properties     with TLS and SASL
+    sharecore export-metrics --once | grep lag                     one round, to look at
+
+    It needs DESCRIBE on the groups and their topics; READ on the topics for the oldest record, and READ on
+    __share_group_state for poison candidates. What it may not do it says once and leaves out. While the
+    cluster cannot be had, sharecore_exporter_up is 0 and nothing else is told.
+    """
+    with failures_in_one_line():
+        if log_format not in FORMATS:
+            raise CommandFailed(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
+        set_up_logging("info", JsonLines() if log_format == "json" else None)
+        try:
+            from sharecore.admin.exporter import Exporter
+        except ModuleNotFoundError as error:
+            raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[broker]'") from None
+        from sharecore.admin.transport import Transport
+        from sharecore.client.settings import read_connection_settings
+        from sharecore.config.metrics import parse_metrics_listener
+
+        try:
+            host, port = parse_metrics_listener(listen)
+        except ValueError:
+            raise CommandFailed(f"--listen {listen}: not an address; allowed: HOST:PORT") from None
+
+        async def work() -> None:
+            chosen = client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)
+            transport = Transport(read_connection_settings(chosen))
+            exporter = Exporter(
+                transport, series_max=series, oldest_max=oldest, poison_deliveries=poison_deliveries
+            )
+            try:
+                if once:
+                    await _one_round(exporter)
+                else:
+                    await _serve(exporter, host, port, interval)
+            finally:
+                await transport.close()
+
+        try:
+            run_with(bootstrap, work)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+async def _one_round(exporter: Exporter) -> None:
+    await exporter.look()
+    if not exporter.up:
+        raise CommandFailed(exporter.trouble)
+    typer.echo((await exporter.metrics()).body.decode(), nl=False)
+
+
+async def _serve(exporter: Exporter, host: str | None, port: int, interval: float) -> None:
+    from sharecore.metrics.listener import HttpListener
+
+    pages = {"/metrics": exporter.metrics, "/healthz": exporter.alive, "/readyz": exporter.ready}
+    listener = HttpListener(pages)
+    bound = await listener.listen(host, port)
+    typer.echo(f"metrics on http://{host or 'localhost'}:{bound}/metrics")
+    try:
+        await exporter.run(interval)
+    finally:
+        listener.close()
