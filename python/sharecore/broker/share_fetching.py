@@ -12,7 +12,7 @@ from sharecore.broker.share_acknowledgements import acknowledge
 from sharecore.broker.share_answer import ShareAnswer
 from sharecore.broker.share_rights import may_read, split
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch
+from sharecore.partition import FetchLimits, PartitionFetch, ReadySet, ShareFetch
 from sharecore.session import FINAL_EPOCH, SharePartitionId, ShareSession
 from sharecore.waiting import Gather, Later, reply
 
@@ -73,18 +73,22 @@ class ShareFetching:
 
     def _begin_fetch(self, done: Callable[[None], None]) -> None:
         request, session = self._request, self._session
-        partitions = session.rotation()
+        order, ready = session.rotation(), _ready_set(session)
         hidden: dict[SharePartitionId, KafkaError] = {}
         if self._context.broker.authorizer is not None:
-            partitions, hidden = split(self._context, partitions)
-        leaders, self._refused = self._share.partitions.get_all(session.group_id, partitions)
+            _, hidden = split(self._context, session.partitions)
+        leaders, self._refused = self._share.partitions.get_all(
+            session.group_id, order(ready.ids - hidden.keys() if hidden else ready.ids)
+        )
         if request.max_bytes < 0 and request.max_records != 0:
-            self._refused |= {leader.key[1:]: KafkaError(ErrorCode.INVALID_REQUEST) for leader in leaders}
+            refusal = KafkaError(ErrorCode.INVALID_REQUEST)
+            self._refused = dict.fromkeys(order(session.partitions), refusal) | self._refused
             leaders = []
         self._refused |= hidden
+        waits = len(session.partitions) > len(self._refused)
         room = self._context.records_room()
         limits = FetchLimits(
-            request.max_wait_ms if leaders else 0,
+            request.max_wait_ms if waits else 0,
             min(request.min_bytes, room),
             min(request.max_bytes, room),
             request.max_records,
@@ -100,7 +104,16 @@ class ShareFetching:
                     session.touched.add((each.partition.key.topic_id, each.partition.key.partition))
             done(None)
 
-        fetch = ShareFetch(session.member_id, leaders, limits, asyncio.get_running_loop().call_later, ended)
+        fetch = ShareFetch(
+            session.member_id,
+            leaders,
+            ready,
+            limits,
+            asyncio.get_running_loop().call_later,
+            ended,
+            order=order,
+            hidden=hidden,
+        )
         fetched = fetch.begin()
         if fetched is None:
             self._fetch = fetch
@@ -138,3 +151,11 @@ class ShareFetching:
         for entry in answer.partitions.values():
             entry.setdefault("records", b"")
         return answer.message()
+
+
+def _ready_set(session: ShareSession) -> ReadySet:
+    if session.ready is None:
+        session.ready = ReadySet(session.partitions)
+        session.ready.add(session.partitions)
+    assert isinstance(session.ready, ReadySet)
+    return session.ready

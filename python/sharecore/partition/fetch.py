@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.leader import SharePartition
+from sharecore.partition.ready import ReadySet, SharePartitionId
 from sharecore.partition.records import Acquired
 from sharecore.waiting import CallLater, DelayedFetch
 
@@ -40,26 +41,36 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
     to be read from the disk first are waited for, whatever the time.
 
     Args:
-        partitions: the leaders, in the order in which they are served.
+        partitions: leaders of those of the ready set.
+        ready: what comes into it while the fetch waits is looked at, too.
         ended: called once with what was acquired, unless `begin` returned it.
+        order: in which partitions are served; leaves out those that have left the session.
+        hidden: partitions that the member may not read.
     """
 
     def __init__(
         self,
         member: str,
         partitions: Sequence[SharePartition],
+        ready: ReadySet,
         limits: FetchLimits,
         call_later: CallLater,
         ended: Callable[[list[PartitionFetch]], object],
+        *,
+        order: Callable[[Collection[SharePartitionId]], list[SharePartitionId]] = list,
+        hidden: Container[SharePartitionId] = (),
     ) -> None:
         super().__init__(call_later, ended)
         self._member = member
-        self._partitions = partitions
+        self._partitions = {partition.id: partition for partition in partitions}
+        self._ready = ready
         self._limits = limits
+        self._order = order
+        self._hidden = hidden
 
     def begin(self) -> list[PartitionFetch] | None:
         """Fetches at once, or begins to wait: None, and `ended` will be called."""
-        for partition in self._partitions:
+        for partition in self._partitions.values():
             partition.load()
         return self.start(self._limits.max_wait_ms if self._wants_records else 0)
 
@@ -79,7 +90,7 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
     def _last_look(self) -> list[PartitionFetch] | None:
         results = self._gather()
         if not results and self._wants_records:
-            reading = [partition for partition in self._partitions if partition.reading]
+            reading = [partition for partition in self._partitions.values() if partition.reading]
             for partition in reading:
                 partition.when_read(self.again)
             if reading:
@@ -87,18 +98,25 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         return results
 
     def watch(self) -> None:
-        for partition in self._partitions:
+        self._ready.wait(self)
+        for partition in list(self._partitions.values()):
             if partition.engine is None:
                 partition.when_loaded(self.again)
-            partition.wait(self)
+            self._ready.ask(partition)
 
     def unwatch(self) -> None:
-        for partition in self._partitions:
-            partition.stop_waiting(self)
+        self._ready.stop_waiting(self)
+
+    def offer(self, partition: SharePartition) -> None:
+        """A partition may have something now."""
+        if partition.id not in self._hidden:
+            self._partitions[partition.id] = partition
+            self.again()
 
     def partition_failed(self, partition: SharePartition, error: KafkaError) -> None:
         """A partition that it waits for is gone."""
-        if self.waiting:
+        if self.waiting and partition.id not in self._hidden:
+            self._partitions[partition.id] = partition
             self.end(self._gather())
 
     def _readable(self, wanted: int) -> bool:
@@ -106,7 +124,7 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
 
         One that cannot be read counts for nothing here; the answer tells of it.
         """
-        for partition in self._partitions:
+        for partition in self._partitions.values():
             with suppress(KafkaError):
                 wanted -= partition.readable_bytes(wanted)
             if wanted <= 0:
@@ -118,10 +136,17 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         whatever its size.
         """
         limits = self._limits
-        ready = [each for each in self._partitions if each.error is None and each.fetchable]
-        results = [
-            PartitionFetch(each, b"", [], each.error) for each in self._partitions if each.error is not None
-        ]
+        ready: list[SharePartition] = []
+        results: list[PartitionFetch] = []
+        for name in self._order(self._partitions):
+            partition = self._partitions[name]
+            if partition.error is None and partition.fetchable:
+                ready.append(partition)
+            elif partition.error is not None:
+                results.append(PartitionFetch(partition, b"", [], partition.error))
+            elif partition.engine is not None:
+                del self._partitions[name]
+                self._ready.empty(partition)
         bytes_left, records_left = limits.max_bytes, limits.max_records
         for partition in ready:
             if bytes_left <= 0 or records_left <= 0:

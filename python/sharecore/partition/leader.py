@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sharecore._core import Partition, Write
 from sharecore.clock import Clock
@@ -20,6 +20,7 @@ from sharecore.storage import Reader
 from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
 if TYPE_CHECKING:
+    from sharecore.partition.ready import ReadySet
     from sharecore.storage import Log, Slice
 
 logger = logging.getLogger(__name__)
@@ -29,16 +30,6 @@ Answer = TypeVar("Answer")
 
 _READS_MAX = 8
 _UNKNOWN = -1
-
-
-class Waiter(Protocol):
-    """A fetch that waits for something to acquire."""
-
-    def again(self) -> bool:
-        """Tries again; says whether the fetch is now answered and no longer waits."""
-
-    def partition_failed(self, partition: SharePartition, error: KafkaError) -> None:
-        """A partition that it waits for is gone."""
 
 
 class SharePartition:
@@ -72,6 +63,7 @@ class SharePartition:
         loads: Spans | None = None,
     ) -> None:
         self.key = key
+        self.id = key.topic_id, key.partition
         self.log = log
         self.config = config
         self.leader_epoch = leader_epoch
@@ -91,7 +83,7 @@ class SharePartition:
         self._start_is_persisted = True
         self._timer: Timer | None = None
         self._timer_due_ms = 0
-        self._waiters: dict[Waiter, None] = {}
+        self._interested: dict[ReadySet, None] = {}
         self._on_loaded: list[Callable[[], object]] = []
         self._on_read: dict[Callable[[], object], None] = {}
         self._waking = False
@@ -177,20 +169,20 @@ class SharePartition:
             self._timer = None
         if self._outbox is not None:
             self._outbox.close()
-        waiters, self._waiters = self._waiters, {}
-        for waiter in waiters:
-            waiter.partition_failed(self, error)
+        interested, self._interested = self._interested, {}
+        for each in interested:
+            each.failed(self, error)
 
     @property
     def busy(self) -> bool:
         """Whether a fetch waits for it, a lease runs, or a write or a dead letter is under way."""
         engine = self.engine
         return bool(
-            self._waiters
-            or self._loading
+            self._loading
             or self._writes
             or (self._outbox is not None and self._outbox.busy)
             or (engine is not None and engine.next_deadline_ms is not None)
+            or any(each.waiting for each in self._interested)
         )
 
     # an engine that has failed is of no more use: this leader ends, and the next request loads the state anew
@@ -295,6 +287,8 @@ class SharePartition:
                 )
                 if aborted and more:
                     more = self._without(aborted, now_ms, more)
+                    # room in the window that no write tells of
+                    self._call_later(0, self.wake)
             except KafkaError as error:
                 self._check_engine(error)
                 if acquired and self.engine is engine:
@@ -346,25 +340,25 @@ class SharePartition:
         callbacks, self._on_read = self._on_read, {}
         settle(callbacks)
 
-    def wait(self, waiter: Waiter) -> None:
-        """Adds a waiter, which tries again when there may be something to acquire."""
-        self._waiters[waiter] = None
+    def tell(self, interested: ReadySet) -> None:
+        """Has somebody told, once, when there may be something to acquire."""
+        self._interested[interested] = None
 
-    def stop_waiting(self, waiter: Waiter) -> None:
-        """Removes a waiter."""
-        self._waiters.pop(waiter, None)
+    def tell_no_more(self, interested: ReadySet) -> None:
+        """Takes that back."""
+        self._interested.pop(interested, None)
 
     def wake(self) -> None:
-        """Lets waiting fetches try, longest waiting first, until nothing is left to acquire."""
+        """Tells those who want to know, longest waiting first, until nothing is left to acquire."""
         if self._waking:
             return
         self._waking = True
         try:
-            left = len(self._waiters)
-            while left and self._waiters and self.fetchable:
-                waiter = next(iter(self._waiters))
-                if not waiter.again() and self._waiters.pop(waiter, 0) is None:
-                    self._waiters[waiter] = None
+            left = len(self._interested)
+            while left and self._interested and self.fetchable:
+                each = next(iter(self._interested))
+                del self._interested[each]
+                each.told(self)
                 left -= 1
         finally:
             self._waking = False
@@ -423,7 +417,7 @@ class SharePartition:
             if self.engine is engine:
                 self._send_letters()
                 self._rearm()
-                if self._waiters:
+                if self._interested:
                     self.wake()
 
         try:
@@ -469,7 +463,7 @@ class SharePartition:
             return
         if log.start_offset > engine.start_offset:
             self._tell(engine.move_log_start, self._clock.monotonic_ms(), log.start_offset)
-        if self._waiters:
+        if self._interested:
             self.wake()
 
     def _arm(self, due_ms: int) -> None:
@@ -496,5 +490,5 @@ class SharePartition:
         self._persist(self._tell(engine.advance, self._clock.monotonic_ms()))
         self._rearm()
         # free before that is written: who has waited longest comes before who asks meanwhile
-        if self._waiters:
+        if self._interested:
             self.wake()

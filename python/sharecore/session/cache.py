@@ -115,6 +115,8 @@ class ShareSessionCache:
 def _abandon_fetches(session: ShareSession) -> None:
     for fetch in list(session.fetches):
         fetch.abandon()
+    if session.ready is not None:
+        session.ready.close()
 
 
 def _identity(group_id: str | None, member_id: str | None) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
+from itertools import count, islice
 from typing import Protocol
 from uuid import UUID
 
@@ -28,13 +29,28 @@ class WaitingFetch(Protocol):
         """Acquires nothing any more, and is answered with what it has."""
 
 
+class Ready(Protocol):
+    """Those partitions of a session of which a fetch may get something."""
+
+    def add(self, partitions: Iterable[SharePartitionId]) -> None:
+        """Partitions have come into the session."""
+
+    def forget(self, partitions: Iterable[SharePartitionId]) -> None:
+        """Partitions have left the session."""
+
+    def close(self) -> None:
+        """The session has ended."""
+
+
 class ShareSession:
     """What one member of one group fetches.
 
     Attributes:
         connection: the one that it was opened over, and ends with.
         epoch: the one that the next request must bring.
-        partitions: in the order in which they were added, or last brought records.
+        partitions: in the order in which they were added, or last brought records; with numbers that grow in
+            that order.
+        ready: those that fetches look at; who fetches makes it.
         first_answer: whether the answer to come is the session's first.
         unreported: partitions of which no answer has told yet that they can be fetched: those that were
             added, and those whose last answer was an error.
@@ -43,6 +59,7 @@ class ShareSession:
     """
 
     __slots__ = (
+        "_numbers",
         "connection",
         "epoch",
         "fetches",
@@ -50,6 +67,7 @@ class ShareSession:
         "group_id",
         "member_id",
         "partitions",
+        "ready",
         "touched",
         "unreported",
     )
@@ -59,7 +77,9 @@ class ShareSession:
         self.member_id = member_id
         self.connection = connection
         self.epoch = next_epoch(INITIAL_EPOCH)
-        self.partitions: dict[SharePartitionId, None] = {}
+        self.partitions: dict[SharePartitionId, int] = {}
+        self._numbers = count()
+        self.ready: Ready | None = None
         self.first_answer = True
         self.unreported: dict[SharePartitionId, None] = {}
         self.touched: set[SharePartitionId] = set()
@@ -72,16 +92,21 @@ class ShareSession:
 
     def add(self, partitions: Iterable[SharePartitionId]) -> None:
         """Puts partitions into the session; those that are in it keep their place."""
-        for partition in partitions:
-            if partition not in self.partitions:
-                self.partitions[partition] = None
-                self.unreported[partition] = None
+        new = [partition for partition in partitions if partition not in self.partitions]
+        for partition in new:
+            self.partitions[partition] = next(self._numbers)
+            self.unreported[partition] = None
+        if self.ready is not None:
+            self.ready.add(new)
 
     def forget(self, partitions: Iterable[SharePartitionId]) -> None:
         """Takes partitions out of the session; unknown ones are passed over."""
-        for partition in partitions:
+        gone = list(partitions)
+        for partition in gone:
             self.partitions.pop(partition, None)
             self.unreported.pop(partition, None)
+        if self.ready is not None:
+            self.ready.forget(gone)
 
     def report(
         self,
@@ -110,17 +135,25 @@ class ShareSession:
             for partition in served:
                 if partition in self.partitions:
                     del self.partitions[partition]
-                    self.partitions[partition] = None
+                    self.partitions[partition] = next(self._numbers)
         self.unreported.update((partition, None) for partition in failed if partition in self.partitions)
 
-    def rotation(self) -> list[SharePartitionId]:
-        """The partitions in the order in which this request serves them.
+    def rotation(self) -> Callable[[Collection[SharePartitionId]], list[SharePartitionId]]:
+        """What puts partitions into the order in which this request serves them.
 
         The start moves by one a request, as with Kafka, so that a busy partition cannot keep the others from
-        being served.
+        being served. Partitions that are not in the session (any more) are left out.
         """
-        order = list(self.partitions)
-        if len(order) > 1:
-            start = (self.epoch - 1) % len(order)
-            order = order[start:] + order[:start]
+        places = self.partitions
+        if len(places) < 2:
+            return lambda some: [each for each in some if each in places]
+        start = (self.epoch - 1) % len(places)
+        first = next(islice(places.values(), start, None))
+
+        def order(some: Collection[SharePartitionId]) -> list[SharePartitionId]:
+            here = [each for each in some if each in places]
+            if len(here) > 1:
+                here.sort(key=lambda each: ((place := places[each]) < first, place))
+            return here
+
         return order

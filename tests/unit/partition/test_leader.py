@@ -7,7 +7,14 @@ from tests.unit.partition.logs import TOPIC, MemoryLog, World
 
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition import FetchLimits, PartitionFetch, ShareFetch, SharePartition, SharePartitions
+from sharecore.partition import (
+    FetchLimits,
+    PartitionFetch,
+    ReadySet,
+    ShareFetch,
+    SharePartition,
+    SharePartitions,
+)
 from sharecore.persister import MemoryPersister, SharePartitionKey
 
 LIMITS = FetchLimits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, max_records=500, batch_size=500)
@@ -47,7 +54,8 @@ class Bench:
         def ended(results: list[PartitionFetch]) -> None:
             self.answers[member] = results
 
-        fetch = ShareFetch(member, leaders, limits, self.world.call_later, ended)
+        ready = ReadySet([leader.id for leader in leaders])
+        fetch = ShareFetch(member, leaders, ready, limits, self.world.call_later, ended)
         results = fetch.begin()
         if results is not None:
             ended(results)
