@@ -196,6 +196,12 @@ class BrokerMetrics:
         sheet.add(f.CONSUMER_REBALANCES, groups.consumer.rebalances)
         sheet.add(f.GROUP_PARTITIONS, len(groups.records.partitions), "active")
         sheet.add(f.GROUP_LOAD, groups.records.loads.total_ms / 1000)
+        written = broker.share.dead_letters.counts.items()
+        for group_id, counts in list(written)[: broker.static_config.sharecore_metrics_series_max]:
+            sheet.add(f.DEAD_LETTERS, counts.letters, group_id)
+            sheet.add(f.DEAD_LETTER_WRITES, counts.writes, group_id)
+            sheet.add(f.DEAD_LETTER_FAILURES, counts.failed_writes, group_id)
+            sheet.add(f.WITHOUT_LETTER, counts.without_letter, group_id)
         sheet.add(f.SESSIONS, len(broker.share.sessions))
         _spans(sheet, broker.share.partitions.loads, f.SHARE_LOADS, f.SHARE_LOAD_MAX)
 

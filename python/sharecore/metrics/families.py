@@ -192,6 +192,33 @@ SHARE_LOAD_MAX = gauge(
     "The longest of these.",
     kafka=("kafka.server:type=share-group-metrics:partition-load-time-max",),
 )
+DEAD_LETTERS = counter(
+    "kafka_server_share_group_metrics_dead_letter_queue_record_count",
+    "Records written to a group's dead-letter topic (KIP-1191).",
+    "group",
+    kafka=("kafka.server:type=ShareGroupMetrics,name=DeadLetterQueueRecordCount,group=*:Count",),
+)
+DEAD_LETTER_WRITES = counter(
+    "kafka_server_share_group_metrics_dead_letter_queue_total_produce_requests",
+    "Ranges of records sent to the dead-letter topic.",
+    "group",
+    kafka=(
+        "kafka.server:type=ShareGroupMetrics,name=DeadLetterQueueTotalProduceRequestsPerSec,group=*:Count",
+    ),
+)
+DEAD_LETTER_FAILURES = counter(
+    "kafka_server_share_group_metrics_dead_letter_queue_failed_produce_requests",
+    "Ranges that the dead-letter topic did not take.",
+    "group",
+    kafka=(
+        "kafka.server:type=ShareGroupMetrics,name=DeadLetterQueueFailedProduceRequestsPerSec,group=*:Count",
+    ),
+)
+WITHOUT_LETTER = counter(
+    "sharecore_share_group_records_without_dead_letter",
+    "Records archived without a letter though the group has a dead-letter topic.",
+    "group",
+)
 SESSIONS = gauge(
     "kafka_server_share_session_cache_share_sessions_count",
     "Share sessions that are open.",

@@ -156,7 +156,9 @@ def test_every_sample_is_declared_and_every_declared_metric_is_there(broker: Run
         )
         for family in FAMILIES
     }
-    assert {name: kinds[name] for name in ours} == declared
+    assert {name: declared[name] for name in ours} == {name: kinds[name] for name in ours}
+    # a group is there once it had a letter to write
+    assert {name for name in declared.keys() - ours if "dead_letter" not in name} == set()
     assert "process_cpu_seconds" in kinds
 
 
@@ -200,3 +202,31 @@ def test_metrics_that_nobody_asked_for_cost_nothing(tmp_path: Path) -> None:
         assert "sharecore.broker.dispatch" in type(running.broker.server.on_frame.__self__).__module__  # type: ignore[attr-defined]
     finally:
         running.stop()
+
+
+def test_dead_letters_are_counted(broker: RunningBroker, member: Member, group: str, topic: str) -> None:
+    settings = {
+        "errors.deadletterqueue.topic.name": f"dlq.{topic}",
+        "errors.deadletterqueue.copy.record.enable": "true",
+    }
+    asked = {
+        "name": f"dlq.{topic}",
+        "num_partitions": 1,
+        "replication_factor": 1,
+        "configs": [{"name": "errors.deadletterqueue.group.enable", "value": "true"}],
+    }
+    assert broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000).topics[0].error_code == 0
+    configs = [{"name": name, "config_operation": 0, "value": value} for name, value in settings.items()]
+    resources = [{"resource_type": 32, "resource_name": group, "configs": configs}]
+    assert not broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0].error_code
+    produce(broker, topic, 5)
+    member.fetch(0)
+    member.acknowledge({0: [(0, 2, REJECT), (3, 4, ACCEPT)]})
+    broker.until(
+        lambda running: (counts := running.share.dead_letters.counts.get(group)) is not None
+        and counts.letters == 3
+    )
+    samples = scrape(broker)
+    assert of(samples, "kafka_server_share_group_metrics_dead_letter_queue_record_count_total", group) == 3
+    failed = "kafka_server_share_group_metrics_dead_letter_queue_failed_produce_requests_total"
+    assert of(samples, failed, group) == 0
