@@ -207,9 +207,13 @@ class Admin(Administration):
             lambda answer: answer.results[0],
         )
 
-    async def configs(self, group_id: str) -> dict[str, ConfigEntry]:
-        """The configuration of a group, by name; raises KafkaError when the broker refuses."""
-        resource = {"resource_type": _GROUP_RESOURCE, "resource_name": group_id, "configuration_keys": None}
+    async def configs(self, group_id: str, names: Collection[str] = ()) -> dict[str, ConfigEntry]:
+        """The configuration of a group, or of these settings; raises KafkaError when the broker refuses."""
+        resource = {
+            "resource_type": _GROUP_RESOURCE,
+            "resource_name": group_id,
+            "configuration_keys": [*names] or None,
+        }
         message = {"resources": [resource], "include_synonyms": False, "include_documentation": True}
         answer = await self._transport.any(ApiKey.DESCRIBE_CONFIGS, message)
         return {

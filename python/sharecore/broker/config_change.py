@@ -26,6 +26,7 @@ from sharecore.config import (
     remarks,
     topic_keys,
 )
+from sharecore.coordinator.share.group import ShareGroup
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation as SecuredOperation
 from sharecore.storage import ResourceType
@@ -81,7 +82,21 @@ def changed(
         _apply(broker, resource_type, settings, change)
     check_resource(broker, resource_type, name)
     _check(broker, resource_type, settings, {change.name for change in changes})
+    if resource_type == ResourceType.GROUP:
+        _check_dead_letters(broker, name, settings)
     return settings
+
+
+def _check_dead_letters(broker: Services, group_id: str, settings: Mapping[str, str]) -> None:
+    """Raises KafkaError(INVALID_CONFIG) for a group that would be given its own dead letters."""
+    topic = settings.get("errors.deadletterqueue.topic.name", "").strip()
+    group = broker.groups.registry.get(group_id)
+    if topic and isinstance(group, ShareGroup) and topic in group.sources:
+        text = (
+            f"errors.deadletterqueue.topic.name: group {group_id} reads {topic}, and would be given its own "
+            "dead letters"
+        )
+        raise KafkaError(ErrorCode.INVALID_CONFIG, text)
 
 
 def check_resource(broker: Services, resource_type: int, name: str) -> None:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 CLUSTER_WIDE = ""
 """Name of the broker resource that stands for every broker."""
 
+LETTERS_WRITTEN, LETTERS_MISSING = "sharecore.dead.letters.written", "sharecore.dead.letters.missing"
+"""Of a group, read-only, and told to those alone who ask for them."""
+
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 Value = tuple[str, str | None, ConfigSource]
@@ -98,6 +101,22 @@ def group_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]
             values.append((name, key.format(key.default), ConfigSource.DEFAULT))
         entries.append(_entry(key, values, values[0][1]))
     return entries
+
+
+def letter_entries(broker: Services, group_id: str) -> list[Entry]:
+    """What became of a group's dead letters since the start, for those who ask for it by name."""
+    counts = broker.share.dead_letters.counts.get(group_id)
+    shown = {
+        LETTERS_WRITTEN: ("Dead letters that were written since the broker started.", "letters"),
+        LETTERS_MISSING: (
+            "Records that were archived without their dead letter since the broker started.",
+            "without_letter",
+        ),
+    }
+    return [
+        _written(name, [], str(getattr(counts, attribute, 0)), int(Kind.LONG), doc, read_only=True)
+        for name, (doc, attribute) in shown.items()
+    ]
 
 
 def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:

@@ -80,6 +80,7 @@ def describe(context: typer.Context, group: Group, bootstrap: Bootstrap = "") ->
     with _admin(context, bootstrap) as admin:
         found = admin.describe(group)
         offsets = admin.offsets(group)
+        letters = _dead_letters(admin, group)
     typer.echo(f"share group {group}: {found.state}, epoch {found.epoch}\n")
     if found.members:
         rows = [
@@ -94,6 +95,34 @@ def describe(context: typer.Context, group: Group, bootstrap: Bootstrap = "") ->
             ["PARTITION", "START OFFSET", "LAG"],
             [[str(each.partition), known(each.start_offset), known(each.lag)] for each in offsets],
         )
+    if letters:
+        typer.echo(f"\n{letters}")
+
+
+def _dead_letters(admin: BlockingAdmin, group: str) -> str:
+    """Where a group's dead letters go, and what became of them; empty where it has none."""
+    from sharecore.errors import ErrorCode, KafkaError
+
+    names = (
+        "errors.deadletterqueue.topic.name",
+        "sharecore.dead.letters.written",
+        "sharecore.dead.letters.missing",
+    )
+    try:
+        found = {name: entry.value for name, entry in admin.configs(group, names).items()}
+    except KafkaError as error:
+        if error.code is not ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            raise
+        return ""
+    topic, written, missing = (found.get(name) for name in names)
+    if not topic and missing in (None, "0"):
+        return ""
+    text = f"dead letters go to {topic}" if topic else "dead letters go nowhere"
+    if written is not None and missing is not None:
+        text += (
+            f": {written} written since the broker started, {missing} records archived without their letter"
+        )
+    return text
 
 
 groups.command("peek", short_help="Show the next records of a share group, taking none.")(peek)

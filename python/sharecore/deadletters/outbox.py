@@ -268,6 +268,7 @@ class Outbox:
                     offset,
                     letter.cause,
                     reason,
+                    extra=self._about(),
                 )
         self._counts(self._group_id).without_letter += sum(each.last - each.first + 1 for each in letters)
         self._archive(spans(letters, list(self._due)))
@@ -282,6 +283,7 @@ class Outbox:
                 self._name(),
                 waiting,
                 reason,
+                extra=self._about(),
             )
         self._all_waiting[self] = None
         self._later(_HELD_SECONDS)
@@ -298,6 +300,9 @@ class Outbox:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _about(self) -> dict[str, object]:
+        return {"group": self._group_id, "topic": self._log.topic, "partition": self._log.index}
 
     def _name(self) -> str:
         return f"group {self._group_id}, {self._log.topic}-{self._log.index}"

@@ -10,6 +10,7 @@ from sharecore.broker.config_report import (
     broker_entries,
     cluster_entries,
     group_entries,
+    letter_entries,
     topic_entries,
 )
 from sharecore.broker.config_rights import require_config
@@ -50,6 +51,8 @@ def _describe(context: RequestContext, request: Any, resource: Any) -> dict[str,
     answer = _nothing(resource)
     try:
         entries = _entries(context, resource.resource_type, resource.resource_name)
+        if resource.resource_type == ResourceType.GROUP and resource.configuration_keys:
+            entries += letter_entries(context.broker, resource.resource_name)
     except KafkaError as error:
         return answer | {"error_code": error.code, "error_message": error.message}
     wanted = resource.configuration_keys

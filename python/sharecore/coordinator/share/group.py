@@ -101,6 +101,11 @@ class ShareGroup:
         """Names of all topics that some member wants."""
         return {name for member in self.members.values() for name in member.subscribed}
 
+    @property
+    def sources(self) -> set[str]:
+        """Names of the topics that it reads, or has state of."""
+        return self.subscribed | {state.name for state in self.initialized.values()}
+
     def add_initialized(self, topic: TopicInfo, partitions: Collection[int]) -> None:
         """Notes that these partitions have state now."""
         self.initializing.pop(topic.topic_id, None)
