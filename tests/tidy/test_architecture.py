@@ -1,0 +1,58 @@
+"""The table of rooms in docs/architecture.md: every room is there, and imports what it says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python/sharecore"
+PAGE = (ROOT / "docs/architecture.md").read_text()
+EVERYWHERE = {"errors"}
+
+
+@cache
+def table() -> dict[str, set[str]]:
+    """By room, what the page says it imports."""
+    found: dict[str, set[str]] = {}
+    for names, imports in re.findall(r"^\| (`sharecore\.[^|]*) \| [^|]* \| ([^|]*) \|$", PAGE, re.MULTILINE):
+        for name in re.findall(r"`(?:sharecore\.)?(\w+)`", names):
+            found[name] = set() if imports == "nothing" else set(imports.replace("`", "").split(", "))
+    return found
+
+
+def imported(room: str) -> set[str]:
+    path = PACKAGE / room
+    files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+    return {name for file in files for name in _imports(ast.parse(file.read_text()))} - {room} - EVERYWHERE
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "sharecore":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sharecore."):
+            yield (node.module or "").split(".")[1]
+
+
+def test_every_room_is_in_the_table() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert rooms <= table().keys()
+    for name in table():
+        assert (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists(), name
+
+
+@pytest.mark.parametrize("room", sorted(table().keys() - {"broker"}))
+def test_a_room_imports_what_the_table_says(room: str) -> None:
+    assert sorted(imported(room)) == sorted(table()[room] - EVERYWHERE), "docs/architecture.md, Rooms"
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    names = set(re.findall(r"`((?:\w+/)+\w+\.py)`", PAGE))
+    assert len(names) >= 10, "the walk of one acknowledgement"
+    assert [name for name in names if not (PACKAGE / name).exists() and not (ROOT / name).exists()] == []
