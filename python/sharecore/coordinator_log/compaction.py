@@ -1,4 +1,4 @@
-"""What still counts of a partition: the last value of each key, transactions decided."""
+"""What is still valid in a partition: the last value of each key, transactions decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition of a coordinator's topic holds what: by hash, as clients and brokers of Kafka count it."""
+"""Which partition of a coordinator's topic holds what: by hash, as Kafka computes it."""
 
 from __future__ import annotations
 

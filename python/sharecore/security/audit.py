@@ -28,7 +28,7 @@ class Decision(NamedTuple):
         return " ".join(f"{key}={_quoted(value)}" for key, value in self.fields().items())
 
     def fields(self) -> dict[str, str]:
-        """What a line tells, by name."""
+        """The fields of a line, by name."""
         return {
             "principal": str(self.principal),
             "host": self.host,

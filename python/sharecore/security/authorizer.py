@@ -119,7 +119,7 @@ class Authorizer:
 
 
 def super_users_of(config: BrokerConfig) -> frozenset[Principal]:
-    """Who may do everything (`super.users`); raises ConfigError."""
+    """Principals that may do everything (`super.users`); raises ConfigError."""
     parts = [part for part in config.super_users.split(";") if part.strip()]
     try:
         return frozenset(map(Principal.parse, parts))

@@ -149,7 +149,7 @@ def _pem_of_certificate(certificate: Certificate) -> bytes:
 
 
 def _write_secret(path: Path, content: bytes) -> None:
-    """Writes a file that nobody but its owner ever can read."""
+    """Writes a file that only its owner can ever read."""
     fresh = path.with_name(path.name + ".new")
     number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(number, "wb") as file:

@@ -112,7 +112,7 @@ class OAuth:
                 options={"require": ["exp", "iat"], "verify_aud": bool(audience)},
             )
         except (PyJWTError, ValueError, TypeError) as error:
-            # the library's sentences tell of claims, and of nothing that is secret
+            # the library's messages name claims, and nothing that is secret
             raise Refused(f"the token is not valid: {type(error).__name__}") from None
         name = claims.get(config.sasl_oauthbearer_sub_claim_name)
         if not isinstance(name, str) or not name:

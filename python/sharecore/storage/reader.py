@@ -30,7 +30,7 @@ class Reader:
 
     @property
     def warming(self) -> bool:
-        """Whether a thread reads from the disk, and `ready` will be called."""
+        """Whether a thread is reading from the disk; `ready` will be called."""
         return self._warming
 
     def read(
@@ -42,7 +42,7 @@ class Reader:
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> Slice | None:
-        """As `Log.read`; None while a thread has it read from the disk, and `ready` will be called.
+        """As `Log.read`; None while a thread reads it from the disk, and `ready` will be called.
 
         Asked for more than that was, it may give no more than that.
         """

@@ -75,7 +75,7 @@ class Storage:
         loop.add_reader(self.store.fileno(), self.drain)
 
     def drain(self) -> None:
-        """Resolves what has become durable since the last call, and tells who waits for it."""
+        """Resolves the tickets of what has become durable since the last call, and calls the listeners."""
         outcomes, moved = self.store.drain()
         logs = []
         for log_id, offsets in moved:
@@ -101,7 +101,7 @@ class Storage:
         self.drain()
 
     def close(self) -> None:
-        """Commits what is staged, tells who waits for it, and closes the files."""
+        """Commits what is staged, resolves its tickets, and closes the files."""
         if self._loop is not None:
             self._loop.remove_reader(self.store.fileno())
             self._loop = None

@@ -1,4 +1,4 @@
-"""DeleteAcls: deletes the entries that filters select, and tells them."""
+"""DeleteAcls: deletes the entries that filters select, and names them."""
 
 from __future__ import annotations
 

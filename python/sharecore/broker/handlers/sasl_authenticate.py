@@ -1,4 +1,4 @@
-"""SaslAuthenticate of a client that has said who it is, or that need not."""
+"""SaslAuthenticate of a client that is authenticated already, or need not be."""
 
 from __future__ import annotations
 

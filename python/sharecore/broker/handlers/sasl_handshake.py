@@ -1,4 +1,4 @@
-"""SaslHandshake of a client that has said who it is, or that need not."""
+"""SaslHandshake of a client that is authenticated already, or need not be."""
 
 from __future__ import annotations
 

@@ -64,6 +64,6 @@ def _session(context: RequestContext, request: Any) -> ShareSession:
 
 
 async def _refuse_slowly(request: Any, error: KafkaError) -> dict[str, Any]:
-    """The client tries again at once: that it may not keep the broker busy, the answer takes its time."""
+    """Delays the answer: a client tries again at once, and would keep the broker busy."""
     await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
     return {"error_code": error.code}

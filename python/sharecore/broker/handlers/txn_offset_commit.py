@@ -64,7 +64,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
 
 def _code(error: KafkaError | None, version: int) -> ErrorCode | None:
-    """The code as Kafka gives it to clients of a version."""
+    """The code that Kafka answers clients of a version."""
     if error is None:
         return None
     if error.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH):

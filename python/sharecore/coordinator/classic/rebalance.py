@@ -134,7 +134,7 @@ class Rebalancer:
         group.sync_timer = self._timers.call_later(group.rebalance_timeout_ms / 1000, fired)
 
     def keep_alive(self, member: ClassicMember) -> None:
-        """Counts the member's session anew."""
+        """Restarts the member's session."""
         member.session.set(NEW_MEMBER_JOIN_MS if member.is_new else member.session_timeout_ms)
 
     def assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
@@ -164,7 +164,7 @@ class Rebalancer:
                 member.finish_sync(SyncResult(error))
 
     def remove(self, group: ClassicGroup, member: ClassicMember, reason: str) -> None:
-        """Lets a member go and sees what that means for the others."""
+        """Removes a member, and moves the group on if it waited for that one."""
         member.finish_join(JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, member_id=member.member_id))
         member.finish_sync(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member)
