@@ -10,6 +10,7 @@ from sharecore.cli.acls import acls
 from sharecore.cli.certs import certs
 from sharecore.cli.config import config
 from sharecore.cli.consume import consume
+from sharecore.cli.doctor import doctor
 from sharecore.cli.export_metrics import export_metrics
 from sharecore.cli.groups import groups
 from sharecore.cli.produce import produce
@@ -35,6 +36,7 @@ app.command("produce", short_help="Write records to a topic.")(produce)
 app.command("consume", short_help="Take records as a member of a share group.")(consume)
 app.command("work", short_help="Run a worker on the records of a topic.")(work)
 app.command("export-metrics", short_help="Serve share groups of any cluster to Prometheus.")(export_metrics)
+app.command("doctor", short_help="Say what is wrong, and what to do.")(doctor)
 app.command("certs", short_help="Make certificates for development.")(certs)
 app.add_typer(config, name="config", short_help="Settings of the broker: example, check, explanations.")
 app.add_typer(groups, name="groups", short_help="List, describe, reset and delete groups.")

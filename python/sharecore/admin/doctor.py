@@ -1,0 +1,215 @@
+"""Checks of a configuration, a data directory and a cluster, and a bundle for who helps."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import shutil
+import sys
+import tarfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from sharecore.admin.overview import look_at_groups
+from sharecore.admin.transport import Transport
+from sharecore.client.settings import read_connection_settings
+from sharecore.config import (
+    BrokerConfig,
+    Kind,
+    broker_keys,
+    listener_key,
+    listeners_of,
+    remarks_on,
+    unknown_names,
+)
+from sharecore.errors import ConfigError, KafkaError
+from sharecore.storage import Storage, StorageOptions
+
+_FREE_BYTES_MIN = 1 << 30
+_FREE_PART_MIN = 0.05
+_FILES_MIN = 4096
+_HIDDEN = "[hidden]"
+_SECRET_WORDS = ("password", "secret", "jaas", "credential", "token", ".key")
+_PACKAGES = ("sharecore", "kio", "uvloop", "cryptography", "typer", "prometheus-client", "confluent-kafka")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Args:
+        about: machine, configuration, data directory or cluster.
+        level: good, doubt or bad.
+        advice: what to do; empty where there is nothing to do.
+    """
+
+    about: str
+    level: str
+    what: str
+    advice: str = ""
+
+
+def machine() -> list[Finding]:
+    """What the process was given."""
+    if sys.platform == "win32":
+        return []
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if 0 <= hard < _FILES_MIN:
+        return [
+            Finding(
+                "machine", "doubt", f"{hard} open files at most", "each connection is one: raise ulimit -n"
+            )
+        ]
+    return [Finding("machine", "good", f"Python {platform.python_version()} on {platform.machine()}")]
+
+
+def configuration(properties: Mapping[str, str]) -> list[Finding]:
+    """Whether a broker would start with these settings, and with which of them nothing happens."""
+    about = "configuration"
+    found = [
+        Finding(about, "doubt", f"{name} is no setting", "is it misspelt? `sharecore config explain` helps")
+        for name in unknown_names(properties)
+    ]
+    found += [Finding(about, "doubt", remark) for remark in remarks_on(properties)]
+    try:
+        config = BrokerConfig.from_properties(properties)
+        listeners = listeners_of(config)
+    except ConfigError as error:
+        return found + [Finding(about, "bad", line) for line in str(error).splitlines()]
+    for listener in listeners:
+        if listener.host in ("", "0.0.0.0") and listener.advertised_host in ("localhost", "127.0.0.1"):
+            found.append(
+                Finding(
+                    about,
+                    "doubt",
+                    f"{listener.name} listens everywhere, and sends clients to {listener.advertised_host}",
+                    "set advertised.listeners to a name that clients can reach",
+                )
+            )
+        if listener.protocol == "PLAINTEXT" and listener.host not in ("localhost", "127.0.0.1", "::1"):
+            found.append(
+                Finding(
+                    about,
+                    "doubt",
+                    f"{listener.name} takes anybody, in the clear, on {listener.host or 'every address'}",
+                    "docs/security.md: TLS, SASL and access control",
+                )
+            )
+    if config.sharecore_durability == "os":
+        found.append(
+            Finding(about, "doubt", "sharecore.durability=os: a loss of power may lose what was answered")
+        )
+    found.append(Finding(about, "good", f"{len(config.explicit)} settings, a broker starts with them"))
+    return found
+
+
+def data_directory(directory: Path) -> list[Finding]:
+    """What a data directory holds, and whether there is room; nothing is changed."""
+    about = "data directory"
+    if not directory.is_dir():
+        return [
+            Finding(about, "bad", f"{directory} is no directory", "a broker makes it when it first starts")
+        ]
+    found = []
+    if not os.access(directory, os.W_OK | os.X_OK):
+        found.append(Finding(about, "bad", f"{directory} cannot be written by this user"))
+    usage = shutil.disk_usage(directory)
+    free = f"{usage.free / 1e9:.1f} GB free of {usage.total / 1e9:.1f} GB"
+    tight = usage.free < _FREE_BYTES_MIN or usage.free < usage.total * _FREE_PART_MIN
+    advice = "shorten retention, or give it more room: a full disk refuses writes" if tight else ""
+    found.append(Finding(about, "doubt" if tight else "good", free, advice))
+    try:
+        storage = Storage(directory, StorageOptions(read_only=True))
+    except (OSError, KafkaError) as error:
+        hint = f"`sharecore store check {directory}` says what is lost"
+        return [*found, Finding(about, "bad", str(error), hint)]
+    try:
+        topics = list(storage.topics)
+        partitions = sum(len(topic.partitions) for topic in topics)
+        size = sum(log.size_bytes for topic in topics for log in topic.partitions)
+        text = f"{len(topics)} topics with {partitions} partitions, {size / 1e6:.1f} MB of record batches"
+        found.append(Finding(about, "good", text))
+    finally:
+        storage.close()
+    return found
+
+
+async def cluster(settings: Mapping[str, str]) -> list[Finding]:
+    """Whether a cluster answers, and which of its share groups stand still.
+
+    Raises:
+        KafkaError, OSError: it does not answer.
+    """
+    about = "cluster"
+    transport = Transport(read_connection_settings(settings))
+    try:
+        began = time.monotonic()
+        groups = await look_at_groups(transport)
+        took_ms = (time.monotonic() - began) * 1000
+    finally:
+        await transport.close()
+    found = [Finding(about, "good", f"answers, {len(groups)} share groups, in {took_ms:.0f} ms")]
+    for group in groups:
+        if group.error is not None:
+            found.append(Finding(about, "doubt", f"group {group.group_id} is not told of: {group.error}"))
+        lag = sum(map(group.lag, group.positions))
+        if lag and not group.members:
+            text = f"group {group.group_id}: {lag} records wait, and nobody is there to take them"
+            found.append(Finding(about, "doubt", text, "start a worker, or delete the group"))
+    return found
+
+
+def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
+    """Settings that may be shown: passwords, keys and credentials are not among them."""
+    keys = broker_keys()
+
+    def hidden(name: str) -> bool:
+        known = keys.get(listener_key(name))
+        secret = known is not None and known[1].kind is Kind.PASSWORD
+        return secret or known is None or any(word in name.lower() for word in _SECRET_WORDS)
+
+    return {name: _HIDDEN if hidden(name) else value for name, value in sorted(properties.items())}
+
+
+def write_bundle(
+    target: Path, findings: Iterable[Finding], properties: Mapping[str, str], directory: Path
+) -> None:
+    """A .tar.gz with what was found, versions, settings without secrets and the sizes of the files.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    files = []
+    if directory.is_dir():
+        files = [
+            {"file": str(path.relative_to(directory)), "bytes": path.stat().st_size}
+            for path in sorted(directory.rglob("*"))
+            if path.is_file()
+        ]
+    parts = {
+        "findings.json": [asdict(each) for each in findings],
+        "versions.json": {name: _version(name) for name in _PACKAGES}
+        | {"python": sys.version, "platform": platform.platform()},
+        "settings.json": without_secrets(properties),
+        "files.json": files,
+    }
+    with tarfile.open(target, "w:gz") as archive:
+        for name, content in parts.items():
+            data = json.dumps(content, indent=1, ensure_ascii=False).encode()
+            entry = tarfile.TarInfo(f"sharecore-support/{name}")
+            entry.size, entry.mtime, entry.mode = len(data), int(time.time()), 0o600
+            archive.addfile(entry, io.BytesIO(data))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

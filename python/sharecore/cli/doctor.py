@@ -1,0 +1,94 @@
+"""`sharecore doctor`: what is wrong with a configuration, a data directory or a cluster."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.clients import CommandFailed, failures_in_one_line
+from sharecore.cli.serve import Assignments, gather
+
+if TYPE_CHECKING:
+    from sharecore.admin.doctor import Finding
+
+_MARKS = {"good": "ok  ", "doubt": "warn", "bad": "BAD "}
+
+
+def doctor(
+    config: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="Settings of a broker, as for `sharecore serve`."
+        ),
+    ] = None,
+    settings: Assignments = None,
+    data_dir: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="DIR", help="A data directory; its broker may be running. Nothing is changed."),
+    ] = None,
+    bootstrap: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap-server", "-b", metavar="HOST:PORT", help="A cluster, ours or Apache Kafka's."
+        ),
+    ] = "",
+    bundle: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="FILE", help="Write a .tar.gz to send to who helps: no secrets, no records."),
+    ] = None,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Say what is wrong with a configuration, a data directory or a cluster, and what to do about it.
+
+    \b
+    sharecore doctor --config server.properties               what a broker would start with
+    sharecore doctor --data-dir ./data                        what it keeps, also of a running broker
+    sharecore doctor -b localhost:9092                        share groups that stand still
+    sharecore doctor -c server.properties --data-dir ./data --bundle support.tar.gz
+
+    Without options it looks at the environment's settings and at ./data. The exit status is 1 where
+    something is bad.
+    """
+    from sharecore.admin import doctor as look
+
+    with failures_in_one_line():
+        findings: list[Finding] = look.machine()
+        properties: dict[str, str] = {}
+        if config is not None or settings or not (data_dir or bootstrap):
+            from sharecore.errors import ConfigError
+
+            try:
+                properties = gather(config, settings or [], environment=os.environ)
+            except ConfigError as error:
+                raise CommandFailed(str(error)) from None
+            findings += look.configuration(properties)
+        directory = data_dir or Path(properties.get("log.dirs", properties.get("log.dir", "data")))
+        if data_dir is not None or directory.exists():
+            findings += look.data_directory(directory)
+        if bootstrap:
+            try:
+                chosen = client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)
+                findings += run_with(bootstrap, lambda: look.cluster(chosen))
+            except CommandFailed as failure:
+                findings.append(
+                    look.Finding(
+                        "cluster", "bad", str(failure), "is the address right, and the broker running?"
+                    )
+                )
+        for each in findings:
+            typer.echo(f"{_MARKS[each.level]}  {each.about}: {each.what}")
+            if each.advice:
+                typer.echo(f"      {each.advice}")
+        if bundle is not None:
+            try:
+                look.write_bundle(bundle, findings, properties, directory)
+            except OSError as error:
+                raise CommandFailed(f"{bundle}: cannot be written: {error}") from None
+            typer.echo(f"\n{bundle} is written; it holds no secrets and no records, look before you send it")
+    if any(each.level == "bad" for each in findings):
+        raise typer.Exit(1)

@@ -1,0 +1,122 @@
+"""`sharecore doctor`: what it finds, and what its bundle does not hold."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from tests.harness.broker import free_port
+from tests.harness.running import RunningBroker
+from tests.unit.broker.share_member import Member, produce
+
+from sharecore.admin.doctor import configuration, without_secrets
+from sharecore.protocol import ApiKey
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sharecore", "doctor", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=cwd, check=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "level", "word"),
+    [
+        ({"num.partition": "4"}, "doubt", "num.partition is no setting"),
+        ({"num.network.threads": "4"}, "doubt", "num.network.threads"),
+        ({"num.partitions": "many"}, "bad", "not an integer"),
+        ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, "doubt", "takes anybody"),
+        (
+            {"listeners": "PLAINTEXT://:9092", "advertised.listeners": "PLAINTEXT://localhost:9092"},
+            "doubt",
+            "sends clients to localhost",
+        ),
+        ({"sharecore.durability": "os"}, "doubt", "loss of power"),
+        ({}, "good", "a broker starts"),
+    ],
+)
+def test_what_is_said_of_settings(settings: dict[str, str], level: str, word: str) -> None:
+    assert [each for each in configuration(settings) if each.level == level and word in each.what] != []
+
+
+def test_a_whole_directory_a_damaged_one_and_none(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    broker = RunningBroker(data).start()
+    asked = {"name": "t", "num_partitions": 2, "replication_factor": 1}
+    broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+    produce(broker, "t", 5)
+    # beside the running broker
+    ended = run("--data-dir", str(data), cwd=tmp_path)
+    broker.stop()
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "4 topics with 56 partitions" in ended.stdout
+
+    (journal,) = [path for path in data.rglob("*") if path.is_file() and path.stat().st_size > 500]
+    content = bytearray(journal.read_bytes())
+    content[300] ^= 255
+    journal.write_bytes(content)
+    ended = run("--data-dir", str(data), cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "BAD   data directory" in ended.stdout
+    assert f"sharecore store check {data}" in ended.stdout
+
+    ended = run("--data-dir", str(tmp_path / "none"), cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert "is no directory" in ended.stdout
+
+
+def test_a_cluster_with_a_group_that_nobody_serves(tmp_path: Path) -> None:
+    broker = RunningBroker(tmp_path / "data").start()
+    try:
+        asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+        broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+        configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
+        resources = [{"resource_type": 32, "resource_name": "g", "configs": configs}]
+        broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+        produce(broker, "t", 5)
+        member = Member(broker, "g", "t")
+        member.fetch(0)
+        names = {"group_id": "g", "member_id": member.name, "subscribed_topic_names": None}
+        member.client.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **names, member_epoch=-1)
+        ended = run("-b", f"127.0.0.1:{broker.port}", cwd=tmp_path)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert "answers, 1 share groups" in ended.stdout
+        assert "group g: 5 records wait, and nobody is there to take them" in ended.stdout
+    finally:
+        broker.stop()
+    ended = run("-b", f"127.0.0.1:{free_port()}", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "BAD   cluster" in ended.stdout
+
+
+def test_the_bundle_holds_no_secret_and_no_record(tmp_path: Path) -> None:
+    secrets = {
+        "ssl.keystore.password": "planted-1",
+        "listener.name.safe.plain.sasl.jaas.config": "planted-2",
+        "group.share.persister.api.token": "planted-3",
+        "ssl.keystore.key": "planted-4",
+        "what.nobody.knows": "planted-5",
+    }
+    assert set(without_secrets(secrets).values()) == {"[hidden]"}
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=7\n" + "".join(f"{name}={value}\n" for name, value in secrets.items()))
+    broker = RunningBroker(tmp_path / "data").start()
+    asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+    broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+    produce(broker, "t", 5)
+    broker.stop()
+    bundle = tmp_path / "support.tar.gz"
+    run("-c", str(file), "--data-dir", str(tmp_path / "data"), "--bundle", str(bundle), cwd=tmp_path)
+    with tarfile.open(bundle) as archive:
+        contents = {
+            Path(each.name).name: extracted.read().decode()
+            for each in archive.getmembers()
+            if (extracted := archive.extractfile(each)) is not None
+        }
+    assert contents.keys() == {"findings.json", "versions.json", "settings.json", "files.json"}
+    assert json.loads(contents["settings.json"])["num.partitions"] == "7"
+    assert json.loads(contents["files.json"])
+    assert "planted" not in "".join(contents.values())
