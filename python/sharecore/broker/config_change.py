@@ -72,11 +72,6 @@ def changed(
     """
     if resource_type != ResourceType.GROUP:
         check_resource(broker, resource_type, name)
-    if len({change.name for change in changes}) < len(changes):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    missing = [each.name for each in changes if each.value is None and each.operation != Operation.DELETE]
-    if missing:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(missing)}")
     settings = dict(broker.configs.get(resource_type, name)) if incremental else {}
     for change in changes:
         _apply(broker, resource_type, settings, change)
@@ -97,6 +92,15 @@ def _check_dead_letters(broker: Services, group_id: str, settings: Mapping[str, 
             "dead letters"
         )
         raise KafkaError(ErrorCode.INVALID_CONFIG, text)
+
+
+def _check_changes(changes: Sequence[Change]) -> None:
+    """Raises KafkaError where a request contradicts itself."""
+    if len({change.name for change in changes}) < len(changes):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    missing = [each.name for each in changes if each.value is None and each.operation != Operation.DELETE]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(missing)}")
 
 
 def check_resource(broker: Services, resource_type: int, name: str) -> None:
@@ -221,8 +225,14 @@ async def alter(
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no operation {min(strange)}.")
             if times[resource_type, name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
+            _check_changes(changes)
+            # a broker judges its own settings before it asks who may alter them
+            is_brokers = resource_type == ResourceType.BROKER
+            if not is_brokers:
+                require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
             settings = changed(broker, resource_type, name, changes, incremental=incremental)
+            if is_brokers:
+                require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
             if not validate_only:
                 await broker.configs.replace(resource_type, name, settings)
         except KafkaError as error:

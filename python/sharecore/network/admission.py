@@ -34,7 +34,8 @@ class Admission:
         self._limits = limits
         self._rate_of = rate_of
         self._now_ms = now_ms
-        self._total = 0
+        self.total = 0
+        """Connections that are inside."""
         self._at_listener: Counter[str] = Counter()
         self._from_host: Counter[str] = Counter()
         self._rates: dict[str, tuple[Rate, Window]] = {}
@@ -86,7 +87,7 @@ class Admission:
         """Whether one more connection may be open at a listener."""
         limits = self._limits()
         if (
-            self._total < limits.connections_max
+            self.total < limits.connections_max
             and self._at_listener[listener] < self._of(listener, limits).connections_max
         ):
             return True
@@ -94,7 +95,7 @@ class Admission:
         if self._said_at_ms is None or now_ms - self._said_at_ms >= _SAY_AGAIN_MS:
             self._said_at_ms = now_ms
             log.warning(
-                "connections wait at listener %s: %d are open (max.connections)", listener, self._total
+                "connections wait at listener %s: %d are open (max.connections)", listener, self.total
             )
         return False
 
@@ -110,7 +111,7 @@ class Admission:
             raise TooManyConnections(
                 f"{self._from_host[host]} connections from its address (max.connections.per.ip)"
             )
-        self._total += 1
+        self.total += 1
         self._at_listener[listener] += 1
         self._from_host[host] += 1
         inside = [True]
@@ -119,7 +120,7 @@ class Admission:
             if not inside:
                 return
             inside.clear()
-            self._total -= 1
+            self.total -= 1
             self._at_listener[listener] -= 1
             self._from_host[host] -= 1
             if not self._from_host[host]:

@@ -9,6 +9,8 @@ import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sharecore.network.attach import attach
+
 if TYPE_CHECKING:
     from sharecore.network.connection import Connection
 
@@ -81,18 +83,9 @@ class Handshakes:
         leave: Callable[[], None],
     ) -> None:
         try:
-            _, connection = await asyncio.get_running_loop().connect_accepted_socket(
-                make, peer, ssl=context, ssl_handshake_timeout=self.timeout_ms / 1000
-            )
-            connection.on_close(leave)
+            await attach(peer, make, leave, ssl=context, ssl_handshake_timeout=self.timeout_ms / 1000)
         except OSError as error:  # ssl.SSLError is one
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
             # who goes away at once has only looked whether somebody listens
             level = logging.DEBUG if isinstance(error, ConnectionResetError) else logging.WARNING
             log.log(level, "the TLS handshake of %s failed: %s", address, reason)
-            peer.close()
-            leave()
-        except BaseException:
-            peer.close()
-            leave()
-            raise

@@ -11,6 +11,7 @@ from socket import socket
 
 from sharecore.network.acceptor import Acceptor
 from sharecore.network.admission import Admission
+from sharecore.network.attach import attach
 from sharecore.network.budget import MemoryBudget
 from sharecore.network.connection import Answer, Connection
 from sharecore.network.handshakes import ContextSource, Handshakes
@@ -95,7 +96,7 @@ class Server:
             if tls is not None:
                 self.handshakes.begin(peer, address, tls(), connection, leave)
                 return
-            task = loop.create_task(_attach(peer, connection, leave))
+            task = loop.create_task(_begin(peer, connection, leave))
             self._beginning.add(task)
             task.add_done_callback(self._beginning.discard)
 
@@ -160,16 +161,9 @@ class Server:
         self._sweeper = self._loop.call_later(min(max(idle_s / 4, 0.05), 30.0), self._sweep)
 
 
-async def _attach(peer: socket, make: Callable[[], Connection], leave: Callable[[], None]) -> None:
+async def _begin(peer: socket, make: Callable[[], Connection], leave: Callable[[], None]) -> None:
     """Begins with a client that was accepted in the clear."""
     try:
-        _, connection = await asyncio.get_running_loop().connect_accepted_socket(make, peer)
-        connection.on_close(leave)
+        await attach(peer, make, leave)
     except OSError as error:
         log.debug("a connection has gone before it began: %s", error)
-        peer.close()
-        leave()
-    except BaseException:
-        peer.close()
-        leave()
-        raise

@@ -16,6 +16,7 @@ GROUPS = ("open-g", "shut-g")
 CONSUMERS = ("open-c", "shut-c")
 SHARES = ("open-s", "shut-s")
 MISSING = UUID(int=0xABCD << 64 | 1)
+SENSELESS = "create entries that make no sense"
 CREATES = "metadata creates"
 """The request that has topics made that it asks for."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.differential.access import group_cases, other_cases, topic_cases
+from tests.differential.access import edge_cases, group_cases, other_cases, topic_cases
 from tests.differential.access.case import Case
 
 
@@ -18,3 +18,4 @@ def cases() -> Iterator[Case]:
     yield from other_cases.cluster()
     yield from other_cases.configs()
     yield from other_cases.state()
+    yield from edge_cases.edges()

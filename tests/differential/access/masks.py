@@ -47,6 +47,8 @@ def masked(key: ApiKey, answer: Any, topics: dict[UUID, str], broker: Guarded) -
         return value
 
     found = plain("", answer)
+    if key is ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+        found["results"].sort(key=lambda each: str(each["user"]))
     if key is ApiKey.LIST_TRANSACTIONS:
         found["transaction_states"].sort(key=lambda each: str(each["transactional_id"]))
     if key is ApiKey.SHARE_ACKNOWLEDGE:

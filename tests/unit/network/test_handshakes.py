@@ -110,3 +110,22 @@ def test_of_too_many_handshakes_the_oldest_is_given_up(directory: Path) -> None:
             writer.close()
 
     serve(directory, test, Limits(handshakes_max=8))
+
+
+def test_who_is_in_counts_until_it_goes(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(server: Server, port: int, context: ssl.SSLContext) -> None:
+        def inside() -> int:
+            return server.admission.total
+
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        await until(lambda: bool(server.connections))
+        assert inside() == 1
+        _, stranger = await asyncio.open_connection("127.0.0.1", port)
+        await until(lambda: inside() == 2)
+        stranger.close()
+        await until(lambda: inside() == 1)
+        writer.close()
+        await until(lambda: inside() == 0)
+
+    serve(directory, test, Limits(connections_max=2))
+    assert "never retrieved" not in caplog.text

@@ -44,10 +44,12 @@ def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict
         )
     if name is not None and topic_id is not None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if name is None and topic_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if name is not None:
         topic = broker.topics.get(name)
     else:
-        topic = broker.topics.by_id(topic_id) if topic_id is not None else None
+        topic = broker.topics.by_id(topic_id)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         name = topic.name

@@ -47,7 +47,8 @@ def _partitions(
     try:
         context.broker.features.check_share_groups()
         context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
-        share.groups.find(group.group_id)
+        if group.topics is None:
+            share.groups.find(group.group_id)
     except KafkaError as error:
         refused[number] = error
         return []
@@ -67,7 +68,7 @@ def _partitions(
 
 def _find(context: RequestContext, name: str) -> TopicInfo | None:
     """The topic, where the client may see it."""
-    may = context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    may = context.may(Operation.DESCRIBE, ResourceType.TOPIC, name, quiet=True)
     return context.broker.share.topics.find(name) if may else None
 
 

@@ -12,13 +12,17 @@ from sharecore.security.acl import Operation, ResourceType
 
 _GROUPS_SINCE = 8
 _IDS_SINCE = 10
+_GROUP_ERROR_SINCE = 2
 _NO_OFFSET = -1
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     if context.api_version < _GROUPS_SINCE:
         answer = _fetch(context, request, request.group_id, None, -1, stable=request.require_stable)
-        return {"topics": answer["topics"], "error_code": answer.get("error_code", ErrorCode.NONE)}
+        code = answer.get("error_code", ErrorCode.NONE)
+        if code and context.api_version < _GROUP_ERROR_SINCE:
+            return {"topics": _all_absent(request.topics, code)}
+        return {"topics": answer["topics"], "error_code": code}
     return {
         "groups": [
             _fetch(
@@ -107,6 +111,14 @@ def _partition(
         "committed_leader_epoch": value.leader_epoch,
         "metadata": value.metadata,
     }
+
+
+def _all_absent(topics: Any, code: ErrorCode) -> list[dict[str, Any]]:
+    """A refusal where the answer has no place for one of the whole group."""
+    return [
+        {"name": topic.name, "partitions": [_absent(index, code) for index in topic.partition_indexes]}
+        for topic in topics
+    ]
 
 
 def _absent(index: int, code: ErrorCode) -> dict[str, Any]:

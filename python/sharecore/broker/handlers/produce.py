@@ -34,9 +34,9 @@ def handle(context: RequestContext, request: Any) -> Result:
             answer: dict[str, Any] = {"index": part.index, "base_offset": -1}
             answers.append(answer)
             try:
+                log, records = _log(context, topic, part.index), part.records or b""
                 if not acks_known:
                     raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-                log, records = _log(context, topic, part.index), part.records or b""
                 admit(context.broker.groups, log, records, request.transactional_id, context.api_version)
                 appended = log.append(records, now_ms=now_ms)
             except KafkaError as error:
