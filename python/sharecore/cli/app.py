@@ -10,6 +10,7 @@ from sharecore.cli.acls import acls
 from sharecore.cli.certs import certs
 from sharecore.cli.config import config
 from sharecore.cli.consume import consume
+from sharecore.cli.dlq import dlq
 from sharecore.cli.doctor import doctor
 from sharecore.cli.export_metrics import export_metrics
 from sharecore.cli.groups import groups
@@ -39,6 +40,7 @@ app.command("export-metrics", short_help="Serve share groups of any cluster to P
 app.command("doctor", short_help="Say what is wrong, and what to do.")(doctor)
 app.command("certs", short_help="Make certificates for development.")(certs)
 app.add_typer(config, name="config", short_help="Settings of the broker: example, check, explanations.")
+app.add_typer(dlq, name="dlq", short_help="Dead letters: list, show, redrive.")
 app.add_typer(groups, name="groups", short_help="List, describe, reset and delete groups.")
 app.add_typer(spark, name="spark", short_help="Jobs over share groups, on Spark.")
 app.add_typer(state, name="state", short_help="Show what the broker keeps of share groups.")

@@ -1,0 +1,291 @@
+"""`sharecore dlq list`, `show` and `redrive`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from sharecore.cli.admin import Settings, SettingsFile, confluent_settings, key_values
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, check_clients, failures_in_one_line
+from sharecore.cli.dlq.letter import EXHAUSTED, REJECTED, Letter, Wanted, read_letter
+from sharecore.cli.tables import show as show_table
+
+dlq = typer.Typer(
+    help="Dead letters (KIP-1191) of share groups, here or on Apache Kafka 4.4 and later.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
+Group = Annotated[Text, typer.Option("--group", "-g", help="Letters of this share group.")]
+Cause = Annotated[
+    Text, typer.Option(metavar="rejected|exhausted", help="exhausted: given up at the delivery limit.")
+]
+_FORMATS = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"]
+Time = Optional[datetime]  # noqa: UP045
+Since = Annotated[Time, typer.Option("--since", formats=_FORMATS, help="Letters written then or later.")]
+Until = Annotated[Time, typer.Option("--until", formats=_FORMATS, help="Letters written before.")]
+Source = Annotated[Text, typer.Option("--source", metavar="TOPIC", help="Records of this topic.")]
+Key = Annotated[Text, typer.Option("--key", help="Records with this key; needs letters that carry it.")]
+Filter = Annotated[
+    Text, typer.Option("--filter", metavar="REGEX", help="Records whose value it is found in.")
+]
+Headers = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--header", metavar="NAME=VALUE", help="Records with this header; may be repeated."),
+]
+DeadLetterTopic = Annotated[str, typer.Argument(metavar="TOPIC", help="A dead-letter topic.")]
+
+
+@dlq.command("list", short_help="Which letters there are, by group, source and cause.")
+def list_letters(
+    topic: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(metavar="[TOPIC]...", help="[default: all that share groups may have letters in]"),
+    ] = None,
+    group: Group = None,
+    cause: Cause = None,
+    since: Since = None,
+    until: Until = None,
+    source: Source = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    settings: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Count the letters of dead-letter topics, by group, source and cause."""
+    wanted = _wanted(group, cause, since, until, source)
+    with _clients(bootstrap, settings, command_config) as chosen:
+        from sharecore.cli.dlq.reading import Topic, dead_letter_topics, open_consumer
+
+        found: dict[tuple[str, str, str, str], list[Letter]] = {}
+        counts: dict[tuple[str, str, str, str], int] = {}
+        consumer = open_consumer(chosen)
+        for name in topic or dead_letter_topics(chosen):
+            for message in Topic(consumer, name).read():
+                letter = read_letter(message)
+                if letter is None or not wanted.takes(letter):
+                    continue
+                about = name, letter.group, letter.origin[0], letter.cause
+                ends = found.setdefault(about, [letter, letter])
+                ends[1] = letter
+                counts[about] = counts.get(about, 0) + 1
+        consumer.close()
+    if not found:
+        typer.echo("no letters")
+        return
+    rows = [
+        [*about, str(counts[about]), _time(first.time_ms), _time(last.time_ms)]
+        for about, (first, last) in sorted(found.items())
+    ]
+    show_table(["TOPIC", "GROUP", "SOURCE", "CAUSE", "LETTERS", "FIRST", "LAST"], rows)
+
+
+@dlq.command("show", short_help="Show letters, one a line.")
+def show(
+    topic: DeadLetterTopic,
+    group: Group = None,
+    cause: Cause = None,
+    since: Since = None,
+    until: Until = None,
+    source: Source = None,
+    key: Key = None,
+    pattern: Filter = None,
+    header: Headers = None,
+    limit: Annotated[int, typer.Option("--max", "-n", metavar="N", min=1, help="At most so many.")] = 100,
+    as_json: Annotated[bool, typer.Option("--json", help="An object a line, with headers.")] = False,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    settings: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Show letters: where they lie, what they are about, and the record where they carry it."""
+    wanted = _wanted(group, cause, since, until, source, key, pattern, header)
+    with _clients(bootstrap, settings, command_config) as chosen:
+        from sharecore.cli.dlq.reading import Topic, open_consumer
+
+        consumer = open_consumer(chosen)
+        letters = []
+        for message in Topic(consumer, topic).read():
+            letter = read_letter(message)
+            if letter is not None and wanted.takes(letter):
+                letters.append(letter)
+                if len(letters) == limit:
+                    break
+        consumer.close()
+    if as_json:
+        for letter in letters:
+            typer.echo(json.dumps(_fields(letter)))
+        return
+    rows = [
+        [
+            f"{letter.partition}@{letter.offset}",
+            letter.group,
+            "{}-{}@{}".format(*letter.origin),
+            letter.cause,
+            str(letter.deliveries),
+            _text(letter.key),
+            _text(letter.value),
+        ]
+        for letter in letters
+    ]
+    show_table(["LETTER", "GROUP", "RECORD", "CAUSE", "DELIVERED", "KEY", "VALUE"], rows)
+
+
+@dlq.command("redrive", short_help="Produce again what letters are about.")
+def redrive(
+    topic: DeadLetterTopic,
+    group: Group = None,
+    cause: Cause = None,
+    since: Since = None,
+    until: Until = None,
+    source: Source = None,
+    key: Key = None,
+    pattern: Filter = None,
+    header: Headers = None,
+    to: Annotated[
+        Text, typer.Option("--to", metavar="TOPIC", help="Where to.  [default: where each record came from]")
+    ] = None,
+    rate: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option("--rate", metavar="N", min=0.001, help="Records a second.  [default: no bound]"),
+    ] = None,
+    progress: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--progress", metavar="FILE", help="Remembers what is done; the next run goes on there."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    settings: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Produce again what letters are about: with the record that they carry, or the one in its topic still.
+
+    Records keep key, value and headers, and go to the partition of the same number. Headers tell where they
+    were: __redrive.topic, .partition, .offset, .group, .delivery.count, and .count, how often.
+
+    Each record is produced at least once. Letters stay where they are: with --progress FILE the next run
+    passes over those that are done, and a run that breaks off is gone on with.
+    """
+    wanted = _wanted(group, cause, since, until, source, key, pattern, header)
+    with _clients(bootstrap, settings, command_config) as chosen:
+        from sharecore.cli.dlq.reading import Topic, open_consumer
+        from sharecore.cli.dlq.redrive import Progress, Redrive
+
+        done = Progress(None if dry_run else progress, topic)
+        if progress is not None and dry_run:
+            done.next = Progress(progress, topic).next
+        consumer = open_consumer(chosen)
+        letters = Topic(consumer, topic, done.next)
+        moving = Redrive(chosen, to, rate, dry=dry_run)
+        passed = 0
+        try:
+            with typer.progressbar(
+                length=letters.offsets, label=topic, file=sys.stderr, hidden=not sys.stderr.isatty()
+            ) as bar:
+                for message in letters.read():
+                    entry = done.begin(message)
+                    letter = read_letter(message)
+                    if letter is not None and wanted.takes(letter):
+                        moving.send(letter, done, entry)
+                    else:
+                        passed += 1
+                        done.end(entry)
+                    done.save()
+                    bar.update(1)
+            moving.finish()
+        finally:
+            if not dry_run:
+                done.save(now=True)
+        consumer.close()
+    verb = "would be produced" if dry_run else "produced"
+    for target, count in sorted(moving.moved.items()):
+        typer.echo(f"{count} {'record' if count == 1 else 'records'} {verb} to {target}")
+    typer.echo(f"{moving.gone} are in their topic no more, {passed} were passed over")
+
+
+@contextmanager
+def _clients(bootstrap: str, settings: list[str] | None, file: Path | None) -> Iterator[dict[str, str]]:
+    with failures_in_one_line():
+        check_clients(bootstrap)
+        from confluent_kafka import KafkaException
+
+        try:
+            yield confluent_settings(bootstrap, settings, file)
+        except KafkaException as error:
+            raise CommandFailed(error.args[0].str()) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+def _wanted(
+    group: str | None,
+    cause: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    source: str | None,
+    key: str | None = None,
+    pattern: str | None = None,
+    headers: list[str] | None = None,
+) -> Wanted:
+    with failures_in_one_line():
+        if cause not in (None, REJECTED, EXHAUSTED):
+            raise CommandFailed(f"--cause {cause}: one of {REJECTED}, {EXHAUSTED} is needed")
+        try:
+            compiled = None if pattern is None else re.compile(pattern)
+        except re.error as error:
+            raise CommandFailed(f"--filter {pattern}: {error}") from None
+        return Wanted(
+            group,
+            cause,
+            _milliseconds(since),
+            _milliseconds(until),
+            source,
+            key,
+            compiled,
+            key_values(headers or [], "--header"),
+        )
+
+
+def _milliseconds(time: datetime | None) -> int | None:
+    """Local time without a zone."""
+    return None if time is None else round(time.timestamp() * 1000)
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000).astimezone().isoformat(timespec="seconds")
+
+
+def _text(content: bytes | None) -> str:
+    if content is None:
+        return "-"
+    text = content.decode(errors="replace")
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _fields(letter: Letter) -> dict[str, object]:
+    def text(content: bytes | None) -> str | None:
+        return None if content is None else content.decode(errors="replace")
+
+    topic, partition, offset = letter.origin
+    return {
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "time": _time(letter.time_ms),
+        "group": letter.group,
+        "source": {"topic": topic, "partition": partition, "offset": offset},
+        "cause": letter.cause,
+        "deliveries": letter.deliveries,
+        "key": text(letter.key),
+        "value": text(letter.value),
+        "headers": [[name, text(value)] for name, value in letter.headers],
+    }

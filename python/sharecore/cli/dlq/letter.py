@@ -1,0 +1,127 @@
+"""One dead letter (KIP-1191), and which of them are wanted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+PREFIX = "__dlq.errors."
+REJECTED, EXHAUSTED = "rejected", "exhausted"
+CAUSES = {
+    "Offset rejected by client.": REJECTED,
+    "Offset delivery count exceeded the threshold.": EXHAUSTED,
+}
+
+Header = tuple[str, "bytes | None"]
+
+
+class Letter(NamedTuple):
+    """A letter, where it lies and what it is about.
+
+    Args:
+        partition, offset: of the dead-letter topic.
+        time_ms: when it was written.
+        origin: topic, partition and offset of the record.
+        deliveries: how often the record was delivered.
+        cause: `rejected`, `exhausted`, or whatever the letter says.
+        key, value, headers: of the record, where the letter carries them.
+    """
+
+    partition: int
+    offset: int
+    time_ms: int
+    origin: tuple[str, int, int]
+    group: str
+    deliveries: int
+    cause: str
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it carries the record."""
+        return self.key is not None or self.value is not None or bool(self.headers)
+
+
+def read_letter(message: Message) -> Letter | None:
+    """The letter that a record is; None for one that is none."""
+    errors: dict[str, str] = {}
+    own: list[Header] = []
+    for name, content in headers_of(message):
+        if name.startswith(PREFIX):
+            errors.setdefault(name.removeprefix(PREFIX), (content or b"").decode(errors="replace"))
+        else:
+            own.append((name, content))
+    try:
+        origin = errors["topic"], int(errors["partition"]), int(errors["offset"])
+        deliveries = int(errors.get("delivery.count", "0"))
+        group = errors["group"]
+    except (KeyError, ValueError):
+        return None
+    cause = errors.get("message", "")
+    return Letter(
+        message.partition() or 0,
+        message.offset() or 0,
+        message.timestamp()[1],
+        origin,
+        group,
+        deliveries,
+        CAUSES.get(cause, cause),
+        plain(message.key()),
+        plain(message.value()),
+        own,
+    )
+
+
+def headers_of(message: Message) -> list[Header]:
+    """The headers of a record."""
+    return [(str(header[0]), plain(header[1])) for header in message.headers() or ()]
+
+
+def plain(content: str | bytes | None) -> bytes | None:
+    """Content as bytes."""
+    return content.encode() if isinstance(content, str) else content
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which letters; what is left out asks for nothing.
+
+    Args:
+        since_ms, until_ms: when the letter was written; the end is not included.
+        source: topic of the record.
+        pattern: is found in the value.
+        headers: of the record, each with this value.
+    """
+
+    group: str | None = None
+    cause: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    source: str | None = None
+    key: str | None = None
+    pattern: re.Pattern[str] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def takes(self, letter: Letter) -> bool:
+        """Whether the letter is one of them."""
+        own = {name: (value or b"").decode(errors="replace") for name, value in letter.headers}
+        return (
+            self.group in (None, letter.group)
+            and self.cause in (None, letter.cause)
+            and (self.since_ms is None or letter.time_ms >= self.since_ms)
+            and (self.until_ms is None or letter.time_ms < self.until_ms)
+            and self.source in (None, letter.origin[0])
+            and (self.key is None or letter.key == self.key.encode())
+            and (
+                self.pattern is None
+                or self.pattern.search((letter.value or b"").decode(errors="replace")) is not None
+            )
+            and self.headers.items() <= own.items()
+        )

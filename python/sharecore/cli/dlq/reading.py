@@ -1,0 +1,142 @@
+"""Reads topics with confluent-kafka, as no member of any group."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from sharecore.cli.clients import CommandFailed
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+_SECONDS_MAX = 15.0
+_BATCH = 500
+_SETTINGS: dict[str, object] = {
+    "group.id": "sharecore-dlq",
+    "enable.auto.commit": False,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,
+}
+_ENABLED = "errors.deadletterqueue.group.enable"
+
+
+def open_consumer(settings: Mapping[str, str]) -> Consumer:
+    """A consumer that is given its partitions by hand."""
+    from confluent_kafka import Consumer
+
+    return Consumer({**settings, **_SETTINGS})
+
+
+def dead_letter_topics(settings: Mapping[str, str]) -> list[str]:
+    """Names of the topics that share groups may have their letters in."""
+    from confluent_kafka.admin import AdminClient, ConfigResource
+
+    admin = AdminClient(dict(settings))
+    names = [name for name in admin.list_topics(timeout=_SECONDS_MAX).topics if not name.startswith("__")]
+    asked = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, name) for name in names])
+    found = []
+    for resource, answer in asked.items():
+        entry = answer.result(_SECONDS_MAX).get(_ENABLED)
+        if entry is not None and entry.value == "true":
+            found.append(resource.name)
+    return sorted(found)
+
+
+def partitions_of(consumer: Consumer, topic: str) -> int:
+    """How many partitions a topic has; raises CommandFailed where it is not there."""
+    found = consumer.list_topics(topic, timeout=_SECONDS_MAX).topics.get(topic)
+    if found is None or found.error is not None or not found.partitions:
+        raise CommandFailed(f"there is no topic {topic}")
+    return len(found.partitions)
+
+
+class Topic:
+    """A topic from where it is read to where it ended when this was made.
+
+    Args:
+        begin: the first offset that is wanted, by partition; those that are left out begin at the start.
+    """
+
+    def __init__(self, consumer: Consumer, topic: str, begin: Mapping[int, int] | None = None) -> None:
+        from confluent_kafka import TopicPartition
+
+        self._consumer = consumer
+        self._topic = topic
+        self.begin: dict[int, int] = {}
+        self.end: dict[int, int] = {}
+        for index in range(partitions_of(consumer, topic)):
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=_SECONDS_MAX)
+            self.begin[index] = min(high, max(low, (begin or {}).get(index, low)))
+            self.end[index] = high
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets lie between."""
+        return sum(self.end[index] - first for index, first in self.begin.items())
+
+    def read(self) -> Iterator[Message]:
+        """The records, each partition in its order.
+
+        Raises:
+            CommandFailed: they cannot be read.
+        """
+        from confluent_kafka import KafkaError, TopicPartition
+
+        left = {index for index, first in self.begin.items() if first < self.end[index]}
+        self._consumer.assign([TopicPartition(self._topic, index, self.begin[index]) for index in left])
+        heard = time.monotonic()
+        while left:
+            messages = self._consumer.consume(_BATCH, 0.5)
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > _SECONDS_MAX:
+                raise CommandFailed(f"{self._topic}: nothing came within {_SECONDS_MAX:g} s")
+            for message in messages:
+                index, error = message.partition(), message.error()
+                if error is not None:
+                    if error.code() != KafkaError._PARTITION_EOF:
+                        raise CommandFailed(f"{self._topic}: {error.str()}")
+                    left.discard(index or 0)
+                elif index in left:
+                    offset = message.offset() or 0
+                    if offset >= self.end[index] - 1:
+                        left.discard(index)
+                    if offset < self.end[index]:
+                        yield message
+        self._consumer.unassign()
+
+
+class Origins:
+    """Records that bare letters are about, read one after the other."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._at: tuple[str, int, int] | None = None
+
+    def find(self, topic: str, partition: int, offset: int) -> Message | None:
+        """The record at an offset; None where it is there no more."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        place = TopicPartition(topic, partition)
+        try:
+            low, high = self._consumer.get_watermark_offsets(place, timeout=_SECONDS_MAX)
+        except KafkaException:
+            return None  # the topic is gone
+        if not low <= offset < high:
+            return None
+        if self._at != (topic, partition, offset):
+            self._consumer.assign([TopicPartition(topic, partition, offset)])
+        until = time.monotonic() + _SECONDS_MAX
+        while time.monotonic() < until:
+            message = self._consumer.poll(0.5)
+            if message is None:
+                continue
+            if message.error() is not None:
+                self._at = None
+                return None
+            self._at = topic, partition, (message.offset() or 0) + 1
+            return message if message.offset() == offset else None
+        raise CommandFailed(f"{topic}-{partition}: nothing came within {_SECONDS_MAX:g} s")

@@ -1,0 +1,180 @@
+"""Letters back to where their records came from, or to another topic: each at least once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sharecore.cli.clients import CommandFailed
+from sharecore.cli.dlq.letter import Header, Letter, headers_of, plain
+from sharecore.cli.dlq.reading import Origins, open_consumer, partitions_of
+from sharecore.jobs.origin import redriven_headers
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+_FLUSH_SECONDS = 60.0
+_SAVE_SECONDS = 1.0
+_PRODUCER: dict[str, object] = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "linger.ms": 5,
+    # whatever a topic has taken once; what the target takes is the broker's to say
+    "message.max.bytes": 1_000_000_000,
+}
+
+
+class Progress:
+    """Up to where each partition of a dead-letter topic is done, kept in a file.
+
+    Args:
+        file: None: nothing is kept.
+    """
+
+    def __init__(self, file: Path | None, topic: str) -> None:
+        self._file = file
+        self._topic = topic
+        self.next: dict[int, int] = {}
+        self._open: dict[int, deque[list[int]]] = {}
+        self._saved = time.monotonic()
+        if file is not None and file.exists():
+            try:
+                kept = json.loads(file.read_text())
+                self.next = {int(index): int(offset) for index, offset in kept["next"].items()}
+            except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+                raise CommandFailed(f"--progress {file}: not a file of an earlier run: {error}") from None
+            if kept.get("topic") != topic:
+                raise CommandFailed(f"--progress {file}: it is about topic {kept.get('topic')}")
+
+    def begin(self, message: Message) -> list[int]:
+        """A record of the topic is being worked on; what is given back goes to `end`."""
+        entry = [message.offset() or 0, 0]
+        self._open.setdefault(message.partition() or 0, deque()).append(entry)
+        return entry
+
+    def end(self, entry: list[int]) -> None:
+        """It is done."""
+        entry[1] = 1
+
+    def save(self, *, now: bool = False) -> None:
+        """Writes down what is done, once a second or now."""
+        for index, entries in self._open.items():
+            while entries and entries[0][1]:
+                self.next[index] = entries.popleft()[0] + 1
+        if self._file is None or (not now and time.monotonic() - self._saved < _SAVE_SECONDS):
+            return
+        self._saved = time.monotonic()
+        fresh = self._file.with_name(self._file.name + ".new")
+        fresh.write_text(json.dumps({"topic": self._topic, "next": self.next}) + "\n")
+        fresh.replace(self._file)
+
+
+class Redrive:
+    """Produces what letters are about.
+
+    Args:
+        to: the topic; None: where each record came from.
+        rate: records a second; None: as fast as may be.
+        dry: only count.
+
+    Attributes:
+        moved: how many records went where.
+        gone: how many bare letters there were whose record is there no more.
+    """
+
+    def __init__(self, settings: Mapping[str, str], to: str | None, rate: float | None, *, dry: bool) -> None:
+        from confluent_kafka import Producer
+
+        self._producer = None if dry else Producer({**settings, **_PRODUCER})
+        self._reader = open_consumer(settings)
+        self._origins = Origins(self._reader)
+        self._to = to
+        self._rate = rate
+        self._began = time.monotonic()
+        self._sent = 0
+        self._partitions: dict[str, int] = {}
+        self._failed: list[str] = []
+        self.moved: Counter[str] = Counter()
+        self.gone = 0
+
+    def send(self, letter: Letter, progress: Progress, entry: list[int]) -> None:
+        """Has one letter's record produced; `entry` is done once the broker has it."""
+        topic, partition, offset = letter.origin
+        key, value, own = letter.key, letter.value, letter.headers
+        if not letter.is_copy:
+            found = self._origins.find(topic, partition, offset)
+            if found is None:
+                self.gone += 1
+                progress.end(entry)
+                return
+            key, value, own = _content(found)
+        target = self._to or topic
+        if target not in self._partitions:
+            self._partitions[target] = partitions_of(self._reader, target)
+        self.moved[target] += 1
+        if self._producer is None:
+            progress.end(entry)
+            return
+        headers = redriven_headers(
+            own,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            group=letter.group,
+            deliveries=letter.deliveries,
+        )
+        self._pace()
+        self._produce(target, partition % self._partitions[target], key, value, headers, progress, entry)
+
+    def finish(self) -> None:
+        """Waits for the broker's answers; raises CommandFailed where one is missing or is an error."""
+        if self._producer is not None:
+            left = self._producer.flush(_FLUSH_SECONDS)
+            if left:
+                self._failed.append(f"{left} without an answer within {_FLUSH_SECONDS:g} s")
+        self._reader.close()
+        if self._failed:
+            raise CommandFailed(f"{len(self._failed)} records were not written, the first: {self._failed[0]}")
+
+    def _produce(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: list[Header],
+        progress: Progress,
+        entry: list[int],
+    ) -> None:
+        assert self._producer is not None
+
+        def answered(error: Any, message: Any) -> None:
+            if error is None:
+                progress.end(entry)
+            else:
+                self._failed.append(error.str())
+
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, on_delivery=answered, headers=[*headers])
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self._producer.poll(0)
+        if self._failed:
+            raise CommandFailed(f"{topic}: {self._failed[0]}")
+
+    def _pace(self) -> None:
+        self._sent += 1
+        if self._rate is not None:
+            early = self._began + self._sent / self._rate - time.monotonic()
+            if early > 0:
+                time.sleep(early)
+
+
+def _content(message: Message) -> tuple[bytes | None, bytes | None, list[Header]]:
+    return plain(message.key()), plain(message.value()), headers_of(message)
