@@ -52,7 +52,7 @@ class ShareAnswer:
 
     def fetched(self, fetch: PartitionFetch) -> None:
         """Names a partition with what was acquired of it."""
-        partition = fetch.partition.key.topic_id, fetch.partition.key.partition
+        partition = fetch.partition.id
         acquired = [
             {"first_offset": first, "last_offset": last, "delivery_count": count}
             for first, last, count in fetch.acquired

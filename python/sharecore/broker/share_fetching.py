@@ -101,7 +101,7 @@ class ShareFetching:
             self._fetched = fetched
             for each in fetched:
                 if each.acquired:
-                    session.touched.add((each.partition.key.topic_id, each.partition.key.partition))
+                    session.touched.add(each.partition.id)
             done(None)
 
         fetch = ShareFetch(

@@ -132,11 +132,13 @@ class ShareSession:
             if self.unreported:
                 for partition in partitions:
                     self.unreported.pop(partition, None)
-            for partition in served:
+            for partition in served if len(self.partitions) > 1 else ():
                 if partition in self.partitions:
                     del self.partitions[partition]
                     self.partitions[partition] = next(self._numbers)
-        self.unreported.update((partition, None) for partition in failed if partition in self.partitions)
+        for partition in failed:
+            if partition in self.partitions:
+                self.unreported[partition] = None
 
     def rotation(self) -> Callable[[Collection[SharePartitionId]], list[SharePartitionId]]:
         """What puts partitions into the order in which this request serves them.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterable
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from sharecore.errors import KafkaError
@@ -38,17 +37,17 @@ class Gather(Generic[Name]):
         outcomes: what each operation's callback was called with; None for one that has not ended.
     """
 
-    __slots__ = ("_open", "_then", "outcomes")
+    __slots__ = ("_left", "_then", "outcomes")
 
     def __init__(self, names: Iterable[Name] = ()) -> None:
         self.outcomes: dict[Name, Any] = dict.fromkeys(names)
-        self._open: set[Name] = set()
+        self._left = 0
         self._then: Callable[[], object] | None = None
 
     @property
     def pending(self) -> bool:
         """Whether some have not ended yet."""
-        return bool(self._open)
+        return self._left > 0
 
     @property
     def failed(self) -> dict[Name, KafkaError]:
@@ -57,9 +56,9 @@ class Gather(Generic[Name]):
 
     def part(self, name: Name) -> Callable[[Any], None]:
         """What the operation of that name calls when it ends; later calls are passed over."""
-        self._open.add(name)
+        self._left += 1
         self.outcomes.setdefault(name)
-        return partial(self._end, name)
+        return _Part(self, name)
 
     def run(self, name: Name, operation: Callable[..., object], *args: Any) -> None:
         """Begins an operation; its last argument is what to call with its outcome. KafkaError is one, too."""
@@ -75,17 +74,31 @@ class Gather(Generic[Name]):
 
     def when_ended(self, then: Callable[[], object]) -> None:
         """Calls back when all of them have ended, at once when they have."""
-        if self._open:
+        if self._left:
             self._then = then
         else:
             then()
 
-    def _end(self, name: Name, outcome: Any = None) -> None:
-        if name not in self._open:
-            return
-        self._open.remove(name)
+    def end(self, name: Name, outcome: Any) -> None:
+        """An operation has ended; for its part alone."""
         self.outcomes[name] = outcome
-        if not self._open and self._then is not None:
+        self._left -= 1
+        if not self._left and self._then is not None:
             # let go of it: whoever waits holds this object, and cycles are work for the collector
             then, self._then = self._then, None
             then()
+
+
+class _Part:
+    """What one operation calls when it ends."""
+
+    __slots__ = ("_gather", "_name")
+
+    def __init__(self, gather: Gather[Any], name: Any) -> None:
+        self._gather: Gather[Any] | None = gather
+        self._name = name
+
+    def __call__(self, outcome: Any = None) -> None:
+        gather, self._gather = self._gather, None
+        if gather is not None:
+            gather.end(self._name, outcome)
