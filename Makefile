@@ -330,6 +330,9 @@ bench-cold: .venv/.installed .venv-test/.installed jars ## how long others wait 
 bench-compaction: .venv/.installed .venv-test/.installed jars ## log compaction beside Apache Kafka 4.3.1 (ARGS="--records 1000000 --keys 100000")
 	$(BIN)/python -m benches.compaction $(ARGS)
 
+bench-security: .venv/.installed .venv-test/.installed jars ## TLS and rights: what they cost, beside Apache Kafka 4.3.1 (ARGS="--only checks")
+	$(BIN)/python -m benches.security $(ARGS)
+
 bench-store: ## the store beside fjall 3: the table of docs/decisions/embedded-store.md
 	@.ci/need cargo
 	cargo run -q --release --locked --manifest-path benches/store/Cargo.toml
