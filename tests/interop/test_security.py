@@ -207,3 +207,36 @@ def denied(address: str, topic: str, client: dict[str, Any]) -> str:
     producer.produce(topic, b"x", on_delivery=lambda error, _: told.append(error.name() if error else ""))
     assert producer.flush(30) == 0
     return told[0]
+
+
+def test_javas_own_clients_and_their_share_group(safe: Safe) -> None:
+    create_topic(safe.broker.bootstrap, "javas")
+    configure_group(safe.broker.bootstrap, "javas-group", share_auto_offset_reset="earliest")
+    at = ("--bootstrap-server", safe.address, "--topic", "javas")
+    settings = ("--command-config", safe.java_client("paul", "PLAIN"))
+    java.run(f"{TOOLS}.ConsoleProducer", *at, *settings, stdin="one\ntwo\n")
+    taken = java.run(
+        f"{TOOLS}.consumer.ConsoleShareConsumer",
+        *at,
+        *("--group", "javas-group", "--max-messages", "2", "--timeout-ms", "30000"),
+        *("--command-config", safe.java_client()),
+    )
+    assert {"one", "two"} <= set(taken.splitlines())
+    told = java.run(
+        f"{TOOLS}.consumer.group.ShareGroupCommand",
+        *("--bootstrap-server", safe.address, "--command-config", safe.java_client()),
+        *("--describe", "--group", "javas-group"),
+    )
+    assert "javas" in told
+
+
+def test_quotas_by_kafka_configs(safe: Safe) -> None:
+    at = ("--bootstrap-server", safe.address, "--command-config", safe.java_client())
+    greta = (*at, "--entity-type", "users", "--entity-name", "greta")
+    config = "kafka.admin.ConfigCommand"
+    java.run(config, *greta, "--alter", "--add-config", "producer_byte_rate=1024,request_percentage=12.5")
+    addresses = (*at, "--entity-type", "ips", "--entity-default")
+    java.run(config, *addresses, "--alter", "--add-config", "connection_creation_rate=900")
+    told = java.run(config, *greta, "--describe")
+    assert "producer_byte_rate=1024.0" in told
+    assert "request_percentage=12.5" in told

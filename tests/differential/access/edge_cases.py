@@ -269,7 +269,7 @@ def _cluster() -> Iterator[Case]:
         )
     for version in (0, 1, 2):
         raised = {
-            "feature": "share.version",
+            "feature": "group.version",
             "max_version_level": 1,
             "allow_downgrade": False,
             "upgrade_type": 1,
