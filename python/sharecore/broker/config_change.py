@@ -212,7 +212,8 @@ async def alter(
     """
     broker = context.broker
     times = Counter((resource_type, name) for resource_type, name, _ in wanted)
-    strange = {change.operation for _, _, changes in wanted for change in changes} - set(Operation)
+    known = [changes for resource_type, _, changes in wanted if resource_type in set(ResourceType)]
+    strange = {change.operation for changes in known for change in changes} - set(Operation)
     answers = []
     for resource_type, name, changes in wanted:
         answer: dict[str, Any] = {

@@ -71,7 +71,7 @@ class ShareCoordinator:
             KafkaError: INVALID_REQUEST, FENCED_STATE_EPOCH, or why the state cannot be loaded.
         """
         shard = self._shard(key)
-        _check_epochs(state_epoch=state_epoch)
+        check_epochs(state_epoch=state_epoch)
         state = shard.states.get(key)
         now_ms = self._clock.now_ms()
         if state is None:
@@ -130,7 +130,7 @@ class ShareCoordinator:
     def _writable(
         self, shard: StateShard, key: SharePartitionKey, state_epoch: int, leader_epoch: int
     ) -> ShareState:
-        _check_epochs(leader_epoch, state_epoch)
+        check_epochs(leader_epoch, state_epoch)
         state = shard.states.get(key)
         if state is None:
             raise KafkaError(
@@ -167,7 +167,7 @@ class ShareCoordinator:
                 loaded.
         """
         shard = self._shard(key)
-        _check_epochs(leader_epoch)
+        check_epochs(leader_epoch)
         state = shard.states.get(key)
         if state is None:
             raise KafkaError(
@@ -275,7 +275,8 @@ class ShareCoordinator:
         return shard
 
 
-def _check_epochs(leader_epoch: int = 0, state_epoch: int = 0) -> None:
+def check_epochs(leader_epoch: int = 0, state_epoch: int = 0) -> None:
+    """Raises KafkaError(INVALID_REQUEST) for a negative epoch."""
     if leader_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The leader epoch cannot be a negative number.")
     if state_epoch < 0:

@@ -67,6 +67,27 @@ def _dead_letters(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
+def _offload(exchange: Exchange, difference: Difference) -> bool:
+    """Kafka 4.4.0 has a setting of groups for where its assignor runs."""
+    return (
+        difference.path == "results[].configs[]"
+        and difference.ours == MISSING
+        and difference.apache["name"].endswith(".assignor.offload.enable")
+    )
+
+
+def _empty_group(exchange: Exchange, difference: Difference) -> bool:
+    """The last member has left: Kafka 4.4.0 raises the assignment epoch with the group's."""
+    return (
+        difference.path == "groups[].assignment_epoch"
+        and difference.apache == difference.ours + 1
+        and any(
+            group["group_state"] == "Empty" and group["group_epoch"] == difference.apache
+            for group in exchange.apache["groups"]
+        )
+    )
+
+
 def _comes_back(exchange: Exchange, difference: Difference) -> bool:
     """A member that waits for its assignment is told to come back when it is due."""
     return difference.path == "heartbeat_interval_ms" and 0 < difference.ours < difference.apache
@@ -221,6 +242,8 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "settings of a new topic": _topic_settings,
     "no streams groups": _streams,
     "dead letters are newer": _dead_letters,
+    "where the assignor runs": _offload,
+    "assignment epoch of an empty group": _empty_group,
     "member comes back sooner": _comes_back,
     "leader epoch": _leader_epoch,
     "negative lag": _negative_lag,

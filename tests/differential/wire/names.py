@@ -67,13 +67,23 @@ class Names:
         name, _, number = reference.partition("/")
         ids = self._ids.get(name, [])
         at = int(number) - 1 if number else len(ids) - 1
-        return ids[at] if 0 <= at < len(ids) else UUID(bytes=struct.pack(">QQ", 0xABCD, len(name)))
+        return ids[at] if 0 <= at < len(ids) else self._made_up(struct.pack(">QQ", 0xABCD, len(name)), name)
+
+    def _made_up(self, value: bytes, name: str) -> UUID:
+        """An id that no topic has; it is not the brokers' choice."""
+        identifier = UUID(bytes=value)
+        self._aliases.setdefault(identifier, f"#{name}")
+        return identifier
 
     def to_broker(self, value: Any, *, is_id: bool = False) -> Any:
         """A value of a script as the codec wants it; `is_id` where the field holds a topic id."""
         if isinstance(value, str):
             if is_id:
-                return self.id_of(value[1:]) if value.startswith("#") else UUID(value)
+                return (
+                    self.id_of(value[1:])
+                    if value.startswith("#")
+                    else self._made_up(UUID(value).bytes, value)
+                )
             text = value.replace("~", self.prefix)
             for chosen, alias in self._chosen.items():
                 text = text.replace(alias, chosen)

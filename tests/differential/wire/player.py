@@ -17,7 +17,12 @@ from tests.differential.wire.known import ORDER, Exchange, explain
 from tests.differential.wire.masks import learn_topics, own_only, plain
 from tests.differential.wire.names import Names
 from tests.differential.wire.script import Ask, Close, Restart, Scenario, Sleep, Step, to_line
-from tests.differential.wire.settle import settle_configs, settle_releases, settle_states, settle_topics
+from tests.differential.wire.settle import (
+    settle_configs,
+    settle_releases,
+    settle_states,
+    settle_topics,
+)
 from tests.differential.wire.side import CLOSED, Side
 from tests.differential.wire.world import World, to_broker
 

@@ -20,7 +20,7 @@ from tests.differential.wire.script import Ask
 from tests.differential.wire.side import Side
 
 _SECONDS_MAX = 5.0
-_STATES_SECONDS_MAX = 1.0
+_STATES_SECONDS_MAX = 5.0
 _PUBLISHED_SECONDS = 0.02
 _CLOSED_SECONDS = 0.04
 _numbers = itertools.cycle(range(45_000, 60_000))
@@ -48,7 +48,7 @@ def settle_topics(apache: Side, ours: Side, names: list[str]) -> None:
 
 
 def settle_states(sides: Sequence[Side], group: str, topics: list[str]) -> None:
-    """Waits until both brokers have made the state of a share group's partitions, for a second at most.
+    """Waits until both brokers have made the state of a share group's partitions, for some seconds at most.
 
     Args:
         topics: some that the group is subscribed to; those that exist are to have state.

@@ -66,7 +66,7 @@ class Side:
     def start(self) -> None:
         """Starts it, and waits until all its coordinators have loaded."""
         self._broker.start()
-        for wanted in (_GROUP_COORDINATOR, _TRANSACTION_COORDINATOR, _STATE_COORDINATOR, _GROUPS, *_STATES):
+        for wanted in _WARM_UP:
             self._until_loaded(wanted)
 
     def restart(self) -> None:
@@ -134,7 +134,8 @@ _STATE_COORDINATOR = _ask(
     ApiKey.FIND_COORDINATOR, 6, key_type=2, coordinator_keys=["warm-up:AAAAAAAAAAAAAAAAAAAAAQ:0"]
 )
 _GROUPS = _ask(ApiKey.LIST_GROUPS, 5, states_filter=[], types_filter=[])
-# enough keys to meet every partition of the state topic
+# enough groups and keys to meet every partition of both topics
+_KEPT = _ask(ApiKey.DESCRIBE_GROUPS, 5, groups=[f"warm-up-{number}" for number in range(8)])
 _STATES = [
     _ask(
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
@@ -144,3 +145,4 @@ _STATES = [
     )
     for number in range(8)
 ]
+_WARM_UP = [_GROUP_COORDINATOR, _TRANSACTION_COORDINATOR, _STATE_COORDINATOR, _GROUPS, _KEPT, *_STATES]

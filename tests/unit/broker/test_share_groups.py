@@ -170,6 +170,12 @@ def test_offsets_are_set_described_and_deleted(
     assert offsets(broker, group) == {}
     again = broker.ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, **deletion)
     assert again.responses[0].error_message == "There is no offset information to delete."
+    refused = [{"topic_name": topic}, {"topic_name": topic}]
+    twice = broker.ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, group_id=group, topics=refused)
+    assert len(twice.responses) == 2, "as often as it was asked for, as with Kafka"
+    altered = alter(broker, group, (topic, 0, 3), (topic, 0, 4))
+    assert [each.partition_index for each in altered.responses[0].partitions] == [0, 0]
+    assert offsets(broker, group)[topic, 0][0] == 4
 
 
 def test_offsets_of_a_group_that_is_not_there(broker: RunningBroker, topic: str, group: str) -> None:

@@ -43,21 +43,26 @@ def handle(context: RequestContext, request: Any) -> Result:
     ids = {topic.topic_name: share.topics.find(topic.topic_name) for topic in request.topics}
     existing = [topic for topic in ids.values() if topic is not None]
     share.offsets.alter(request.group_id, existing, offsets, done)
-    return reply(gather, lambda: _answer(gather.outcomes, ids))
+    return reply(gather, lambda: _answer(request.topics, gather.outcomes, ids))
 
 
-def _answer(outcomes: dict[_Name, KafkaError | None], ids: dict[str, TopicInfo | None]) -> dict[str, Any]:
+def _answer(
+    asked: Any, outcomes: dict[_Name, KafkaError | None], ids: dict[str, TopicInfo | None]
+) -> dict[str, Any]:
+    """As Kafka does, each topic once, and each partition as often as it was asked for."""
     topics: dict[str, list[dict[str, Any]]] = {name: [] for name, topic in ids.items() if topic is not None}
-    for (name, index), error in outcomes.items():
-        entry: dict[str, Any] = {"partition_index": index}
-        if error is not None:
-            entry["error_code"], entry["error_message"] = error.code, error.message or None
-        topics.setdefault(name, []).append(entry)
+    for topic in asked:
+        for partition in topic.partitions:
+            entry: dict[str, Any] = {"partition_index": partition.partition_index}
+            error = outcomes[topic.topic_name, partition.partition_index]
+            if error is not None:
+                entry["error_code"], entry["error_message"] = error.code, error.message or None
+            topics.setdefault(topic.topic_name, []).append(entry)
     return {
         "responses": [
             {
                 "topic_name": name,
-                "topic_id": topic.topic_id if (topic := ids[name]) is not None else None,
+                "topic_id": found.topic_id if (found := ids[name]) is not None else None,
                 "partitions": partitions,
             }
             for name, partitions in topics.items()

@@ -33,16 +33,18 @@ def handle(context: RequestContext, request: Any) -> Result:
         else:
             known[name] = topic
             gather.run(name, share.offsets.delete, request.group_id, [topic])
-    return reply(gather, lambda: _answer(gather.outcomes, known))
+    return reply(gather, lambda: _answer(request.topics, gather.outcomes, known))
 
 
-def _answer(outcomes: dict[str, KafkaError | None], known: dict[str, TopicInfo]) -> dict[str, Any]:
+def _answer(
+    asked: Any, outcomes: dict[str, KafkaError | None], known: dict[str, TopicInfo]
+) -> dict[str, Any]:
+    """As Kafka does, what is deleted once, and what is refused as often as it was asked for."""
+    names = [topic.topic_name for topic in asked]
     responses = []
-    for name, error in outcomes.items():
-        entry: dict[str, Any] = {
-            "topic_name": name,
-            "topic_id": known[name].topic_id if name in known else None,
-        }
+    for name in [*known, *(name for name in names if name not in known)]:
+        topic, error = known.get(name), outcomes[name]
+        entry: dict[str, Any] = {"topic_name": name, "topic_id": topic and topic.topic_id}
         if error is not None:
             entry["error_code"], entry["error_message"] = error.code, error.message or None
         responses.append(entry)

@@ -6,6 +6,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_state_calls import each_partition
+from sharecore.sharestate.coordinator import check_epochs
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.waiting import Done
 
@@ -14,6 +15,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     share = context.broker.share
 
     def initialize(key: SharePartitionKey, asked: Any, done: Done) -> None:
+        check_epochs(state_epoch=asked.state_epoch)
         share.check_exists(key)
         share.coordinator.initialize(key, asked.state_epoch, asked.start_offset, done)
         share.state_restarted(key)

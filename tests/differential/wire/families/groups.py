@@ -163,7 +163,8 @@ def _commit(random: Random) -> Ask:
         "OFFSET_COMMIT",
         9,
         {
-            "group_id": _group(random) if random.random() < 0.3 else "~commits",
+            # the group without a name would outlive its script
+            "group_id": (_group(random) if random.random() < 0.3 else "") or "~commits",
             "generation_id_or_member_epoch": -1,
             "member_id": "",
             "group_instance_id": None,

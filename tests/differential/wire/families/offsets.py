@@ -91,9 +91,8 @@ def _topic(random: Random) -> str:
 
 
 def _partitions(random: Random) -> list[int]:
-    return list(
-        dict.fromkeys(random.choice([0, 0, 0, 1, 2, 3, 9]) for _ in range(random.choice([0, 1, 1, 2, 3])))
-    )
+    partitions = [random.choice([0, 1, 2, 3, 9]) for _ in range(random.choice([0, 1, 1, 2, 3]))]
+    return partitions if random.random() < 0.2 else [each for each in dict.fromkeys(partitions) if each]
 
 
 def _existing(random: Random) -> list[int]:
@@ -101,14 +100,19 @@ def _existing(random: Random) -> list[int]:
     return random.choice([[0], [0], [0], [-1]])
 
 
-def _unique(random: Random, most: int) -> list[str]:
-    return list(dict.fromkeys(_topic(random) for _ in range(random.choice([0, 1, 1, 2, most]))))
+def _topics(random: Random, most: int) -> list[str]:
+    """Rarely one of them twice."""
+    topics = [_topic(random) for _ in range(random.choice([0, 1, 1, 2, most]))]
+    return topics if random.random() < 0.1 else list(dict.fromkeys(topics))
 
 
 def _describe(random: Random) -> Ask:
     groups: list[dict[str, Any]] = []
     for group in dict.fromkeys(_group(random) for _ in range(random.choice([1, 1, 2]))):
-        topics = [{"topic_name": topic, "partitions": _existing(random)} for topic in _unique(random, 3)]
+        topics = [
+            {"topic_name": topic, "partitions": _existing(random)}
+            for topic in dict.fromkeys(_topics(random, 3))
+        ]
         groups.append({"group_id": group, "topics": None if random.random() < 0.4 else topics})
     return Ask("DESCRIBE_SHARE_GROUP_OFFSETS", random.randrange(2), {"groups": groups})
 
@@ -120,16 +124,16 @@ def _alter(random: Random) -> Ask:
             "partitions": [
                 {"partition_index": index, "start_offset": random.choice([0, 0, 1, 2, 3, 99, -1])}
                 # Apache Kafka cannot delete a group any more for which no partition of a topic was set
-                for index in dict.fromkeys([0, *_partitions(random)])
+                for index in [0, *_partitions(random)]
             ],
         }
-        for topic in _unique(random, 3)
+        for topic in _topics(random, 3)
     ]
     return Ask("ALTER_SHARE_GROUP_OFFSETS", 0, {"group_id": _group(random), "topics": topics})
 
 
 def _delete(random: Random) -> Ask:
-    topics = [{"topic_name": topic} for topic in _unique(random, 3)]
+    topics = [{"topic_name": topic} for topic in _topics(random, 3)]
     return Ask("DELETE_SHARE_GROUP_OFFSETS", 0, {"group_id": _group(random), "topics": topics})
 
 
