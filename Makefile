@@ -324,6 +324,9 @@ bench-metrics: .venv/.installed ## what a scrape of 10,000 share partitions cost
 bench-groups: .venv/.installed .venv-test/.installed jars ## 2,000 members in 20 groups over 1,000 partitions, beside Apache (ARGS="--groups 5")
 	$(BIN)/python -m benches.groups $(ARGS)
 
+bench-dlq: .venv/.installed .venv-test/.installed jars ## what dead letters cost, beside Apache Kafka 4.4.0 (ARGS="--records 100000")
+	$(BIN)/python -m benches.dlq $(ARGS)
+
 bench-cold: .venv/.installed .venv-test/.installed jars ## how long others wait while old records are read from the disk (ARGS="--disk-mb 20")
 	$(BIN)/python -m benches.cold $(ARGS)
 

@@ -12,7 +12,7 @@ from tests.harness.clients import ACCEPT, QUIET, REJECT, RELEASE, share_consumer
 
 from sharecore.admin import SharePartitionState
 
-_ACKNOWLEDGED, _ARCHIVED = 2, 4
+_ACKNOWLEDGED, _ARCHIVING, _ARCHIVED = 2, 3, 4
 FAST_RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, **QUIET}
 
 
@@ -23,12 +23,15 @@ class Ledger:
     `broken` says what went wrong.
 
     Args:
+        queue: the topic of the group's dead letters, which carry their records.
         counts_may_fall: writes fail. Records whose lock runs out are free again also where that could not be
             written (KIP-932): such a delivery is forgotten when the broker is killed before the next write.
     """
 
-    def __init__(self, bootstrap: str, topic: str, group: str, *, counts_may_fall: bool = False) -> None:
-        self._bootstrap, self.topic, self._group = bootstrap, topic, group
+    def __init__(
+        self, bootstrap: str, topic: str, group: str, queue: str, *, counts_may_fall: bool = False
+    ) -> None:
+        self._bootstrap, self.topic, self._group, self._queue = bootstrap, topic, group, queue
         self._producing, self._consuming = threading.Event(), threading.Event()
         self._producing.set()
         self._consuming.set()
@@ -55,6 +58,10 @@ class Ledger:
         until = time.monotonic() + seconds_max
         while self._open() and time.monotonic() < until:
             time.sleep(0.1)
+        while (unwritten := self._without_letter()) and time.monotonic() < until:
+            time.sleep(0.1)
+        if unwritten:
+            self.broken.append(f"{len(unwritten)} rejected records have no letter: {unwritten[:10]}")
         self._consuming.clear()
         self._threads[1].join()
         if missing := sorted(self._open()):
@@ -64,6 +71,35 @@ class Ledger:
     def _open(self) -> set[int]:
         """Answered records that no acknowledgement was sent for that may have taken effect."""
         return self.answered.keys() - self.settled.keys() - self.perhaps_settled
+
+    def _without_letter(self) -> list[int]:
+        """Offsets of records whose rejection was answered, and that no letter tells of."""
+        wanted = {offset for offset, kind in self.settled.items() if kind == _ARCHIVED}
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": "letters",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                **QUIET,
+            }
+        )
+        consumer.assign([TopicPartition(self._queue, 0, 0)])
+        ended, until = False, time.monotonic() + 30
+        while not ended and time.monotonic() < until:
+            for message in consumer.consume(1000, 0.5):
+                if message.error() is not None:
+                    ended = True
+                    continue
+                origin = {str(header[0]): header[1] for header in message.headers() or ()}
+                if origin["__dlq.errors.topic"] != self.topic.encode():
+                    continue
+                offset = int(origin["__dlq.errors.offset"] or b"")
+                wanted.discard(offset)
+                if self.answered.get(offset, message.value()) != message.value():
+                    self.broken.append(f"the letter of offset {offset} holds another record")
+        consumer.close()
+        return sorted(wanted)
 
     def check_durable(self, read: Callable[[], SharePartitionState | None]) -> None:
         """Compares what the broker has on its disk with what it answered before.
@@ -87,6 +123,8 @@ class Ledger:
         }
         for offset, kind in settled.items():
             found = durable.get(offset, (None, 0))[0]
+            if found == _ARCHIVING:  # its letter is on its way
+                found = _ARCHIVED
             if offset >= state.start_offset and found != kind:
                 self.broken.append(f"offset {offset} is {found} on the disk, but {kind} was answered")
         for offset, before in self._durable_counts.items():

@@ -21,22 +21,28 @@ KILLS = int(os.environ.get("KILLS", "3"))
 FAULTS = int(os.environ.get("FAULTS", "3"))
 SEED = int(os.environ.get("SEED", str(random.randrange(10**6))))
 GROUP = "ledger"
+QUEUE = "dlq.ledger"
 
 
 def begin(broker: Broker, *, counts_may_fall: bool = False) -> list[Ledger]:
     """Two topics, each with a producer and a share consumer at work."""
     broker.start()
     topics = [f"{GROUP}-{number}" for number in range(2)]
+    create_topic(broker.bootstrap, QUEUE, 1, **{"errors.deadletterqueue.group.enable": "true"})
     configure_group(
         broker.bootstrap,
         GROUP,
         share_auto_offset_reset="earliest",
         share_delivery_count_limit=10,
         share_record_lock_duration_ms=2000,
+        errors_deadletterqueue_topic_name=QUEUE,
+        errors_deadletterqueue_copy_record_enable="true",
     )
     for topic in topics:
         create_topic(broker.bootstrap, topic)
-    ledgers = [Ledger(broker.bootstrap, topic, GROUP, counts_may_fall=counts_may_fall) for topic in topics]
+    ledgers = [
+        Ledger(broker.bootstrap, topic, GROUP, QUEUE, counts_may_fall=counts_may_fall) for topic in topics
+    ]
     for ledger in ledgers:
         ledger.start()
     return ledgers
