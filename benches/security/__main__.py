@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benches.security.brokers import Secured
 from benches.security.checks import Check, check_cost
-from benches.security.steps import handshakes, latency_ms, throughput
+from benches.security.steps import flooded_latency_ms, handshakes, latency_ms, throughput
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -56,6 +56,8 @@ def _brokers(records: int, count: int) -> Table:
                     ("produce latency, median, ms", f"{latency_ms(client, f'late-{listener}'):.2f}"),
                 ):
                     rows.setdefault(f"{step}, {listener}", []).append(figure)
+            late = flooded_latency_ms(broker, broker.client("PLAINTEXT"), "late")
+            rows.setdefault("the same beside a flood with a quota", []).append(f"{late:.2f}")
             rows.setdefault("TLS handshakes a second", []).append(f"{handshakes(broker, count):,.0f}")
     table = Table("step", *KINDS, box=box.MARKDOWN)
     for step, figures in rows.items():

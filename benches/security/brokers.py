@@ -10,6 +10,7 @@ from tests.differential.access.brokers import Guarded
 from tests.harness.broker import free_port
 from tests.harness.clients import QUIET
 
+from sharecore.protocol import ApiKey
 from sharecore.security.certificates import Authority
 
 
@@ -46,6 +47,13 @@ class Secured:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._guarded.stop()
+
+    def limit(self, client_id: str, key: str, value: float) -> None:
+        """Gives a client id a quota."""
+        entity = [{"entity_type": "client-id", "entity_name": client_id}]
+        operation = {"key": key, "value": value, "remove": False}
+        entries = [{"entity": entity, "ops": [operation]}]
+        self._guarded.super(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=False)
 
     def client(self, listener: str) -> dict[str, Any]:
         """Settings of a client of PLAINTEXT or SSL."""

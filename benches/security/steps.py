@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import statistics
+import threading
 import time
 from typing import Any
 
@@ -14,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 RECORD = b"x" * 100
 LATENCY_RECORDS = 500
+_FLOOD_RECORDS = 20_000
 
 
 def throughput(client: dict[str, Any], topic: str, records: int) -> tuple[float, float]:
@@ -49,6 +51,31 @@ def latency_ms(client: dict[str, Any], topic: str) -> float:
         assert producer.flush(30) == 0
         waited.append((time.perf_counter() - began) * 1000)
     return statistics.median(waited[LATENCY_RECORDS // 10 :])
+
+
+def flooded_latency_ms(broker: Secured, client: dict[str, Any], topic: str) -> float:
+    """The same beside a client that sends all it can, of which its quota takes 1 MB a second."""
+    broker.limit("flood", "producer_byte_rate", 1 << 20)
+    _create(client, f"{topic}-flood")
+    flood = Producer({**client, "client.id": "flood", "queue.buffering.max.messages": 100_000})
+    stopping = threading.Event()
+
+    def send() -> None:
+        while not stopping.is_set():
+            if len(flood) < _FLOOD_RECORDS:
+                flood.produce(f"{topic}-flood", RECORD * 100)
+            else:
+                flood.poll(0.01)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    time.sleep(1)
+    try:
+        return latency_ms(client, topic)
+    finally:
+        stopping.set()
+        thread.join()
+        flood.purge()
 
 
 def handshakes(broker: Secured, count: int) -> float:
