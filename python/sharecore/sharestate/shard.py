@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable
 
@@ -52,6 +53,9 @@ class StateShard:
         began_ms = self._monotonic_ms()
         replay = StateReplay()
         offset = self._log.start_offset
+        # nothing that is replayed is garbage, and the collector would walk all of it again and again
+        collects = gc.isenabled()
+        gc.disable()
         try:
             for offset, _timestamp, key, value in self._log.scan(self._log.start_offset):
                 passed_over = replay.take(offset, key, value)
@@ -61,6 +65,9 @@ class StateShard:
             text = f"{self._staged.name} at offset {offset}: {error}"
             logger.error("share state cannot be read: %s", text)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
+        finally:
+            if collects:
+                gc.enable()
         self.states = replay.states
         self._loads.add(self._monotonic_ms() - began_ms, len(self.states))
         self._staged.stale = False
