@@ -55,7 +55,7 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 
 .venv/.installed: build/wheel
 	.venv/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	.venv/bin/pip install -q "$$(cat $<)[broker,clients]"
+	.venv/bin/pip install -q "$$(cat $<)[broker,clients,top]"
 	@touch $@
 
 .venv-test/.created: pyproject.toml
@@ -67,7 +67,7 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 
 .venv-test/.installed: build/wheel .venv-test/.created
 	$(BIN)/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	$(BIN)/pip install -q "$$(cat $<)[broker,clients]"
+	$(BIN)/pip install -q "$$(cat $<)[broker,clients,top]"
 	@touch $@
 
 # --- what is published: a wheel for old systems, linked by zig, and the sources ------------------------------------------

@@ -44,7 +44,7 @@ def test_metadata() -> None:
     metadata = importlib.metadata.metadata("sharecore")
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.10"
-    assert set(metadata.get_all("Provides-Extra") or []) >= {"broker", "clients"}
+    assert set(metadata.get_all("Provides-Extra") or []) >= {"broker", "clients", "top"}
 
 
 def test_the_engine_alone_imports_no_third_party() -> None:

@@ -19,6 +19,7 @@ from sharecore.cli.serve import serve
 from sharecore.cli.spark import spark
 from sharecore.cli.state import state
 from sharecore.cli.store import store
+from sharecore.cli.top.command import top
 from sharecore.cli.users import users
 from sharecore.cli.work import work
 
@@ -38,6 +39,7 @@ app.command("consume", short_help="Take records as a member of a share group.")(
 app.command("work", short_help="Run a worker on the records of a topic.")(work)
 app.command("export-metrics", short_help="Serve share groups of any cluster to Prometheus.")(export_metrics)
 app.command("doctor", short_help="Say what is wrong, and what to do.")(doctor)
+app.command("top", short_help="Watch share groups on a terminal.")(top)
 app.command("certs", short_help="Make certificates for development.")(certs)
 app.add_typer(config, name="config", short_help="Settings of the broker: example, check, explanations.")
 app.add_typer(dlq, name="dlq", short_help="Dead letters: list, show, redrive.")

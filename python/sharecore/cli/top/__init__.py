@@ -1,0 +1,1 @@
+"""`sharecore top`: share groups on a terminal, as they change."""

@@ -1,0 +1,60 @@
+"""`sharecore top`, as it is called."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+
+
+def top(
+    bootstrap: Bootstrap = BOOTSTRAP,
+    interval: Annotated[float, typer.Option(min=0.5, metavar="SECONDS", help="Between two looks.")] = 2.0,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Metrics of a sharecore broker: what is in flight, how old leases are.",
+        ),
+    ] = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Watch share groups on a terminal: members, lag, rates, records that came back.
+
+    \b
+    sharecore top                                             the cluster on localhost:9092
+    sharecore top -b broker:9092                              any Apache Kafka 4.2 or later
+    sharecore top --metrics http://localhost:9464/metrics     with what is in flight
+
+    \b
+    Enter  partitions and members of a group      Esc  back
+    s      sort by the next column                r    the other way round
+    /      only names that contain something      q    quit
+
+    SETTLED/S counts what the start offset passes; CAME BACK what was given back and waits, out of
+    __share_group_state. A dash: the cluster does not tell.
+    """
+    with failures_in_one_line():
+        if not sys.stdout.isatty():
+            raise CommandFailed("top needs a terminal; `sharecore export-metrics --once` prints the figures")
+        try:
+            from sharecore.cli.top.app import Top
+        except ModuleNotFoundError as error:
+            raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[top]'") from None
+        from sharecore.cli.top.watch import Watch
+
+        async def work() -> None:
+            watch = Watch(client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS), metrics)
+            try:
+                # what is wrong with address, rights or URL is told before the screen is taken
+                await watch.look()
+                await Top(watch, bootstrap, interval).run_async()
+            finally:
+                await watch.close()
+
+        run_with(bootstrap, work)
