@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import randrange
 
 import pytest
 from tests.differential import share_state
@@ -16,7 +15,7 @@ OPERATIONS = 3000
 
 @pytest.mark.timeout(600)  # the first use fetches Kafka's jars
 def test_answers_and_records_are_apaches(tmp_path: Path) -> None:
-    seed = randrange(10**9)
+    seed = 20  # `make differential-state` takes fresh ones
     counted, found = differences(seed, OPERATIONS, tmp_path)
     assert found == [], f"python -m tests.differential.share_state --seed {seed} --operations {OPERATIONS}"
     assert counted["records"] > OPERATIONS / 2

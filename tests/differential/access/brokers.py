@@ -95,7 +95,9 @@ class Guarded:
             java.run("kafka.tools.StorageTool", "format", *identity)
             command = java.command("kafka.Kafka", str(properties))
         else:
-            command = [SHARECORE, "serve", "--config", str(properties)]
+            # Apache Kafka 4.3.1 has no dead letters
+            features = ("--set", "sharecore.features=share.version=1")
+            command = [SHARECORE, "serve", "--config", str(properties), *features]
         with (self._home / "output.log").open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         until = time.monotonic() + 60
