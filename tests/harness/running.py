@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import struct
 import threading
@@ -58,6 +59,10 @@ class Client:
     def receive_frame(self) -> bytes:
         """The next frame's bytes; raises EOFError when the broker closed the connection instead."""
         return self._frame()
+
+    def has_nothing(self) -> bool:
+        """Whether the broker has sent nothing that was not received."""
+        return not select.select([self._socket], [], [], 0)[0]
 
     def close(self) -> None:
         self._stream.close()

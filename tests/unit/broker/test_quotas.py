@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,14 +57,14 @@ def test_a_producer_is_told_and_waits_and_others_do_not(
 ) -> None:
     limit(broker, "greedy", "producer_byte_rate", 1000)
     assert produce(client, topic, 5_000).throttle_time_ms == 0
-    answer = produce(client, topic, 5_200)
+    answer = produce(client, topic, 60_000)
     assert answer.responses[0].partition_responses[0].error_code == 0
-    assert 0 < answer.throttle_time_ms <= 600
-    began = time.monotonic()
-    fetched = fetch(Client(broker.port, "modest"), topic)
-    assert fetched.throttle_time_ms == 0
-    client.ask(ApiKey.API_VERSIONS, 3, client_software_name="a", client_software_version="1")
-    assert (time.monotonic() - began) * 1000 >= answer.throttle_time_ms * 0.7
+    assert 0 < answer.throttle_time_ms <= 56_000
+    client.send(ApiKey.API_VERSIONS, 3, client_software_name="a", client_software_version="1")
+    other = Client(broker.port, "modest")
+    assert fetch(other, topic).throttle_time_ms == 0
+    other.close()
+    assert client.has_nothing()
 
 
 def test_a_fetch_beyond_the_quota_brings_nothing(broker: RunningBroker, client: Client, topic: str) -> None:
@@ -85,14 +84,14 @@ def test_a_share_fetch_beyond_the_quota_brings_what_it_has_leased(
     broker: RunningBroker, topic: str, group: str
 ) -> None:
     writer = Client(broker.port)
-    for _ in range(3):
+    for _ in range(2):
         produce(writer, topic, 1_000)
-    limit(broker, "tester", "consumer_byte_rate", 300)
+    limit(broker, "tester", "consumer_byte_rate", 150)
     try:
         member = Member(broker, group, topic)
         records: list[int] = []
         answers: list[Any] = []
-        while len(records) < 3 and len(answers) < 8:
+        while len(records) < 2 and len(answers) < 8:
             answers.append(member.fetch(*([] if answers else [0])))
             records += [
                 offset
@@ -101,7 +100,7 @@ def test_a_share_fetch_beyond_the_quota_brings_what_it_has_leased(
                 for acquired in part.acquired_records
                 for offset in range(acquired.first_offset, acquired.last_offset + 1)
             ]
-        assert records == [0, 1, 2]
+        assert records == [0, 1]
         assert any(answer.throttle_time_ms for answer in answers)
     finally:
         limit(broker, "tester", "consumer_byte_rate", None)
@@ -174,7 +173,7 @@ def test_an_address_is_slowed_down_by_its_own_quota(tmp_path: Path) -> None:
         answer = broker.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=asked, validate_only=False)
         assert answer.entries[0].error_code == 0
         refused = 0
-        for _ in range(14):
+        while not refused:
             client = Client(broker.port)
             try:
                 client.ask(ApiKey.API_VERSIONS, 3, client_software_name="a", client_software_version="1")
