@@ -74,9 +74,10 @@ class Side:
         self.start()
 
     def stop(self) -> None:
+        """Kills it; no connection ends before, or what its sessions held might be given back in time."""
+        self._broker.kill()
         for name in list(self._peers):
             self.close(name)
-        self._broker.kill()
 
     def close(self, name: str) -> None:
         """Ends a connection, where there is one of this name."""

@@ -38,8 +38,10 @@ def handle(context: RequestContext, request: Any) -> Result:
             elif partition.start_offset < _BY_STRATEGY:
                 gather.put(name, KafkaError(ErrorCode.INVALID_REQUEST, "The start offset is negative."))
             else:
-                offsets[info, partition.partition_index] = partition.start_offset
-                done[info, partition.partition_index] = gather.part(name)
+                share_partition = info, partition.partition_index
+                if share_partition not in offsets:
+                    done[share_partition] = gather.part(name)
+                offsets[share_partition] = partition.start_offset
     ids = {topic.topic_name: share.topics.find(topic.topic_name) for topic in request.topics}
     existing = [topic for topic in ids.values() if topic is not None]
     share.offsets.alter(request.group_id, existing, offsets, done)
