@@ -214,6 +214,11 @@ bench-spark-state: .venv-spark/.installed ## share state decoded, in Python, nat
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
 
+simulate: .venv-test/.installed ## a whole broker in one deterministic loop: fresh seeds (SIMULATIONS=50) and planted bugs, or SEED= EVENTS= FAULTS= CANARY=
+	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS)) \
+		$(if $(SIMULATIONS),--simulations $(SIMULATIONS)) --faults "$(FAULTS)" --canary "$(CANARY)" $(ARGS)
+	$(if $(SEED)$(CANARY),,$(BIN)/python -m tests.simulation --canary all)
+
 differential: .venv-test/.installed ## the engine against the reference and Apache, fresh seeds (ARGS="--help")
 	@.ci/need java maven
 	$(BIN)/python -m tests.differential.run $(ARGS)

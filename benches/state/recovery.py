@@ -13,7 +13,7 @@ from uuid import UUID
 from sharecore.clock import SystemClock
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import KafkaError
-from sharecore.sharestate.coordinator import ShareCoordinator
+from sharecore.sharestate.coordinator import ShareCoordinator, StateSummary
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.sharestate.records import pack_batches
 from sharecore.storage import Storage, StorageOptions
@@ -84,8 +84,11 @@ def read(path: Path, share_partitions: int) -> None:
     """Prints the seconds until all state is there, those of them on the CPU, and the memory in MB."""
     began, cpu_began = time.monotonic(), time.process_time()
     storage, coordinator = open_state(path)
+    found: list[StateSummary | KafkaError] = []
     for number in range(share_partitions):
-        if coordinator.summary(_key(number)).start_offset != 0:
+        coordinator.summary(_key(number), found.append)
+        summary = found.pop()
+        if isinstance(summary, KafkaError) or summary.start_offset != 0:
             raise RuntimeError(f"the state of share partition {number} is gone")
     seconds, cpu_seconds = time.monotonic() - began, time.process_time() - cpu_began
     (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())

@@ -429,6 +429,35 @@ class LogCleaner:
 
 def records_without_key(records: bytes) -> list[int]: ...
 @final
+class MemoryDisk:
+    """A disk in memory for simulations, mounted on a directory of this process for every store in it.
+
+    What was synced stands after a crash; of what was not, anything may be left.
+    """
+
+    def __new__(cls, path: str | PathLike[str], seed: int) -> Self: ...
+    def unmount(self) -> None: ...
+    def fail(self, operation: str, errno: int, *, skip: int = ..., times: int = ...) -> None:
+        """Lets `open`, `write`, `sync`, `rename` or `read` fail `times` times, after `skip` that work."""
+    def lie(self, *, skip: int = ..., times: int = ...) -> None:
+        """Lets syncs say that they have done what they have not."""
+    def heal(self) -> None:
+        """Forgets the failures to come."""
+    def end_after(self, changes: int) -> None:
+        """The disk is gone after so many more changes, the last one begun."""
+    @property
+    def is_gone(self) -> bool: ...
+    def set_capacity(self, bytes: int) -> None: ...
+    def set_cold(self, per_mille: int) -> None:
+        """How many of 1,000 reads would have to wait for the disk."""
+    @property
+    def used_bytes(self) -> int: ...
+    @property
+    def operations(self) -> int: ...
+    def crash(self) -> None:
+        """What is left when the power fails now; files that are open are of no more use."""
+
+@final
 class Store:
     """Logs of record batches and a catalogue of keys, in one directory; `sharecore.storage` gives it a face.
 
@@ -450,6 +479,25 @@ class Store:
     def look(path: str | PathLike[str], *, cache_bytes: int = ...) -> Store:
         """A store to read: what the directory holds now, whoever has it. Nothing in it is changed, and what
         would write is refused. Raises OSError when there is no store or its files are damaged."""
+    @staticmethod
+    def stepped(
+        path: str | PathLike[str],
+        *,
+        durability: str = ...,
+        segment_bytes: int = ...,
+        cache_bytes: int = ...,
+        staging_bytes: int = ...,
+    ) -> Store:
+        """A store without threads, for simulations: `step` commits, `maintain` looks after segments."""
+    @property
+    def has_work(self) -> bool:
+        """Whether something waits to be committed."""
+    def step(self) -> bool:
+        """Commits once in a store without threads; says whether there was anything."""
+    def maintain(self) -> bool:
+        """Seals or rewrites segments once in a store without threads; says whether there was anything."""
+    def abandon(self) -> None:
+        """Ends a store without threads as a killed process does: nothing more is written."""
     def close(self) -> None:
         """Commits what is staged and stops."""
     def fileno(self) -> int: ...

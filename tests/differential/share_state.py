@@ -22,7 +22,7 @@ from tests.unit.partition.logs import Appended, Ticket
 
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import KafkaError
-from sharecore.sharestate.coordinator import ShareCoordinator
+from sharecore.sharestate.coordinator import ShareCoordinator, StateSummary
 from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
 from sharecore.sharestate.records import (
     StateBatch,
@@ -103,7 +103,10 @@ class Ours:
                 batches = [list(batch) for batch in unpack_batches(state.batches)]
                 return [0, state.state_epoch, state.start_offset, batches]
             case "summary":
-                return [0, *self._coordinator.summary(key)]
+                found: list[StateSummary | KafkaError] = []
+                self._coordinator.summary(key, found.append)
+                assert isinstance(found[0], StateSummary)
+                return [0, *found[0]]
             case "initialize":
                 self._coordinator.initialize(key, op["state_epoch"], op["start"], ends.append)
             case "delete":

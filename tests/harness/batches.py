@@ -19,6 +19,7 @@ def batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
     sequence: int = -1,
+    transactional: bool = False,
 ) -> bytes:
     """One uncompressed batch of records without keys.
 
@@ -26,6 +27,7 @@ def batch(
         values: one a record.
         timestamps: one a record, in milliseconds; 1,000,000 and up when not given.
         producer_id, producer_epoch, sequence: of an idempotent producer.
+        transactional: whether it belongs to the producer's transaction.
     """
     return keyed_batch(
         [(None, value) for value in values],
@@ -33,6 +35,7 @@ def batch(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         sequence=sequence,
+        transactional=transactional,
     )
 
 
@@ -46,6 +49,7 @@ def keyed_batch(
     sequence: int = -1,
     gzipped: bool = False,
     headers: Sequence[tuple[str, bytes | None]] = (),
+    transactional: bool = False,
 ) -> bytes:
     """One batch of keys and values at an offset, each with the headers; the rest as in `batch`."""
     times = list(timestamps or range(1_000_000, 1_000_000 + len(entries)))
@@ -58,7 +62,14 @@ def keyed_batch(
         records = gzip.compress(records)
     body = (
         _BODY.pack(
-            int(gzipped), count - 1, times[0], max(times), producer_id, producer_epoch, sequence, count
+            int(gzipped) | transactional << 4,
+            count - 1,
+            times[0],
+            max(times),
+            producer_id,
+            producer_epoch,
+            sequence,
+            count,
         )
         + records
     )

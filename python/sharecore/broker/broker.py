@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +58,7 @@ class Broker(Services):
         clock: where time comes from.
         users: users of SCRAM that are there from the start.
         check_names: refuse answers with misspelt names (for tests).
+        open_storage: opens the data directory.
 
     Raises:
         ConfigError: listeners, keys or certificates that cannot be used.
@@ -70,11 +71,13 @@ class Broker(Services):
         clock: Clock | None = None,
         users: Sequence[FirstUser] = (),
         check_names: bool = False,
+        open_storage: Callable[[Path, StorageOptions], Storage] = Storage,
     ) -> None:
         self.static_config = config
         self.config = config
         self.clock = clock or SystemClock()
         self._first_users = users
+        self._open_storage = open_storage
         self._super_users = super_users_of(config)
         self.authorizer: Authorizer | None = None
         self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
@@ -101,7 +104,7 @@ class Broker(Services):
         """
         data_dir = Path(self.config.data_dir)
         self.identity = identify(data_dir, self.config.node_id)
-        self.storage = Storage(data_dir, _storage_options(self.config))
+        self.storage = self._open_storage(data_dir, _storage_options(self.config))
         try:
             if self.metrics is not None:
                 self.metrics_port = await self.metrics.start()

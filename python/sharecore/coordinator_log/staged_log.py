@@ -9,7 +9,7 @@ from functools import partial
 
 from sharecore.coordinator_log.topic_log import Producer, Record, TopicLog
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.waiting import Done, Spans, Timer, Timers, settle
+from sharecore.waiting import Done, Gather, Spans, Timer, Timers, settle
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +149,17 @@ class StagedLog:
             batch.waiting.append(done)
         batch.records += records
         batch.now_ms = now_ms
+
+    def when_ended(self, done: Done) -> None:
+        """Calls back when what is staged and under way now has ended, at once where there is nothing.
+
+        Args:
+            done: called with None when all of it is durable, else with why something is not.
+        """
+        waited: Gather[int] = Gather()
+        for number, batch in enumerate([*self._lost, *self._sent, *self._staged]):
+            batch.waiting.append(waited.part(number))
+        waited.when_ended(lambda: done(next(iter(waited.failed.values()), None)))
 
     def flush(self) -> None:
         """Appends what is staged, unless a write before it has failed and is to be tried again."""

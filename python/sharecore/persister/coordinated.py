@@ -43,7 +43,7 @@ class CoordinatorPersister:
         self._coordinator.delete(key, done)
 
     def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
-        done(self._coordinator.summary(key))
+        self._coordinator.summary(key, done)
 
     def close(self) -> None:
         """Nothing to do: the coordinator ends by itself."""

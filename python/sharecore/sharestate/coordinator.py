@@ -4,7 +4,7 @@ coordinator").
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sharecore._core import Write, combine_state_batches, pack_write
@@ -38,8 +38,8 @@ class StateSummary(NamedTuple):
 class ShareCoordinator:
     """Initializes, reads, writes and deletes share-partition state.
 
-    Each write is answered through a callback once its record is durable; reads answer at once, out of
-    memory, with what has been written so far.
+    Each write is answered through a callback once its record is durable, and so is a summary; a leader's
+    read is answered at once, out of memory, with what has been written so far.
 
     Args:
         runtime: the state topic.
@@ -183,18 +183,21 @@ class ShareCoordinator:
             shard.append(record, now_ms, None, snapshot_of=snapshot_of)
         return ReadState(state.state_epoch, state.start_offset, state.batches())
 
-    def summary(self, key: SharePartitionKey) -> StateSummary:
-        """The state without its batches; of an unknown share partition, one that says that nothing is known.
+    def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
+        """The state without its batches, once it is durable: nobody is told of a start offset that a failure
+        would take back. Of an unknown share partition it says that nothing is known.
 
         Raises:
             KafkaError: why the state cannot be loaded.
         """
-        state = self._shard(key).states.get(key)
-        if state is None:
-            return StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED)
-        return StateSummary(
-            state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
-        )
+        shard = self._shard(key)
+        state = shard.states.get(key)
+        found = StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED)
+        if state is not None:
+            found = StateSummary(
+                state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
+            )
+        shard.when_durable(lambda error: done(found if error is None else error))
 
     def delete(self, key: SharePartitionKey, done: Done) -> None:
         """Deletes the state of a share partition; there need not be any.

@@ -101,6 +101,10 @@ class StateShard:
 
         self._staged.append([record], now_ms, ended, placed=placed)
 
+    def when_durable(self, done: Done) -> None:
+        """Calls back when the states are on the disk as they are now, or when a write was lost."""
+        self._staged.when_ended(done)
+
     def flush(self) -> None:
         """Appends what is staged."""
         self._staged.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -50,14 +51,21 @@ class Storage:
 
     Args:
         path: the directory; made when it is missing.
+        open_store: opens the store in it; a simulation has one without threads.
 
     Raises:
         OSError: the directory cannot be had, is in use by another process, or holds damaged files.
     """
 
-    def __init__(self, path: Path, options: StorageOptions | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        options: StorageOptions | None = None,
+        *,
+        open_store: Callable[[str, StorageOptions], Store] | None = None,
+    ) -> None:
         options = options or StorageOptions()
-        self.store = _store(str(path), options)
+        self.store = (open_store or _store)(str(path), options)
         self._disk = DiskReads(options.read_threads)
         self._tickets: deque[Ticket] = deque()
         self._ended = 0

@@ -13,6 +13,8 @@ mod partition;
 mod parts;
 mod records;
 mod share_state;
+mod simulation;
+mod slices;
 mod state;
 mod stop;
 mod store;
@@ -47,6 +49,8 @@ mod _core {
     use crate::records::{PyRecord, decode_records};
     #[pymodule_export]
     use crate::share_state::{PyShareStateFold, decode_share_state, whole_batches};
+    #[pymodule_export]
+    use crate::simulation::PyMemoryDisk;
     #[pymodule_export]
     use crate::state::{combine_state_batches, pack_write};
     #[pymodule_export]

@@ -7,11 +7,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_records::Batches;
 use sharecore_store::{
-    Change, Durability, FaultPoint, LogConfig, Options, Refusal, Slice, Store, StoreError,
-    TimestampType, Want,
+    Change, Durability, FaultPoint, LogConfig, Options, Refusal, Store, StoreError, TimestampType,
 };
 
 use crate::error::kafka_error;
+use crate::slices::{bytes_of, copied, copied_cached, wanted};
 
 /// Expanded bytes of one batch that a look-up or a scan takes; far above any batch that a log accepts.
 const EXPANDED_MAX: usize = 256 << 20;
@@ -39,46 +39,14 @@ fn as_tuple(offsets: sharecore_store::Offsets) -> Offsets {
     )
 }
 
-/// The bytes of a slice; other threads run Python while the disk is read.
-fn copied<'py>(py: Python<'py>, slice: &Slice) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, slice.size, |out| {
-        let copy = if slice.is_in_memory() {
-            slice.copy_to(out)
-        } else {
-            py.detach(|| slice.copy_to(out))
-        };
-        copy.map_err(|refusal| refused(py, &refusal))
-    })
-}
-
-/// The bytes of a slice; `None` when the disk would have to be waited for.
-fn copied_cached<'py>(
-    py: Python<'py>,
-    slice: &Slice,
-) -> Result<Option<Bound<'py, PyBytes>>, PyErr> {
-    let mut cached = true;
-    let bytes = PyBytes::new_with(py, slice.size, |out| {
-        cached = slice
-            .copy_cached(out)
-            .map_err(|refusal| refused(py, &refusal))?;
-        Ok(())
-    })?;
-    Ok(cached.then_some(bytes))
-}
-
-fn wanted(max_bytes: i64, limit: Option<i64>, at_least_one: bool, max_records: i64) -> Want {
-    Want {
-        max_bytes: usize::try_from(max_bytes).unwrap_or(0),
-        max_records,
-        limit,
-        at_least_one,
+fn named_durability(name: &str) -> PyResult<Durability> {
+    match name {
+        "fsync" => Ok(Durability::Fsync),
+        "os" => Ok(Durability::Os),
+        other => Err(PyValueError::new_err(format!(
+            "durability is 'fsync' or 'os', not {other:?}"
+        ))),
     }
-}
-
-fn bytes_of(slice: &Slice) -> Result<Vec<u8>, Refusal> {
-    let mut bytes = vec![0; slice.size];
-    slice.copy_to(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[pyclass(name = "Store", module = "sharecore._core", frozen)]
@@ -97,17 +65,8 @@ impl PyStore {
         cache_bytes: usize,
         staging_bytes: usize,
     ) -> PyResult<Self> {
-        let durability = match durability {
-            "fsync" => Durability::Fsync,
-            "os" => Durability::Os,
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "durability is 'fsync' or 'os', not {other:?}"
-                )));
-            }
-        };
         let options = Options {
-            durability,
+            durability: named_durability(durability)?,
             segment_bytes,
             cache_bytes,
             staging_bytes,
@@ -115,6 +74,44 @@ impl PyStore {
         py.detach(|| Store::open(&path, &options))
             .map(Self)
             .map_err(|error| failed(&error))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432))]
+    #[allow(clippy::needless_pass_by_value)]
+    fn stepped(
+        path: PathBuf,
+        durability: &str,
+        segment_bytes: u64,
+        cache_bytes: usize,
+        staging_bytes: usize,
+    ) -> PyResult<Self> {
+        let options = Options {
+            durability: named_durability(durability)?,
+            segment_bytes,
+            cache_bytes,
+            staging_bytes,
+        };
+        Store::open_stepped(&path, &options)
+            .map(Self)
+            .map_err(|error| failed(&error))
+    }
+
+    #[getter]
+    fn has_work(&self) -> bool {
+        self.0.has_work()
+    }
+
+    fn step(&self) -> bool {
+        self.0.step()
+    }
+
+    fn maintain(&self) -> bool {
+        self.0.maintain()
+    }
+
+    fn abandon(&self) {
+        self.0.abandon();
     }
 
     #[staticmethod]

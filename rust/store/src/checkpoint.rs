@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
 };
@@ -12,6 +11,7 @@ use crate::{
     LogId,
     cleaner::Progress,
     error::StoreError,
+    files::{self, File},
     frame::Fields,
     log::Log,
     producer::{Aborted, Producer, Remembered},
@@ -251,7 +251,7 @@ pub(crate) fn save(dir: &Path, segment: u64, bytes: &[u8]) -> Result<(), StoreEr
         let mut file = File::create(&new)?;
         file.write_all(bytes)?;
         file.sync_data()?;
-        fs::rename(&new, &path)
+        files::rename(&new, &path)
     };
     write().map_err(StoreError::io(&path))?;
     segment::sync_dir(dir)?;
@@ -260,7 +260,7 @@ pub(crate) fn save(dir: &Path, segment: u64, bytes: &[u8]) -> Result<(), StoreEr
         .filter(|id| *id < segment)
     {
         // a leftover does no harm: the newest counts
-        let _ = fs::remove_file(self::path(dir, id));
+        let _ = files::remove(&self::path(dir, id));
     }
     Ok(())
 }
@@ -271,7 +271,7 @@ pub(crate) fn load(dir: &Path, state: &mut State) -> Result<Option<Since>, Store
         return Ok(None);
     };
     let path = path(dir, segment);
-    let bytes = fs::read(&path).map_err(StoreError::io(&path))?;
+    let bytes = files::read(&path).map_err(StoreError::io(&path))?;
     match decode(&bytes, state) {
         Some(since) if since.segment == segment => Ok(Some(since)),
         _ => Err(StoreError::damaged(

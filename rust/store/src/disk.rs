@@ -1,6 +1,8 @@
 //! Reading files: as long as it takes, or only what the page cache holds.
 
-use std::{fs::File, io, os::unix::fs::FileExt};
+use std::{fs, io};
+
+use crate::files::File;
 
 /// Where a reader may take bytes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +18,10 @@ impl Source {
     pub(crate) fn read(self, file: &File, out: &mut [u8], at: u64) -> io::Result<()> {
         match self {
             Self::Disk => file.read_exact_at(out, at),
-            Self::Memory => read_cached(file, out, at),
+            Self::Memory => match file {
+                File::System(file) => read_cached(file, out, at),
+                File::Memory(file) => file.read_cached(out, at),
+            },
         }
     }
 }
@@ -24,7 +29,7 @@ impl Source {
 /// Fills `out` without waiting for the disk (preadv2 with `RWF_NOWAIT`). On a file system that cannot do that nothing is
 /// known to be in memory.
 #[cfg(target_os = "linux")]
-fn read_cached(file: &File, mut out: &mut [u8], mut at: u64) -> io::Result<()> {
+fn read_cached(file: &fs::File, mut out: &mut [u8], mut at: u64) -> io::Result<()> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
     while !out.is_empty() {
         let read = preadv2(
@@ -51,7 +56,7 @@ fn read_cached(file: &File, mut out: &mut [u8], mut at: u64) -> io::Result<()> {
 
 /// Fills `out` without waiting for the disk: here nobody can tell.
 #[cfg(not(target_os = "linux"))]
-fn read_cached(_file: &File, out: &mut [u8], _at: u64) -> io::Result<()> {
+fn read_cached(_file: &fs::File, out: &mut [u8], _at: u64) -> io::Result<()> {
     if out.is_empty() {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use crate::{
     journal::Journal,
     maintain::Seal,
     segment::Kind,
-    state::Group,
+    state::{Group, State},
     store::Shared,
 };
 
@@ -15,18 +15,29 @@ use crate::{
 const GROUP_BYTES: usize = 8 << 20;
 
 pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
-    while let Some(work) = next(shared, &journal) {
-        match work {
-            Work::Commit(group) => commit(shared, &mut journal, group),
-            Work::Roll => {
-                // what cannot be had now is tried again when the cleaner asks again
-                let _ = next_segment(shared, &mut journal, None);
-                continue;
+    loop {
+        let mut state = shared.lock();
+        let work = loop {
+            if let Some(work) = next(&mut state, &journal) {
+                break work;
             }
-        }
-        shared.signal.raise();
-        shared.settled.notify_all();
+            if state.closing {
+                return;
+            }
+            state = shared.work.wait(state).expect("no panic under the lock");
+        };
+        drop(state);
+        work.run(shared, &mut journal);
     }
+}
+
+/// Does what there is to do, once; says whether there was anything.
+pub(crate) fn step(shared: &Shared, journal: &mut Journal) -> bool {
+    let work = next(&mut shared.lock(), journal);
+    work.is_some_and(|work| {
+        work.run(shared, journal);
+        true
+    })
 }
 
 enum Work {
@@ -35,20 +46,29 @@ enum Work {
     Roll,
 }
 
-fn next(shared: &Shared, journal: &Journal) -> Option<Work> {
-    let mut state = shared.lock();
-    loop {
-        if std::mem::take(&mut state.roll) && !journal.is_empty() {
-            return Some(Work::Roll);
+impl Work {
+    fn run(self, shared: &Shared, journal: &mut Journal) {
+        match self {
+            Self::Commit(group) => {
+                commit(shared, journal, group);
+                shared.signal.raise();
+                shared.settled.notify_all();
+            }
+            Self::Roll => {
+                // what cannot be had now is tried again when the cleaner asks again
+                let _ = next_segment(shared, journal, None);
+            }
         }
-        if state.has_staged() {
-            return Some(Work::Commit(state.take(GROUP_BYTES)));
-        }
-        if state.closing {
-            return None;
-        }
-        state = shared.work.wait(state).expect("no panic under the lock");
     }
+}
+
+fn next(state: &mut State, journal: &Journal) -> Option<Work> {
+    if std::mem::take(&mut state.roll) && !journal.is_empty() {
+        return Some(Work::Roll);
+    }
+    state
+        .has_staged()
+        .then(|| Work::Commit(state.take(GROUP_BYTES)))
 }
 
 fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
@@ -107,6 +127,7 @@ fn next_segment(shared: &Shared, journal: &mut Journal, group: Option<&Group>) -
         position,
         next,
         checkpoint,
+        indexed: None,
     });
     shared.maintenance.notify_all();
     Ok(())

@@ -5,9 +5,7 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
     io::{self, Write},
-    os::unix::fs::FileExt,
     path::Path,
     sync::Arc,
 };
@@ -17,6 +15,7 @@ use crate::{
     batch::Header,
     disk::Source,
     error::StoreError,
+    files::File,
     frame::Fields,
     varint::{put_varint, take_varint},
 };
@@ -175,7 +174,7 @@ pub(crate) fn write<'a>(
 
 /// Reads the directory of a sealed segment.
 pub(crate) fn read(path: &Path, segment: u64, file: &File) -> Result<Vec<Block>, StoreError> {
-    let size = file.metadata().map_err(StoreError::io(path))?.len();
+    let size = file.len().map_err(StoreError::io(path))?;
     let damaged = |at: u64, what: &str| StoreError::damaged(path, at, what);
     let start = size
         .checked_sub(TRAILER)

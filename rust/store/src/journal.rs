@@ -1,7 +1,6 @@
 //! The segment that is being written, and the move to the next one.
 
 use std::{
-    fs::File,
     io::{self, IoSlice, Seek, SeekFrom, Write},
     path::PathBuf,
     sync::Arc,
@@ -9,6 +8,7 @@ use std::{
 
 use crate::{
     fault::{Fault, FaultPoint},
+    files::File,
     frame::{FrameWriter, Op, SYNCED},
     segment,
 };

@@ -1,10 +1,11 @@
 //! Work on the store's state that needs indexes from the disk: they are loaded while nobody is kept waiting for the lock.
 
-use std::{fs::File, io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc};
 
 use crate::{
     disk::Source,
     error::Refusal,
+    files::File,
     index::{self, Entry, Stored},
     state::State,
     store::Shared,

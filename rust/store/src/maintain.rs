@@ -2,9 +2,7 @@
 //! segments that are mostly garbage, removes the ones that nothing reaches.
 
 use std::{
-    fs::{self, File, OpenOptions},
     io::{self, BufWriter, Write},
-    os::unix::fs::FileExt,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -13,6 +11,7 @@ use std::{
 use crate::{
     LogId, checkpoint, disk,
     error::StoreError,
+    files::{self, Access, File},
     index::{self, Block, Entry, Index},
     log::Extent,
     segment::{self, Kind, SEGMENT_HEADER},
@@ -32,20 +31,28 @@ pub(crate) struct Seal {
     /// The segment after it.
     pub(crate) next: u64,
     pub(crate) checkpoint: Arc<Vec<u8>>,
+    /// Its index, once that is on the disk.
+    pub(crate) indexed: Option<Arc<Vec<Block>>>,
 }
 
 pub(crate) fn run(shared: &Shared, dir: &Path, segment_bytes: u64) {
     loop {
-        let result = match next(shared, segment_bytes) {
-            None => return,
-            Some(Task::Seal(seal)) => seal_segment(shared, dir, &seal),
-            Some(Task::Rewrite(victims)) => rewrite(shared, dir, &victims),
-        };
         let mut state = shared.lock();
-        if std::mem::take(&mut state.rewriting) {
-            shared.maintenance.notify_all();
-        }
-        state.maintenance_error = result.err().map(|error| error.to_string());
+        let task = loop {
+            if shared.is_leaving() {
+                return;
+            }
+            if let Some(task) = next(&mut state, segment_bytes) {
+                break task;
+            }
+            state = shared
+                .maintenance
+                .wait(state)
+                .expect("no panic under the lock");
+        };
+        drop(state);
+        task.run(shared, dir);
+        let state = shared.lock();
         if state.maintenance_error.is_some() && !shared.is_leaving() {
             drop(
                 shared
@@ -62,32 +69,63 @@ enum Task {
     Rewrite(Vec<u64>),
 }
 
-fn next(shared: &Shared, segment_bytes: u64) -> Option<Task> {
-    let mut state = shared.lock();
-    loop {
-        if shared.is_leaving() {
-            return None;
+/// Does what there is to do, once; says whether there was anything.
+pub(crate) fn step(shared: &Shared, dir: &Path, segment_bytes: u64) -> bool {
+    let task = next(&mut shared.lock(), segment_bytes);
+    task.is_some_and(|task| {
+        task.run(shared, dir);
+        true
+    })
+}
+
+fn next(state: &mut State, segment_bytes: u64) -> Option<Task> {
+    if let Some(seal) = state.seals.front() {
+        return Some(Task::Seal(seal.clone()));
+    }
+    let victims = state.segments.victims(segment_bytes);
+    (!victims.is_empty()).then(|| {
+        state.rewriting = true;
+        Task::Rewrite(victims)
+    })
+}
+
+impl Task {
+    fn run(&self, shared: &Shared, dir: &Path) {
+        let result = match self {
+            Self::Seal(seal) => seal_segment(shared, dir, seal),
+            Self::Rewrite(victims) => rewrite(shared, dir, victims),
+        };
+        let mut state = shared.lock();
+        if std::mem::take(&mut state.rewriting) {
+            shared.maintenance.notify_all();
         }
-        if let Some(seal) = state.seals.front() {
-            return Some(Task::Seal(seal.clone()));
-        }
-        let victims = state.segments.victims(segment_bytes);
-        if !victims.is_empty() {
-            state.rewriting = true;
-            return Some(Task::Rewrite(victims));
-        }
-        state = shared
-            .maintenance
-            .wait(state)
-            .expect("no panic under the lock");
+        state.maintenance_error = result.err().map(|error| error.to_string());
     }
 }
 
 fn seal_segment(shared: &Shared, dir: &Path, seal: &Seal) -> Result<(), StoreError> {
+    // a checkpoint that could not be made durable may be there all the same: the index that it relies on stays as it is
+    let blocks = if let Some(blocks) = &seal.indexed {
+        Arc::clone(blocks)
+    } else {
+        let blocks = Arc::new(write_index(shared, dir, seal)?);
+        if let Some(front) = shared.lock().seals.front_mut() {
+            front.indexed = Some(Arc::clone(&blocks));
+        }
+        blocks
+    };
+    checkpoint::save(dir, seal.next, &seal.checkpoint)?;
+    let mut state = shared.lock();
+    state.sealed(seal.segment, &blocks);
+    state.seals.pop_front();
+    Ok(())
+}
+
+fn write_index(shared: &Shared, dir: &Path, seal: &Seal) -> Result<Vec<Block>, StoreError> {
     let extents = shared.lock().extents_in(&[seal.segment]);
     let path = Kind::Journal.path(dir, seal.segment);
     let write = || -> io::Result<Vec<Block>> {
-        let file = OpenOptions::new().write(true).open(&path)?;
+        let file = File::open_for(&path, Access::Write)?;
         file.set_len(seal.position)?;
         let mut out = BufWriter::new(At {
             file: &file,
@@ -104,12 +142,7 @@ fn seal_segment(shared: &Shared, dir: &Path, seal: &Seal) -> Result<(), StoreErr
         file.sync_data()?;
         Ok(blocks)
     };
-    let blocks = write().map_err(StoreError::io(&path))?;
-    checkpoint::save(dir, seal.next, &seal.checkpoint)?;
-    let mut state = shared.lock();
-    state.sealed(seal.segment, &blocks);
-    state.seals.pop_front();
-    Ok(())
+    write().map_err(StoreError::io(&path))
 }
 
 /// Writes at a place of its own, whoever else uses the file.
@@ -173,14 +206,14 @@ fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreErro
         !state.segments.contains(victims[0])
     });
     if !removed {
-        let _ = fs::remove_file(Kind::Compact.path(dir, id));
+        let _ = files::remove(&Kind::Compact.path(dir, id));
         return Err(StoreError::io(dir)(io::Error::other(
             "replacing segments could not be written",
         )));
     }
     sync_journal(shared).map_err(StoreError::io(dir))?;
     for path in paths {
-        fs::remove_file(&path).map_err(StoreError::io(&path))?;
+        files::remove(&path).map_err(StoreError::io(&path))?;
     }
     Ok(())
 }
@@ -263,7 +296,7 @@ fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreErro
         out.flush()?;
         drop(out);
         file.sync_data()?;
-        fs::rename(&new, &path)?;
+        files::rename(&new, &path)?;
         Ok(blocks)
     };
     let blocks = write().map_err(StoreError::io(&path))?;

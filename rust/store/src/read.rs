@@ -1,11 +1,12 @@
 //! Reading: whole batches by offset, batches by time, and where retention would have the log begin.
 
-use std::{fs::File, io, sync::Arc};
+use std::{io, sync::Arc};
 
 use crate::{
     LogId, batch,
     disk::Source,
     error::Refusal,
+    files::File,
     index::{Entry, Index},
     log::{Extent, Log},
     lookup::{Loaded, Stop},

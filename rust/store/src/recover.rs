@@ -1,15 +1,11 @@
 //! Opening a store: the journal is replayed up to the last whole frame.
 
-use std::{
-    fs::{self, File, OpenOptions},
-    io,
-    path::Path,
-    sync::Arc,
-};
+use std::{fs, io, path::Path, sync::Arc};
 
 use crate::{
     checkpoint::{self, Since},
     error::StoreError,
+    files::{self, File},
     index,
     journal::Journal,
     log::Extent,
@@ -21,10 +17,10 @@ use crate::{
 };
 
 /// Takes the directory for this process; the lock ends with the file.
-pub(crate) fn lock(dir: &Path) -> Result<File, StoreError> {
+pub(crate) fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     fs::create_dir_all(dir).map_err(StoreError::io(dir))?;
     let path = dir.join("lock");
-    let file = OpenOptions::new()
+    let file = fs::OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
@@ -125,11 +121,12 @@ fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreErr
         if let Some((full, position)) = last.filter(|_| access == Access::Own) {
             seal_later(state, full, position, Since { segment: id, frame });
         }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(access == Access::Own)
-            .open(&path)
-            .map_err(StoreError::io(&path))?;
+        let access = if access == Access::Own {
+            files::Access::Write
+        } else {
+            files::Access::Read
+        };
+        let file = File::open_for(&path, access).map_err(StoreError::io(&path))?;
         state.segments.add(id, Kind::Journal, Some(Arc::new(file)));
         let next = found.get(i + 1).map(|(_, first)| *first);
         let position;
@@ -159,7 +156,7 @@ fn journals(dir: &Path, since: Since, access: Access) -> Result<Vec<(u64, u64)>,
             // a crash between creating the newest file and writing its header
             None if Some(id) == ids.last() && !holds_frame(&path)? => {
                 if access == Access::Own {
-                    fs::remove_file(&path).map_err(StoreError::io(&path))?;
+                    files::remove(&path).map_err(StoreError::io(&path))?;
                 }
             }
             None => {
@@ -182,6 +179,7 @@ fn seal_later(state: &mut State, segment: u64, position: u64, since: Since) {
         position,
         next: since.segment,
         checkpoint,
+        indexed: None,
     });
 }
 
@@ -222,7 +220,7 @@ fn remove_leftovers(dir: &Path, state: &State) -> Result<(), StoreError> {
         for id in segment::list(dir, kind.suffix())? {
             if !state.segments.contains(id) {
                 let path = kind.path(dir, id);
-                fs::remove_file(&path).map_err(StoreError::io(&path))?;
+                files::remove(&path).map_err(StoreError::io(&path))?;
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Reading a journal segment back, frame by frame.
 
 use std::{
-    fs::File,
     io::{BufReader, Read, Seek, SeekFrom},
     path::Path,
 };
@@ -9,6 +8,7 @@ use std::{
 use crate::{
     batch,
     error::StoreError,
+    files::{self, File},
     frame::{FRAME_HEADER, FRAME_MAGIC, Frame, Op, body_len},
     index::Entry,
     segment::{Kind, SEGMENT_HEADER},
@@ -34,7 +34,7 @@ impl Replay<'_> {
         next: Option<u64>,
     ) -> Result<(u64, u64), StoreError> {
         let file = File::open(self.path).map_err(StoreError::io(self.path))?;
-        let size = file.metadata().map_err(StoreError::io(self.path))?.len();
+        let size = file.len().map_err(StoreError::io(self.path))?;
         let mut input = BufReader::with_capacity(256 << 10, file);
         input
             .seek(SeekFrom::Start(SEGMENT_HEADER))
@@ -145,7 +145,7 @@ impl Replay<'_> {
 
 /// Whether some whole frame stands in the file.
 pub(crate) fn holds_frame(path: &Path) -> Result<bool, StoreError> {
-    let bytes = std::fs::read(path).map_err(StoreError::io(path))?;
+    let bytes = files::read(path).map_err(StoreError::io(path))?;
     let mut places = bytes.windows(4).enumerate();
     Ok(places.any(|(at, window)| window == FRAME_MAGIC && Frame::read(&bytes[at..]).is_some()))
 }

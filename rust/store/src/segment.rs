@@ -1,12 +1,15 @@
 //! Journal segments on disk: their names, headers and how they are listed.
 
 use std::{
-    fs::{self, File, OpenOptions},
     io::{self, Read, Write},
     path::{Path, PathBuf},
 };
 
-use crate::{error::StoreError, frame::Fields};
+use crate::{
+    error::StoreError,
+    files::{self, File},
+    frame::Fields,
+};
 
 /// Bytes before the first frame of a segment.
 pub(crate) const SEGMENT_HEADER: u64 = 32;
@@ -38,8 +41,7 @@ impl Kind {
 /// Ids of the files in `dir` that end in `.suffix`, ascending.
 pub(crate) fn list(dir: &Path, suffix: &str) -> Result<Vec<u64>, StoreError> {
     let mut ids = Vec::new();
-    for entry in fs::read_dir(dir).map_err(StoreError::io(dir))? {
-        let path = entry.map_err(StoreError::io(dir))?.path();
+    for path in files::list(dir).map_err(StoreError::io(dir))? {
         if path.extension().is_some_and(|e| e == suffix) {
             let id = path
                 .file_stem()
@@ -54,9 +56,7 @@ pub(crate) fn list(dir: &Path, suffix: &str) -> Result<Vec<u64>, StoreError> {
 
 /// Makes a created, renamed or removed file name durable.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
-    File::open(dir)
-        .and_then(|d| d.sync_all())
-        .map_err(StoreError::io(dir))
+    files::sync_dir(dir).map_err(StoreError::io(dir))
 }
 
 /// The header of a segment whose first frame has the given number.
@@ -79,22 +79,16 @@ pub(crate) fn create(
 ) -> Result<File, StoreError> {
     let path = Kind::Journal.path(dir, id);
     let attempt = || -> io::Result<File> {
-        let mut open = OpenOptions::new();
-        let mut file = open
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)?;
+        let mut file = File::create(&path)?;
         file.write_all(&header(id, first_frame))?;
         if durable {
             file.sync_data()?;
-            File::open(dir)?.sync_all()?;
+            files::sync_dir(dir)?;
         }
         Ok(file)
     };
     attempt().map_err(|error| {
-        let _ = fs::remove_file(&path);
+        let _ = files::remove(&path);
         StoreError::io(&path)(error)
     })
 }

@@ -1,8 +1,8 @@
 //! The segments that a store consists of: how much of each still counts, and their open files.
 
-use std::{collections::BTreeMap, fs::File, io, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
-use crate::segment::Kind;
+use crate::{files::File, segment::Kind};
 
 /// Open files of segments that are not being written.
 const OPEN_MAX: usize = 64;
@@ -189,7 +189,7 @@ impl Segments {
         if let Some(file) = &segment.file {
             return Ok(Arc::clone(file));
         }
-        let file = Arc::new(File::open(path)?);
+        let file = Arc::new(File::open(&path)?);
         segment.file = Some(Arc::clone(&file));
         self.close_surplus();
         Ok(file)

@@ -20,6 +20,7 @@ use crate::{
     fault::Fault,
     figures::{Counts, Figures},
     flush,
+    journal::Journal,
     log::{LogConfig, Offsets},
     maintain,
     producer::Aborted,
@@ -112,7 +113,9 @@ pub(crate) struct Shared {
     pub(crate) signal: Signal,
     pub(crate) fault: Fault,
     pub(crate) counts: Counts,
-    leaving: AtomicBool,
+    pub(crate) leaving: AtomicBool,
+    /// The journal, where no thread of its own has it (`Store::open_stepped`).
+    pub(crate) stepped: Mutex<Option<Journal>>,
 }
 
 impl Shared {
@@ -126,6 +129,7 @@ impl Shared {
             fault: Fault::default(),
             counts: Counts::default(),
             leaving: AtomicBool::new(false),
+            stepped: Mutex::default(),
         })
     }
 
@@ -142,7 +146,12 @@ impl Shared {
     pub(crate) fn wait<T>(&self, sequence: u64, look: impl FnOnce(&State) -> T) -> T {
         let mut state = self.lock();
         while !state.is_settled(sequence) {
-            state = self.settled.wait(state).expect("no panic under the lock");
+            drop(state);
+            let stepped = self.step();
+            state = self.lock();
+            if !stepped && !state.is_settled(sequence) {
+                state = self.settled.wait(state).expect("no panic under the lock");
+            }
         }
         look(&state)
     }
@@ -153,7 +162,7 @@ pub struct Store {
     pub(crate) shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
     maintainer: Mutex<Option<JoinHandle<()>>>,
-    lock: Mutex<Option<File>>,
+    pub(crate) lock: Mutex<Option<File>>,
     pub(crate) dir: PathBuf,
     pub(crate) segment_bytes: u64,
 }
@@ -190,18 +199,8 @@ impl Store {
 
     /// Opens the store in `dir`, which is created when it is missing.
     pub fn open(dir: &Path, options: &Options) -> Result<Self, StoreError> {
-        let lock = recover::lock(dir)?;
-        let mut state = State::new(dir.into(), options.cache_bytes, options.staging_bytes);
-        let journal = recover::open(dir, options, &mut state)?;
-        let shared = Arc::new(Shared::new(state).map_err(StoreError::io(dir))?);
-        let store = Self {
-            shared: Arc::clone(&shared),
-            writer: Mutex::default(),
-            maintainer: Mutex::default(),
-            lock: Mutex::new(Some(lock)),
-            dir: dir.into(),
-            segment_bytes: options.segment_bytes,
-        };
+        let (store, journal) = Self::recover(dir, options)?;
+        let shared = Arc::clone(&store.shared);
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             thread::Builder::new()
                 .name(name.into())
@@ -215,6 +214,21 @@ impl Store {
         let maintain = move || maintain::run(&for_maintainer, &dir, segment_bytes);
         *hold(&store.maintainer) = spawn("store-maintain", Box::new(maintain))?;
         Ok(store)
+    }
+
+    pub(crate) fn recover(dir: &Path, options: &Options) -> Result<(Self, Journal), StoreError> {
+        let lock = recover::lock(dir)?;
+        let mut state = State::new(dir.into(), options.cache_bytes, options.staging_bytes);
+        let journal = recover::open(dir, options, &mut state)?;
+        let store = Self {
+            shared: Arc::new(Shared::new(state).map_err(StoreError::io(dir))?),
+            writer: Mutex::default(),
+            maintainer: Mutex::default(),
+            lock: Mutex::new(Some(lock)),
+            dir: dir.into(),
+            segment_bytes: options.segment_bytes,
+        };
+        Ok((store, journal))
     }
 
     /// Commits what is staged and stops; later calls are refused.
@@ -238,6 +252,8 @@ impl Store {
         if let Some(thread) = hold(&self.writer).take() {
             let _ = thread.join();
         }
+        while self.shared.step() {}
+        drop(hold(&self.shared.stepped).take());
         drop(hold(&self.lock).take());
     }
 
@@ -462,7 +478,7 @@ impl Store {
     }
 }
 
-fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no panic while opening or closing")
 }
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from tests.unit.client.batches import plain
-from tests.unit.client.virtual import Link, LoopClock, VirtualLoop
+from tests.unit.client.virtual import ClientLoop, Link, LoopClock
 
 from sharecore.client import ShareConsumer
 from sharecore.client.wire.apis import VERSIONS
@@ -40,7 +40,7 @@ class ScriptedBroker:
     """
 
     def __init__(self, node: int = 0, *, nodes: int = 1) -> None:
-        self.loop = cast(VirtualLoop, asyncio.get_running_loop())
+        self.loop = cast(ClientLoop, asyncio.get_running_loop())
         self.node, self.nodes = node, nodes
         self.loop.listeners["broker", 9092 + node] = self
         self.asked: list[Asked] = []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import selectors
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
+
+from tests.harness.virtual_loop import VirtualLoop
 
 
 class Listener(Protocol):
@@ -20,7 +21,7 @@ class Listener(Protocol):
 class Link(asyncio.Transport):
     """The client's end of a connection in memory."""
 
-    def __init__(self, loop: VirtualLoop, protocol: asyncio.Protocol, listener: Listener) -> None:
+    def __init__(self, loop: ClientLoop, protocol: asyncio.Protocol, listener: Listener) -> None:
         super().__init__()
         self._loop, self._protocol, self._listener = loop, protocol, listener
         self._closing = False
@@ -49,36 +50,16 @@ class Link(asyncio.Transport):
             self._protocol.data_received(data)
 
 
-class _Selector(selectors.DefaultSelector):
-    """Instead of waiting it lets the loop's time pass."""
-
-    loop: VirtualLoop
-
-    def select(self, timeout: float | None = None) -> Any:
-        found = super().select(0)
-        if not found:
-            if timeout is None:
-                raise AssertionError("the test waits for something that nothing will bring about")
-            self.loop.now += max(0.0, timeout)
-        return found
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """Time stands still while anything is to be done, and then jumps to the next timer.
+class ClientLoop(VirtualLoop):
+    """Virtual time, and connections to brokers in memory.
 
     Attributes:
         listeners: who is reached at which host and port; nobody is a refused connection.
     """
 
     def __init__(self) -> None:
-        selector = _Selector()
-        super().__init__(selector)
-        selector.loop = self
-        self.now = 1000.0
+        super().__init__()
         self.listeners: dict[tuple[str, int], Listener] = {}
-
-    def time(self) -> float:
-        return self.now
 
     async def create_connection(  # type: ignore[override]
         self, protocol_factory: Callable[[], asyncio.Protocol], host: str, port: int, **_: object
@@ -111,7 +92,7 @@ def in_virtual_time(body: Callable[..., Awaitable[None]]) -> Callable[..., None]
 
     @functools.wraps(body)
     def test(*arguments: Any, **fixtures: Any) -> None:
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        with asyncio.Runner(loop_factory=ClientLoop) as runner:
             runner.run(_checked(body(*arguments, **fixtures)))
 
     return test

@@ -11,7 +11,7 @@ from sharecore._core import Partition
 from sharecore.coordinator_log.routing import partition_for
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.sharestate.coordinator import ReadState, ShareCoordinator
+from sharecore.sharestate.coordinator import ReadState, ShareCoordinator, StateSummary
 from sharecore.sharestate.keys import SharePartitionKey, parse_coordinator_key
 from sharecore.sharestate.records import (
     SNAPSHOT,
@@ -68,6 +68,9 @@ class Bench:
         )
         self.world.run()
 
+    def summary(self) -> StateSummary:
+        return summary_of(self.coordinator, KEY)
+
     def records(self) -> list[Snapshot | Update | None]:
         out: list[Snapshot | Update | None] = []
         for log in self.logs:
@@ -76,6 +79,13 @@ class Bench:
                 decode = decode_snapshot if kind == SNAPSHOT else decode_update
                 out.append(None if value is None else decode(value))
         return out
+
+
+def summary_of(coordinator: ShareCoordinator, key: SharePartitionKey) -> StateSummary:
+    found: list[StateSummary | KafkaError] = []
+    coordinator.summary(key, found.append)
+    assert isinstance(found[0], StateSummary)
+    return found[0]
 
 
 def content(state: ReadState) -> tuple[int, int, list[tuple[int, int, int, int]]]:
@@ -189,7 +199,7 @@ def test_deleted_state_is_gone_and_leaves_a_tombstone() -> None:
     assert bench.records()[1:] == [None]
     with refused(ErrorCode.INVALID_REQUEST):
         bench.fresh().read(KEY, 0)
-    assert bench.coordinator.summary(KEY) == (0, 0, -1, -1)
+    assert bench.summary() == (0, 0, -1, -1)
 
 
 def test_writes_of_one_turn_share_an_append_and_wait_for_it() -> None:
@@ -312,6 +322,20 @@ def test_a_write_is_not_tried_again_behind_one_that_followed_it() -> None:
     assert content(bench.coordinator.read(KEY, 0)) == (0, 0, [(5, 9, AVAILABLE, 1)])
 
 
+def test_a_summary_tells_nothing_that_a_failure_would_take_back() -> None:
+    bench = Bench(hold=True)
+    bench.coordinator.initialize(KEY, 0, 5, bench.ends.append)
+    bench.world.run()
+    bench.logs[0].settle()
+    told: list[StateSummary | KafkaError] = []
+    bench.coordinator.write(KEY, 0, 0, 8, 0, b"", bench.ends.append)
+    bench.coordinator.summary(KEY, told.append)
+    bench.world.run()
+    assert told == []
+    bench.logs[0].settle()
+    assert [each.start_offset for each in told if isinstance(each, StateSummary)] == [8]
+
+
 def test_a_write_that_takes_too_long_is_answered_once() -> None:
     """share.coordinator.write.timeout.ms"""
     bench = Bench(hold=True)
@@ -360,9 +384,9 @@ def test_a_write_that_was_overtaken_takes_nothing_back() -> None:
     state = bench.coordinator.read(KEY, 0)
     assert state.start_offset == 8
     assert [*unpack_batches(state.batches)] == [(8, 9, ARCHIVED, 1), (10, 10, ACKED, 1)]
-    assert bench.coordinator.summary(KEY).delivery_complete_count == 2
+    assert bench.summary().delivery_complete_count == 2
     bench.write(9, [], count=0)
-    assert bench.coordinator.summary(KEY).delivery_complete_count == 0
+    assert bench.summary().delivery_complete_count == 0
 
 
 @pytest.mark.parametrize(("leader_epoch", "state_epoch"), [(-1, 0), (0, -1)])
@@ -409,7 +433,7 @@ def test_a_restart_finds_what_was_written(seed: int) -> None:
     bench.world.run()
     again = bench.fresh()
     for key in keys:
-        assert again.summary(key) == bench.coordinator.summary(key)
+        assert summary_of(again, key) == summary_of(bench.coordinator, key)
         if starts[key] >= 0:
             assert again.read(key, 0) == bench.coordinator.read(key, 0)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_state_calls import each_partition
+from sharecore.errors import KafkaError
 from sharecore.sharestate.coordinator import StateSummary
 from sharecore.sharestate.keys import SharePartitionKey
 
@@ -16,8 +17,8 @@ from sharecore.sharestate.keys import SharePartitionKey
 def handle(context: RequestContext, request: Any) -> Result:
     share = context.broker.share
 
-    def read(key: SharePartitionKey, _asked: Any, done: Callable[[StateSummary], None]) -> None:
+    def read(key: SharePartitionKey, _asked: Any, done: Callable[[StateSummary | KafkaError], None]) -> None:
         share.check_exists(key)
-        done(share.coordinator.summary(key))
+        share.coordinator.summary(key, done)
 
     return each_partition(context, request, read, StateSummary._asdict)

@@ -1,9 +1,7 @@
 //! Reading a log's batches in order, and writing what is left of them into segments of their own.
 
 use std::{
-    fs::{self, File},
     io::{self, BufWriter, Write},
-    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +11,7 @@ use crate::{
     LogId,
     cleaner::{pace::Pace, section::Source},
     error::Refusal,
+    files::{self, File},
     index::{self, Block, Entry},
     segment::{self, Kind, SEGMENT_HEADER},
     store::Shared,
@@ -203,7 +202,7 @@ impl Drop for Writer<'_> {
         self.open = None;
         for path in &self.paths {
             // a file that stays is removed when the store is opened
-            let _ = fs::remove_file(path);
+            let _ = files::remove(path);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The part of a log that may be compacted, and how much of it has not been.
 
-use std::{fs::File, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use crate::{
     LogId, disk,
     error::Refusal,
+    files::File,
     index::{self, Entry, Index},
     log::{Extent, Log},
     state::State,

@@ -1,15 +1,13 @@
 //! One file at a time: the frames of a journal segment, the batches that an index lists.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-};
+use std::{fs, path::Path};
 
 use super::{Batch, Survey};
 use crate::{
     LogId, batch,
     disk::Source,
     error::StoreError,
+    files::File,
     frame::{FRAME_HEADER, FRAME_MAGIC, Frame, Op, body_len},
     index::{self, Block, Entry},
     replay::{Replay, holds_frame},

@@ -1,0 +1,82 @@
+//! `sharecore._core.MemoryDisk`: a disk for simulations.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sharecore_store::{MemoryDisk, Operation};
+
+#[pyclass(name = "MemoryDisk", module = "sharecore._core", frozen)]
+pub(crate) struct PyMemoryDisk(MemoryDisk);
+
+fn named(name: &str) -> PyResult<Operation> {
+    match name {
+        "open" => Ok(Operation::Open),
+        "write" => Ok(Operation::Write),
+        "sync" => Ok(Operation::Sync),
+        "rename" => Ok(Operation::Rename),
+        "read" => Ok(Operation::Read),
+        other => Err(PyValueError::new_err(format!(
+            "an operation is 'open', 'write', 'sync', 'rename' or 'read', not {other:?}"
+        ))),
+    }
+}
+
+#[pymethods]
+impl PyMemoryDisk {
+    #[new]
+    #[allow(clippy::needless_pass_by_value)]
+    fn new(path: PathBuf, seed: u64) -> Self {
+        Self(MemoryDisk::mount(&path, seed))
+    }
+
+    fn unmount(&self) {
+        self.0.unmount();
+    }
+
+    #[pyo3(signature = (operation, errno, *, skip = 0, times = 1))]
+    fn fail(&self, operation: &str, errno: i32, skip: u64, times: u64) -> PyResult<()> {
+        self.0.fail(named(operation)?, errno, skip, times);
+        Ok(())
+    }
+
+    #[pyo3(signature = (*, skip = 0, times = 1))]
+    fn lie(&self, skip: u64, times: u64) {
+        self.0.lie(skip, times);
+    }
+
+    fn heal(&self) {
+        self.0.heal();
+    }
+
+    fn end_after(&self, changes: u64) {
+        self.0.end_after(changes);
+    }
+
+    #[getter]
+    fn is_gone(&self) -> bool {
+        self.0.is_gone()
+    }
+
+    fn set_capacity(&self, bytes: u64) {
+        self.0.set_capacity(bytes);
+    }
+
+    fn set_cold(&self, per_mille: u64) {
+        self.0.set_cold(per_mille);
+    }
+
+    #[getter]
+    fn used_bytes(&self) -> u64 {
+        self.0.used()
+    }
+
+    #[getter]
+    fn operations(&self) -> u64 {
+        self.0.operations()
+    }
+
+    fn crash(&self) {
+        self.0.crash();
+    }
+}

@@ -1,0 +1,190 @@
+//! The files of a store: the operating system's, or those of a disk in memory that is mounted on their directory.
+
+use std::{
+    fs,
+    io::{self, IoSlice, Read, Seek, SeekFrom, Write},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use crate::memory::{self, Handle};
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// To be read.
+    Read,
+    /// To be read and written; it is there.
+    Write,
+    /// To be read and written, and empty.
+    Create,
+}
+
+/// One open file.
+#[derive(Debug)]
+pub(crate) enum File {
+    /// The operating system's.
+    System(fs::File),
+    /// On a disk in memory.
+    Memory(Handle),
+}
+
+impl File {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Self::open_for(path, Access::Read)
+    }
+
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        Self::open_for(path, Access::Create)
+    }
+
+    pub(crate) fn open_for(path: &Path, access: Access) -> io::Result<Self> {
+        if let Some(disk) = memory::mounted(path) {
+            return disk.open(path, access).map(Self::Memory);
+        }
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(access != Access::Read);
+        if access == Access::Create {
+            options.create(true).truncate(true);
+        }
+        options.open(path).map(Self::System)
+    }
+
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        match self {
+            Self::System(file) => Ok(file.metadata()?.len()),
+            Self::Memory(file) => file.len(),
+        }
+    }
+
+    pub(crate) fn set_len(&self, size: u64) -> io::Result<()> {
+        match self {
+            Self::System(file) => file.set_len(size),
+            Self::Memory(file) => file.set_len(size),
+        }
+    }
+
+    pub(crate) fn sync_data(&self) -> io::Result<()> {
+        match self {
+            Self::System(file) => file.sync_data(),
+            Self::Memory(file) => file.sync(),
+        }
+    }
+
+    pub(crate) fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
+        match self {
+            Self::System(file) => file.read_exact_at(out, at),
+            Self::Memory(file) => file.read_exact_at(out, at),
+        }
+    }
+
+    pub(crate) fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        match self {
+            Self::System(file) => file.write_at(bytes, at),
+            Self::Memory(file) => file.write_at(bytes, at),
+        }
+    }
+}
+
+impl Read for &File {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            File::System(file) => (&*file).read(out),
+            File::Memory(file) => file.read(out),
+        }
+    }
+}
+
+impl Write for &File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            File::System(file) => (&*file).write(bytes),
+            File::Memory(file) => file.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            File::System(file) => (&*file).write_vectored(slices),
+            File::Memory(file) => {
+                let parts: Vec<&[u8]> = slices.iter().map(|slice| &**slice).collect();
+                file.write(&parts.concat())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for &File {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            File::System(file) => (&*file).seek(to),
+            File::Memory(file) => file.seek(to),
+        }
+    }
+}
+
+impl Read for File {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(out)
+    }
+}
+
+impl Write for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for File {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        (&*self).seek(to)
+    }
+}
+
+/// The whole content of a file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if memory::mounted(path).is_none() {
+        return fs::read(path);
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match memory::mounted(from) {
+        Some(disk) => disk.rename(from, to),
+        None => fs::rename(from, to),
+    }
+}
+
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match memory::mounted(path) {
+        Some(disk) => disk.remove(path),
+        None => fs::remove_file(path),
+    }
+}
+
+/// What a directory holds.
+pub(crate) fn list(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match memory::mounted(dir) {
+        Some(disk) => disk.list(),
+        None => fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect(),
+    }
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    match memory::mounted(dir) {
+        Some(disk) => disk.sync_names(),
+        None => fs::File::open(dir)?.sync_all(),
+    }
+}

@@ -1,0 +1,54 @@
+//! A store without threads, for simulations: they say when something is committed or looked after.
+
+use std::{path::Path, sync::atomic::Ordering};
+
+use crate::{
+    error::StoreError,
+    flush, maintain,
+    store::{Options, Shared, Store, hold},
+};
+
+impl Shared {
+    /// Commits once where no thread does; says whether there was anything.
+    pub(crate) fn step(&self) -> bool {
+        hold(&self.stepped)
+            .as_mut()
+            .is_some_and(|journal| flush::step(self, journal))
+    }
+}
+
+impl Store {
+    /// As `open`, without threads: a simulation says when something is committed (`step`) or looked after (`maintain`).
+    pub fn open_stepped(dir: &Path, options: &Options) -> Result<Self, StoreError> {
+        let (store, journal) = Self::recover(dir, options)?;
+        *hold(&store.shared.stepped) = Some(journal);
+        Ok(store)
+    }
+
+    /// Whether something waits to be committed.
+    pub fn has_work(&self) -> bool {
+        let state = self.shared.lock();
+        state.has_staged() || state.roll
+    }
+
+    /// Commits once, in a store without threads; says whether there was anything.
+    pub fn step(&self) -> bool {
+        self.shared.step()
+    }
+
+    /// Seals or rewrites segments once, in a store without threads; says whether there was anything.
+    pub fn maintain(&self) -> bool {
+        hold(&self.shared.stepped).is_some()
+            && maintain::step(&self.shared, &self.dir, self.segment_bytes)
+    }
+
+    /// Ends a store without threads as a killed process does: nothing more is written.
+    pub fn abandon(&self) {
+        drop(hold(&self.shared.stepped).take());
+        let mut state = self.shared.lock();
+        self.shared.leaving.store(true, Ordering::Relaxed);
+        state.closing = true;
+        drop(state);
+        drop(hold(&self.lock).take());
+    }
+}

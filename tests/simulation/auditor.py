@@ -1,0 +1,352 @@
+"""Sees every byte at the broker's end, and holds what was answered against what is answered later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from tests.simulation.leases import Claim, SharePartition
+from tests.simulation.ledger import Ledger
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.network import End
+from tests.simulation.story import Story
+
+from sharecore._core import Framer
+from sharecore.errors import ErrorCode
+from sharecore.protocol import ApiKey, MalformedMessage, codec, read_header
+
+_WATCHED = {
+    ApiKey.PRODUCE,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_RECORDS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+}
+_RESETS = {ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS}
+_CERTAIN = {
+    ErrorCode.INVALID_RECORD_STATE,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.SHARE_SESSION_NOT_FOUND,
+    ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+}
+_ANSWER_S = 15.0
+Key = tuple[str, UUID, int]
+
+
+@dataclass
+class _Asked:
+    api: ApiKey
+    version: int
+    request: Any
+    at: float
+    alone: bool
+    claims: dict[Key, list[Claim]] = field(default_factory=dict)
+    stale: bool = False
+
+    @property
+    def wait_s(self) -> float:
+        """How long the client lets the broker wait."""
+        return float(getattr(self.request, "max_wait_ms", 0)) / 1000
+
+
+@dataclass
+class _Conversation:
+    """One connection, as the broker's end of it sees it."""
+
+    requests: Framer = field(default_factory=lambda: Framer(1 << 30))
+    answers: Framer = field(default_factory=lambda: Framer(1 << 30))
+    under_way: dict[int, _Asked | None] = field(default_factory=dict)
+    sessions: set[tuple[str, str]] = field(default_factory=set)
+    makes_sense: bool = True
+
+
+class Auditor:
+    """A tap of the network with a model of what share groups promise (KIP-932).
+
+    Attributes:
+        shares: what is known of each share partition.
+        ledger: what is known of each log.
+        lock_s: the shortest lock that each group ever had.
+        committed: groups that read committed records only.
+        sick: the disk fails: leases may be lost, and counts as they were before.
+    """
+
+    def __init__(self, loop: SimulatedLoop, story: Story, limit: int) -> None:
+        self.shares: dict[Key, SharePartition] = {}
+        self.ledger = Ledger(story)
+        self.lock_s: dict[str, float] = {}
+        self.committed: set[str] = set()
+        self.sick = False
+        self._limit = limit
+        self._epochs: dict[tuple[str, str], int] = {}
+        self._loop = loop
+        self._story = story
+        self._conversations: dict[int, _Conversation] = {}
+        self._handlers: dict[ApiKey, Callable[[_Asked, Any], None]] = {
+            ApiKey.PRODUCE: self._produced,
+            ApiKey.SHARE_FETCH: self._fetched,
+            ApiKey.SHARE_ACKNOWLEDGE: self._acknowledged,
+            ApiKey.CREATE_TOPICS: self._created,
+            ApiKey.DELETE_RECORDS: self._deleted,
+            ApiKey.ALTER_SHARE_GROUP_OFFSETS: self._reset,
+            ApiKey.DELETE_SHARE_GROUP_OFFSETS: self._reset,
+            ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: self._described,
+        }
+
+    # what happens to the machine
+
+    def restarted(self) -> None:
+        """The broker is gone with its memory."""
+        for share in self.shares.values():
+            share.loosen(restarted=True)
+            share.suspended = 0
+
+    def disk(self, *, sick: bool) -> None:
+        """The disk begins or ends to fail."""
+        self.sick = sick
+        for share in self.shares.values():
+            share.loosen(restarted=False)
+
+    # tap
+
+    def opened(self, link: End) -> None:
+        self._conversations[link.number] = _Conversation()
+
+    def closed(self, link: End) -> None:
+        talk = self._conversations.pop(link.number, None)
+        if talk is None:
+            return
+        for group, member in talk.sessions:
+            self._session_ended(group, member)
+        for asked in talk.under_way.values():
+            if asked is not None and asked.api is ApiKey.SHARE_FETCH:
+                for share in self._of(asked.request.group_id):
+                    share.hidden += 1
+            elif asked is not None and asked.api in _RESETS:
+                # nobody knows whether it has taken effect
+                for share in self._of(asked.request.group_id):
+                    share.suspended = max(0, share.suspended - 1)
+                    share.forget(perhaps=True)
+
+    def received(self, link: End, data: bytes) -> None:
+        talk = self._conversations[link.number]
+        try:
+            frames = talk.requests.feed(data) if talk.makes_sense else []
+        except ValueError:
+            talk.makes_sense, frames = False, []
+        for frame in frames:
+            try:
+                header = read_header(frame)
+                api = ApiKey(header.api_key)
+                asked = None
+                if api in _WATCHED:
+                    request = codec(api, header.api_version).read_request(frame, header)
+                    asked = _Asked(api, header.api_version, request, self._loop.now, not talk.under_way)
+            except (MalformedMessage, ValueError):
+                continue
+            if api is ApiKey.PRODUCE and asked is not None and asked.request.acks == 0:
+                continue
+            talk.under_way[header.correlation_id] = asked
+            if asked is not None:
+                self._asked(talk, asked)
+            self._story.tell(f"connection {link.number}", f"asks {api.name}, {len(frame)} bytes")
+
+    def sent(self, link: End, data: bytes) -> None:
+        talk = self._conversations.get(link.number)
+        if talk is None:
+            return
+        for frame in talk.answers.feed(data):
+            number = int.from_bytes(frame[:4], "big")
+            asked = talk.under_way.pop(number, None)
+            if asked is not None:
+                self._story.tell(
+                    f"connection {link.number}", f"is answered {asked.api.name}, {len(frame)} bytes"
+                )
+                answer = codec(asked.api, asked.version).read_response(frame)[1]
+                handler = self._handlers.get(asked.api)
+                if handler is not None:
+                    handler(asked, answer)
+
+    def overdue(self, now: float) -> list[str]:
+        """Requests that should have been answered long ago."""
+        return [
+            f"{asked.api.name} of connection {number}, asked at {asked.at - 1000:.3f} s"
+            for number, talk in self._conversations.items()
+            for asked in talk.under_way.values()
+            if asked is not None
+            and now - asked.at > _ANSWER_S + getattr(asked.request, "max_wait_ms", 0) / 1000
+        ]
+
+    # requests
+
+    def share(self, key: Key) -> SharePartition:
+        """What is known of a share partition."""
+        found = self.shares.get(key)
+        if found is None:
+            group, topic_id, partition = key
+            where = f"{group} {self.ledger.names.get(topic_id, str(topic_id)[:8])}-{partition}"
+            lock_s = self.lock_s.get(group, 1.0)
+            found = self.shares[key] = SharePartition(where, lock_s, self._limit)
+        return found
+
+    def lock_altered(self, group: str, lock_s: float) -> None:
+        """A group's locks last as long from now on, or some of them."""
+        self.lock_s[group] = min(lock_s, self.lock_s.get(group, lock_s))
+        for (name, _, _), share in self.shares.items():
+            if name == group:
+                share.lock_s = self.lock_s[group]
+
+    def _asked(self, talk: _Conversation, asked: _Asked) -> None:
+        request, now = asked.request, self._loop.now
+        if asked.api is ApiKey.PRODUCE:
+            self.ledger.asked(request)
+        elif asked.api in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE):
+            self._acknowledges(asked, now)
+            session, epoch = (request.group_id, request.member_id), request.share_session_epoch
+            asked.stale = epoch > 0 and self._epochs.get(session, epoch) != epoch
+            if epoch >= 0 and not asked.stale:
+                self._epochs[session] = epoch + 1
+            else:
+                # a refused one leaves it as it is, the last one ends it
+                self._epochs = {
+                    key: value for key, value in self._epochs.items() if epoch > 0 or key != session
+                }
+            if request.share_session_epoch == 0:
+                talk.sessions.add((request.group_id, request.member_id))
+            elif request.share_session_epoch == -1:
+                self._session_ended(request.group_id, request.member_id)
+        elif asked.api is ApiKey.SHARE_GROUP_HEARTBEAT and request.member_epoch <= 0:
+            self._session_ended(request.group_id, request.member_id)
+        elif asked.api in _RESETS:
+            for share in self._of(request.group_id):
+                share.suspended += 1
+        elif asked.api is ApiKey.DELETE_RECORDS:
+            self.ledger.deletes(request)
+
+    def _acknowledges(self, asked: _Asked, now: float) -> None:
+        request = asked.request
+        for topic in request.topics:
+            for part in topic.partitions:
+                if part.acknowledgement_batches and topic.topic_id is not None:
+                    key = request.group_id, topic.topic_id, part.partition_index
+                    asked.claims[key] = self.share(key).claims(
+                        now, request.member_id, part.acknowledgement_batches
+                    )
+
+    def _session_ended(self, group: str, member: str) -> None:
+        for share in self._of(group):
+            share.let_go(self._loop.now, member)
+
+    def _of(self, group: str) -> list[SharePartition]:
+        return [share for (name, _, _), share in self.shares.items() if name == group]
+
+    # answers
+
+    def _report(self, wrong: list[tuple[str, str]]) -> None:
+        for kind, text in wrong:
+            self._story.broken(kind, text)
+
+    def _produced(self, asked: _Asked, answer: Any) -> None:
+        for topic in answer.responses:
+            for part in topic.partition_responses:
+                self.ledger.produced(
+                    asked.request, topic.name, part.index, part.error_code, part.base_offset, self._loop.now
+                )
+
+    def _fetched(self, asked: _Asked, answer: Any) -> None:
+        request, now = asked.request, self._loop.now
+        self._acknowledged(asked, answer, "acknowledge_error_code")
+        if answer.error_code:
+            return
+        for topic in answer.responses:
+            for part in topic.partitions:
+                if not part.acquired_records or topic.topic_id is None:
+                    continue
+                key = request.group_id, topic.topic_id, part.partition_index
+                share = self.share(key)
+                share.floor = self.ledger.log(*key[1:]).gone_below
+                ranges = [tuple(each) for each in part.acquired_records]
+                since = now if asked.alone and not asked.claims else asked.at
+                self._story.tell(request.member_id, f"gets {share.where} {ranges}")
+                self._report(share.deliver(now, since, request.member_id, ranges, sick=self.sick))
+                self.ledger.delivered(
+                    topic.topic_id,
+                    part.partition_index,
+                    bytes(part.records or b""),
+                    ranges,
+                    committed=request.group_id in self.committed,
+                )
+
+    def _acknowledged(self, asked: _Asked, answer: Any, field: str = "error_code") -> None:
+        request, now = asked.request, self._loop.now
+        if asked.stale and answer.error_code == 0:
+            self._story.broken("stale session epoch", f"{request.member_id}: {request.share_session_epoch}")
+        if answer.error_code:
+            self._epochs.pop((request.group_id, request.member_id), None)
+        errors = {
+            (topic.topic_id, part.partition_index): getattr(part, field)
+            for topic in answer.responses
+            for part in topic.partitions
+        }
+        for key, claims in asked.claims.items():
+            code = answer.error_code or errors.get(key[1:], -1)
+            share = self.share(key)
+            self._story.tell(
+                request.member_id,
+                f"acknowledged {len(claims)} of {share.where} "
+                f"from {claims[0].offset if claims else None}: {code}",
+            )
+            if code == 0:
+                if not share.suspended:
+                    self._report(share.answered(asked.at, now, request.member_id, claims))
+            else:
+                share.refused(claims, certain=code in _CERTAIN)
+                if code not in _CERTAIN:
+                    share.loosen(restarted=False)
+
+    def _created(self, asked: _Asked, answer: Any) -> None:
+        for topic in answer.topics:
+            if topic.error_code == 0:
+                self.ledger.created(topic.name, topic.topic_id)
+
+    def _deleted(self, asked: _Asked, answer: Any) -> None:
+        for topic in answer.topics:
+            for part in topic.partitions:
+                if part.error_code == 0:
+                    self.ledger.deleted(topic.name, part.partition_index, part.low_watermark)
+
+    def _reset(self, asked: _Asked, answer: Any) -> None:
+        group = asked.request.group_id
+        for share in self._of(group):
+            share.suspended = max(0, share.suspended - 1)
+        if answer.error_code:
+            return
+        for topic in answer.responses:
+            # offsets are altered by partition and deleted by topic
+            altered = {part.partition_index for part in getattr(topic, "partitions", ())}
+            for (name, topic_id, index), share in self.shares.items():
+                if name == group and topic_id == topic.topic_id and (not altered or index in altered):
+                    share.forget()
+
+    def _described(self, asked: _Asked, answer: Any) -> None:
+        for group in answer.groups:
+            for topic in group.topics:
+                for part in topic.partitions:
+                    key = group.group_id, topic.topic_id, part.partition_index
+                    if group.error_code or part.error_code or key not in self.shares:
+                        continue
+                    share = self.shares[key]
+                    if part.start_offset < share.start_offset and not share.suspended:
+                        self._story.broken(
+                            "start offset went back",
+                            f"{share.where}: from {share.start_offset} to {part.start_offset}",
+                        )
+                    share.start_offset = part.start_offset
+                    if part.lag < 0 and part.start_offset >= 0:
+                        self._story.broken("lag", f"{share.where}: {part.lag}")

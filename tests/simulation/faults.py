@@ -1,0 +1,125 @@
+"""What befalls a simulation, while the actors act."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tests.simulation.machine import IO_ERROR, full_disk
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_PAUSES_S = (0.2, 1.0, 5.0)
+
+
+async def run(world: World) -> None:
+    """One fault after the other, until all is to be quiet; then the machine is whole."""
+    chance = world.chance("faults")
+    possible = {
+        "kills": lambda: _kill(world, power=False),
+        "power failures": lambda: _kill(world, power=True),
+        "restarts": lambda: _restart(world),
+        "cuts": lambda: _cut(world),
+        "failing disk": lambda: _failing_disk(world),
+        "full disk": lambda: _full_disk(world),
+        "clock jumps": lambda: _jump(world),
+    }
+    chosen = [possible[each] for each in sorted(possible.keys() & world.plan.features)]
+    if "cold cache" in world.plan.features:
+        world.machine.disk.set_cold(200)
+    while not world.quiet and not world.machine.failures:
+        await asyncio.sleep(chance.choice(_PAUSES_S) * chance.random())
+        if chosen and not world.quiet:
+            await chance.choice(chosen)()
+    world.loop.interrupt_at = 1 << 62
+    await _up(world)
+
+
+async def _up(world: World) -> None:
+    """The machine runs, and its disk is whole."""
+    await world.machine.until_up(excused=lambda: world.auditor.sick)
+    world.machine.disk.heal()
+    if world.auditor.sick:
+        world.auditor.disk(sick=False)
+
+
+async def _kill(world: World, *, power: bool) -> None:
+    """Ends the broker at any callback, or at any step of its disk."""
+    chance, machine = world.chance(f"kill {world.loop.events}"), world.machine
+    life = machine.lives
+
+    def kill() -> None:
+        if not world.quiet:
+            world.story.tell("fault", "the power fails" if power else "the broker is killed")
+            machine.kill(power=power)
+
+    if power and chance.random() < 0.5:
+        machine.disk.end_after(chance.randint(1, 12))
+    else:
+        world.loop.interrupt = kill
+        world.loop.interrupt_at = world.loop.events + chance.randint(1, 300)
+    for _ in range(20):
+        await asyncio.sleep(0.05)
+        if not machine.up:
+            break
+    world.loop.interrupt_at = 1 << 62
+    machine.disk.heal()
+    await asyncio.sleep(chance.choice([0.0, 0.5, 3.0]))
+    await _up(world)
+    if machine.lives != life:
+        world.story.tell("fault", f"the broker is up again, in its life {machine.lives}")
+
+
+async def _restart(world: World) -> None:
+    world.story.tell("fault", "the broker is stopped")
+    await world.machine.stop()
+    await _up(world)
+    world.story.tell("fault", "the broker is started")
+
+
+async def _cut(world: World) -> None:
+    """Some connections end; of some only one side knows."""
+    chance = world.chance(f"cut {world.loop.events}")
+    ends = list(world.network.ends.values())
+    for end in chance.sample(ends, min(len(ends), chance.randint(1, 4))):
+        silent = chance.random() < world.network.weather.silent
+        world.story.tell("fault", f"connection {end.number | 1} is cut{', silently' if silent else ''}")
+        end.context.run(partial(end.cut, silent=silent))
+
+
+async def _failing_disk(world: World) -> None:
+    chance = world.chance(f"disk {world.loop.events}")
+    operation = chance.choice(["write", "sync", "open", "rename"])
+    times = chance.randint(1, 30)
+    world.story.tell("fault", f"the disk fails to {operation} {times} times")
+    world.auditor.disk(sick=True)
+    world.machine.disk.fail(operation, IO_ERROR, skip=chance.randrange(5), times=times)
+    await asyncio.sleep(chance.choice([0.5, 3.0]))
+    await _up(world)
+    # what was being tried again has ended
+    world.auditor.disk(sick=True)
+    await asyncio.sleep(6.0)
+    world.auditor.disk(sick=False)
+    world.story.tell("fault", "the disk is whole")
+
+
+async def _full_disk(world: World) -> None:
+    chance = world.chance(f"full {world.loop.events}")
+    world.story.tell("fault", "the disk is full")
+    world.auditor.disk(sick=True)
+    full_disk(world.machine, chance.randrange(4000))
+    await asyncio.sleep(chance.choice([0.5, 3.0]))
+    await _up(world)
+    world.auditor.disk(sick=True)
+    await asyncio.sleep(6.0)
+    world.auditor.disk(sick=False)
+    world.story.tell("fault", "the disk has room")
+
+
+async def _jump(world: World) -> None:
+    chance = world.chance(f"jump {world.loop.events}")
+    jump_ms = chance.choice([-3_600_000, -1_000, 1_000, 7_200_000])
+    world.clock.wall_ms += jump_ms
+    world.story.tell("fault", f"the wall clock jumps by {jump_ms} ms")

@@ -1,0 +1,225 @@
+"""The end of a simulation: the faults have stopped, and every promise is called in."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tests.harness.batches import batch
+from tests.simulation.actors.admins import describe
+from tests.simulation.actors.members import ACCEPT, Member
+from tests.simulation.actors.producers import code_of, produced
+from tests.simulation.ledger import transaction_of
+from tests.simulation.wire import Gone, Wire
+
+from sharecore import _core
+from sharecore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_WITHIN_S = 90.0
+_SETTLING_S = 50.0
+_WAKE_S = 2.0
+
+
+async def run(world: World) -> None:
+    """Reads every log, drains every group, and sees that waiting fetches are woken."""
+    # sessions of those who left without a word end, transactions run out, wide jumps are over
+    await asyncio.sleep(_SETTLING_S)
+    wire = await Wire.open("finish")
+    try:
+        await _read_logs(world, wire)
+        for group in world.groups:
+            await _drain(world, wire, group)
+            if world.story.violations:
+                return
+        _all_delivered(world)
+        for group in world.groups:
+            await _wake(world, wire, group)
+        wire.close()
+        await asyncio.sleep(45.0)
+        if world.machine.broker is not None and (held := world.machine.broker.server.budget.used_bytes):
+            world.story.broken("memory", f"{held} bytes of requests are held by nobody")
+    except Gone as gone:
+        world.story.broken("no answer", f"after the faults have stopped: {gone}")
+    finally:
+        wire.close()
+
+
+async def _read_logs(world: World, wire: Wire) -> None:
+    for topic, partitions in world.topics.items():
+        for index in range(partitions):
+            found: dict[int, bytes] = {}
+            at = start = await _earliest(wire, topic, index)
+            high = at + 1
+            while at < high:
+                part = await _fetch(wire, topic, index, at)
+                if part.error_code:
+                    world.story.broken("log unreadable", f"{topic}-{index} at {at}: error {part.error_code}")
+                    return
+                high = part.high_watermark
+                records = bytes(part.records or b"")
+                if at >= high:
+                    break
+                if not records:
+                    world.story.broken("log unreadable", f"{topic}-{index} at {at} of {high}: no records")
+                    return
+                rows, _, _, _ = _core.decode_records(records, [(at, high - 1, 1)], topic, index, None)
+                found |= {row.offset: row.value or b"" for row in rows}
+                at = _end(records)
+            place = world.auditor.ledger.ids[topic], index
+            world.auditor.ledger.contents[place] = found
+            world.auditor.ledger.ends[place] = high
+            world.auditor.ledger.check_log(world.auditor.ledger.ids[topic], index, start, found)
+
+
+async def _earliest(wire: Wire, topic: str, index: int) -> int:
+    part = {"partition_index": index, "current_leader_epoch": -1, "timestamp": -2}
+    topics = [{"name": topic, "partitions": [part]}]
+    answer = await wire.ask(ApiKey.LIST_OFFSETS, 7, replica_id=-1, isolation_level=0, topics=topics)
+    offset: int = answer.topics[0].partitions[0].offset
+    return offset
+
+
+def _end(records: bytes) -> int:
+    """The offset behind the last batch."""
+    at = end = 0
+    while at + 27 <= len(records):
+        base = int.from_bytes(records[at : at + 8], "big", signed=True)
+        end = base + int.from_bytes(records[at + 23 : at + 27], "big") + 1
+        at += 12 + int.from_bytes(records[at + 8 : at + 12], "big")
+    return end
+
+
+async def _fetch(wire: Wire, topic: str, index: int, at: int) -> Any:
+    part = {
+        "partition": index,
+        "current_leader_epoch": -1,
+        "fetch_offset": at,
+        "last_fetched_epoch": -1,
+        "log_start_offset": -1,
+        "partition_max_bytes": 1 << 20,
+    }
+    answer = await wire.ask(
+        ApiKey.FETCH,
+        12,
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1 << 24,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[{"topic": topic, "partitions": [part]}],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+    return answer.responses[0].partitions[0]
+
+
+async def _drain(world: World, wire: Wire, group: str) -> None:
+    """One member accepts all there is, until nothing lags."""
+    member = Member(world, f"drain-{group}", group, list(world.topics))
+    until = world.loop.now + _WITHIN_S
+    lags: dict[str, int] = {}
+    while world.loop.now < until and not world.story.violations:
+        await member.beat()
+        if len(member.assigned) < sum(world.topics.values()):
+            await asyncio.sleep(0.2)
+            continue
+        await member.fetch(max_wait_ms=300)
+        if member.held:
+            held = {place: [(a, b, ACCEPT) for a, b in sorted(runs)] for place, runs in member.held.items()}
+            member.held.clear()
+            await member.acknowledge(held)
+            continue
+        answer = await describe(wire, [group])
+        lags = {
+            f"{topic.topic_name}-{part.partition_index}": part.lag
+            for topic in answer.groups[0].topics
+            for part in topic.partitions
+            if topic.topic_name in ("first", "second")
+            and part.lag > _nobodys(world, group, (topic.topic_id, part.partition_index), part.start_offset)
+        }
+        if not lags:
+            await member.leave()
+            return
+    world.story.broken("records are not delivered", f"{group} after {_WITHIN_S} s: lags {lags}")
+
+
+def _nobodys(world: World, group: str, place: tuple[UUID, int], start: int) -> int:
+    """How many offsets from a start offset on hold nothing for a group: markers, and what was aborted.
+
+    As with Kafka they count as lag until the group's next write.
+    """
+    ledger = world.auditor.ledger
+    contents = ledger.contents.get(place, {})
+    committed = group in world.auditor.committed
+    records = 0
+    for offset, value in contents.items():
+        transaction = transaction_of(value)
+        records += offset >= start and not (committed and transaction and transaction not in ledger.sure)
+    return max(0, ledger.ends.get(place, 0) - max(start, 0) - records)
+
+
+def _all_delivered(world: World) -> None:
+    """Whatever was answered to a producer was settled or delivered, unless it was not to be."""
+    ledger = world.auditor.ledger
+    for (topic_id, index), log in ledger.logs.items():
+        name = ledger.names[topic_id]
+        if name not in world.topics or name in ledger.compacted or ledger.retained(name):
+            continue
+        for group in world.groups:
+            share = world.auditor.share((group, topic_id, index))
+            for offset in log.answered:
+                transaction = transaction_of(log.values[offset])
+                committed = transaction is None or transaction in ledger.sure
+                if group in world.auditor.committed and not committed:
+                    continue
+                if offset < log.gone_below or share.may_be_over(offset):
+                    continue
+                entry = share.entries.get(offset)
+                state = "was never delivered" if entry is None else f"was left with {entry.member}"
+                world.story.broken("record is not delivered", f"{share.where} offset {offset} {state}")
+                return
+
+
+async def _wake(world: World, wire: Wire, group: str) -> None:
+    """A fetch that waits is answered soon when a record comes, and when a lock runs out."""
+    member, other = (Member(world, f"{who}-{group}", group, ["second"]) for who in ("waits", "holds"))
+    for each in (member, other):
+        for _ in range(50):
+            await each.beat()
+            if each.assigned:
+                break
+            await asyncio.sleep(0.3)
+        await each.fetch(max_wait_ms=0)
+    for cause in ("a record comes", "a lock runs out", "a session ends"):
+        holder = other if cause != "a record comes" else None
+        if holder is not None:
+            await _produce(wire)
+            await holder.fetch(max_wait_ms=2000)
+        asked = world.loop.now
+        waiting = asyncio.ensure_future(member.fetch(max_wait_ms=20_000))
+        await asyncio.sleep(0.2)
+        if holder is None:
+            await _produce(wire)
+        elif cause == "a session ends":
+            await holder.fetch(epoch=-1, max_wait_ms=0)
+        await waiting
+        took = world.loop.now - asked
+        right = 6.0 if cause == "a lock runs out" else _WAKE_S
+        if took > right or not member.held:
+            world.story.broken("a fetch is not woken", f"{group}: {cause}, and the answer took {took:.3f} s")
+        held = {place: [(a, b, ACCEPT) for a, b in sorted(runs)] for place, runs in member.held.items()}
+        member.held.clear()
+        if held:
+            await member.acknowledge(held)
+    await member.leave()
+
+
+async def _produce(wire: Wire) -> None:
+    answer = await wire.ask(ApiKey.PRODUCE, 12, **produced("second", 0, batch([b"wake"])))
+    assert code_of(answer) == 0

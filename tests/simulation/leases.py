@@ -1,0 +1,210 @@
+"""The auditor's own model of a share partition: one entry an offset, far simpler than the engine.
+
+Where the wire does not tell what the broker has done, the model takes what would be right in either case: it
+knows from when on a record *may* be given to another, not from when on it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+RELEASE, RENEW = 2, 4
+NAMES = ("gap", "accept", "release", "reject", "renew")
+_TICK_S = 0.002
+"""Locks count whole milliseconds."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One offset.
+
+    Args:
+        member: who holds it, or held it last.
+        lease: number of that delivery.
+        free_from: from when on another may have it, in seconds.
+        counts: lowest and highest delivery count that the next delivery may have.
+        durable: the count that is known to be on the disk.
+        settled: an acknowledgement was answered; it never comes back.
+        perhaps: an acknowledgement may have taken effect.
+        hidden: how many deliveries there were that nobody was told of.
+    """
+
+    member: str = ""
+    lease: int = 0
+    free_from: float = 0.0
+    held: bool = False
+    counts: tuple[int, int] = (1, 1)
+    durable: int = 0
+    settled: str = ""
+    perhaps: bool = False
+    hidden: int = 0
+
+
+@dataclass(slots=True)
+class Claim:
+    """What one request says about one offset that its member held then."""
+
+    offset: int
+    lease: int
+    kind: int
+
+
+@dataclass
+class SharePartition:
+    """What is known of one share partition.
+
+    Args:
+        where: its name in the story.
+        lock_s: the shortest acquisition lock that was ever set.
+        limit: the delivery limit.
+        hidden: fetches so far that may have leased records without an answer.
+        first: lowest and highest count of the first delivery.
+        floor: records below may be gone from the log.
+    """
+
+    where: str
+    lock_s: float
+    limit: int
+    entries: dict[int, Entry] = field(default_factory=dict)
+    deliveries: int = 0
+    start_offset: int = -1
+    suspended: int = 0
+    hidden: int = 0
+    floor: int = 0
+    first: tuple[int, int] = (1, 1)
+
+    def deliver(
+        self, now: float, since: float, member: str, ranges: Iterable[tuple[int, int, int]], *, sick: bool
+    ) -> list[tuple[str, str]]:
+        """A member was told that it holds records; gives what is wrong with that.
+
+        Args:
+            since: the earliest moment at which their locks can have begun.
+            sick: the disk fails: counts and leases may be as they were before.
+        """
+        wrong = []
+        for first, last, count in ranges:
+            for offset in range(first, last + 1):
+                entry = self.entries.get(offset)
+                if entry is None:
+                    entry = self.entries[offset] = Entry(counts=self.first)
+                at = f"{self.where} offset {offset}, delivery {count} to {member}"
+                if not self.suspended:
+                    if entry.settled:
+                        wrong.append(("settled record delivered", f"{at}: {entry.settled} was answered"))
+                    if entry.held and now < entry.free_from - _TICK_S and not sick:
+                        left = entry.free_from - now
+                        wrong.append(
+                            ("two owners", f"{at}: {entry.member} holds it for another {left:.3f} s")
+                        )
+                    low, high = self._counts(entry)
+                    if not (low <= count <= high or (sick and 1 <= count <= high)):
+                        wrong.append(("delivery count", f"{at}: {low} to {high} would be right"))
+                    if count > self.limit:
+                        wrong.append(("delivery limit", f"{at}: the limit is {self.limit}"))
+                self.deliveries += 1
+                entry.member, entry.lease, entry.held = member, self.deliveries, True
+                entry.free_from = since + self.lock_s
+                entry.counts, entry.hidden = (count + 1, count + 1), self.hidden
+                entry.settled, entry.perhaps = "", False
+        return wrong
+
+    def _counts(self, entry: Entry) -> tuple[int, int]:
+        low, high = entry.counts
+        return low, high + self.hidden - entry.hidden
+
+    def may_be_over(self, offset: int) -> bool:
+        """Whether nobody needs to get a record any more."""
+        entry = self.entries.get(offset)
+        if entry is None:
+            return self.hidden >= self.limit
+        return bool(entry.settled) or entry.perhaps or self._counts(entry)[1] > self.limit
+
+    def claims(self, now: float, member: str, batches: Iterable[tuple[int, int, bytes]]) -> list[Claim]:
+        """A request acknowledges records: what of it the member may do."""
+        found = []
+        for first, last, types in batches:
+            if not types or last - first > 100_000:
+                continue
+            for offset in range(first, last + 1):
+                at = offset - first
+                kind = types[at] if len(types) > at else types[0]
+                entry = self.entries.get(offset)
+                if entry is None or not entry.held or entry.member != member:
+                    found.append(Claim(offset, 0, kind))
+                    continue
+                found.append(Claim(offset, entry.lease, kind))
+                if kind == RELEASE:
+                    entry.free_from = min(entry.free_from, now)
+                elif kind != RENEW:
+                    entry.perhaps = True
+        return found
+
+    def answered(
+        self, asked: float, now: float, member: str, claims: Iterable[Claim]
+    ) -> list[tuple[str, str]]:
+        """Acknowledgements were answered without an error; gives what is wrong with that."""
+        wrong = []
+        for claim in claims:
+            entry = self.entries.get(claim.offset)
+            if entry is None:
+                continue
+            if claim.lease == 0:
+                foreign = entry.held and entry.member != member and claim.offset >= self.floor
+                if foreign and entry.free_from - self.lock_s < asked and now < entry.free_from:
+                    wrong.append(
+                        (
+                            "foreign acknowledgement",
+                            f"{self.where} offset {claim.offset}: {member} settled what {entry.member} holds",
+                        )
+                    )
+                continue
+            if entry.lease != claim.lease:
+                if claim.kind not in (RELEASE, RENEW):
+                    wrong.append(
+                        (
+                            "settled record delivered",
+                            f"{self.where} offset {claim.offset}: {entry.member} got it while {member}'s "
+                            f"{NAMES[claim.kind]} was under way",
+                        )
+                    )
+                continue
+            if claim.kind == RENEW:
+                if entry.held:
+                    entry.free_from = max(entry.free_from, asked + self.lock_s)
+            elif claim.kind == RELEASE:
+                entry.held = False
+                entry.durable = entry.counts[0] - 1
+                entry.free_from = now
+            else:
+                entry.held = False
+                entry.settled = NAMES[claim.kind]
+        return wrong
+
+    def refused(self, claims: Iterable[Claim], *, certain: bool) -> None:
+        """Acknowledgements were answered with an error; `certain`ly nothing has changed then."""
+        for claim in claims:
+            entry = self.entries.get(claim.offset)
+            if entry is not None and entry.lease == claim.lease and certain:
+                entry.perhaps = False
+
+    def let_go(self, now: float, member: str) -> None:
+        """The member's session ended: what it holds may be free."""
+        for entry in self.entries.values():
+            if entry.held and entry.member == member:
+                entry.free_from = min(entry.free_from, now)
+
+    def loosen(self, *, restarted: bool) -> None:
+        """Leases may be gone, and counts as they are on the disk."""
+        for entry in self.entries.values():
+            entry.free_from = 0.0
+            entry.counts = min(entry.counts[0], entry.durable + 1), entry.counts[1]
+            if restarted:
+                entry.held = False
+
+    def forget(self, *, perhaps: bool = False) -> None:
+        """The share partition was begun anew, or `perhaps` it was."""
+        self.entries.clear()
+        self.first = 1, self.limit if perhaps else 1
+        self.start_offset = -1

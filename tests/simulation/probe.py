@@ -1,0 +1,70 @@
+"""Looks into the broker now and then: invariants of engines, who waits for what is there, memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_EVERY_EVENTS = 150
+_PATIENCE_S = 2.0
+_BATCH_RECORDS = 500
+
+
+class Probe:
+    """Called while nothing is ready, before time passes."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._next = 0
+        self._since: dict[tuple[str, str], float] = {}
+        world.loop.pumps.append(self._pump)
+
+    def _pump(self) -> None:
+        if self._world.loop.events >= self._next:
+            self._next = self._world.loop.events + _EVERY_EVENTS
+            self.look()
+
+    def look(self) -> None:
+        """One look."""
+        world = self._world
+        broker = world.machine.broker
+        if broker is None or not world.machine.up:
+            self._since.clear()
+            return
+        now = world.loop.now
+        seen: set[tuple[str, str]] = set()
+        budget = broker.server.budget
+        if 0 <= budget.bytes_max < budget.used_bytes - (1 << 20):
+            world.story.broken("memory", f"{budget.used_bytes} bytes of requests are held")
+        for overdue in world.auditor.overdue(now) if not world.auditor.sick else ():
+            world.story.broken("no answer", overdue)
+        led = broker.share.partitions._leaders.values()
+        for leader in [leader for leaders in led for leader in leaders.values()]:
+            engine = leader.engine
+            if engine is None:
+                continue
+            engine.check()
+            where = leader.key.coordinator_key()
+            in_flight = engine.end_offset - engine.start_offset
+            if in_flight > leader.config.share_partition_max_record_locks + _BATCH_RECORDS:
+                world.story.broken("memory", f"{where}: {in_flight} offsets in flight")
+            due_ms = engine.next_deadline_ms
+            waits = (
+                any(each.waiting for each in leader._interested) and leader.fetchable and not leader.reading
+            )
+            late = due_ms is not None and due_ms < world.clock.monotonic_ms()
+            looked: tuple[tuple[str, bool], ...] = (
+                ("a fetch waits for what is there", waits),
+                ("a lock does not run out", late),
+            )
+            for what, is_so in looked:
+                if is_so:
+                    seen.add((where, what))
+                    since = self._since.setdefault((where, what), now)
+                    if now - since > _PATIENCE_S and not world.auditor.sick:
+                        world.story.broken(what, f"{where}, for {now - since:.3f} s")
+                        self._since[where, what] = now
+        for key in self._since.keys() - seen:
+            del self._since[key]

@@ -1,0 +1,245 @@
+"""One simulation: a machine, those who use it, and what befalls them, in one loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import random
+import tempfile
+import traceback
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tests.simulation import faults, finish
+from tests.simulation.actors import admins, clients, members, producers
+from tests.simulation.auditor import Auditor
+from tests.simulation.canaries import CANARIES
+from tests.simulation.loop import Clock, SimulatedLoop
+from tests.simulation.machine import Machine, drawn_chance, in_simulation
+from tests.simulation.network import Network
+from tests.simulation.probe import Probe
+from tests.simulation.story import Story, Violation
+from tests.simulation.swarm import Plan
+from tests.simulation.wire import Gone, Wire
+
+from sharecore.client import consumer as consumers
+from sharecore.protocol import ApiKey
+
+LIMIT = 4
+LOCK_MS = 3_000
+_EVENTS_AFTER = 400_000
+
+
+@dataclass
+class Outcome:
+    """How a simulation ended."""
+
+    plan: Plan
+    violations: list[Violation]
+    lines: list[str]
+    digest: str
+    events: int
+    virtual_s: float
+
+
+class World:
+    """What actors act in.
+
+    Attributes:
+        quiet: the actors have stopped, or are about to.
+        topics: those to produce to, with their number of partitions.
+        groups: share groups, with their isolation level.
+    """
+
+    def __init__(self, plan: Plan, loop: SimulatedLoop, directory: Path) -> None:
+        self.plan = plan
+        self.loop = loop
+        self.quiet = False
+        self.story = Story(loop)
+        self.auditor = Auditor(loop, self.story, LIMIT)
+        self.network = Network(loop, plan.weather, self.auditor)
+        loop.connect = self.network
+        chance = self.chance("settings")
+        self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
+        self.topics = {"first": 2, "second": 1}
+        settings = {
+            "group.share.record.lock.duration.ms": str(LOCK_MS),
+            "group.share.delivery.count.limit": str(LIMIT),
+            "group.share.partition.max.record.locks": str(chance.choice([100, 200, 2000])),
+            "share.coordinator.snapshot.update.records.per.snapshot": str(chance.choice([0, 5, 500])),
+            "share.coordinator.append.linger.ms": str(chance.choice([-1, 0, 5])),
+        }
+        slow_s = 0.02 if "slow disk" in plan.features else 0.002
+        self.machine = Machine(
+            loop,
+            self.network,
+            directory,
+            settings,
+            slow_disk_s=slow_s,
+            died=self.auditor.restarted,
+        )
+        loop.late_s = 0.5 if "late timers" in plan.features else 0.02
+        self.probe = Probe(self)
+
+    def chance(self, name: str) -> random.Random:
+        """A source of chance of one's own, so that others may be left out."""
+        return random.Random(f"{self.plan.seed}/{name}")
+
+    @property
+    def clock(self) -> Clock:
+        return self.machine.clock
+
+    async def run(self) -> None:
+        """The whole life."""
+        self.machine.start()
+        await self.machine.until_up()
+        await self._set_up()
+        actors = self._actors()
+        tasks = [self.loop.create_task(self._guard(name, work)) for name, work in actors]
+        trouble = self.loop.create_task(faults.run(self))
+        await self.until(lambda: self.loop.events >= self.plan.events or bool(self.story.violations))
+        self.quiet = True
+        await trouble
+        self.story.tell("simulation", "the faults stop")
+        if not self.story.violations:
+            await asyncio.wait(tasks, timeout=120)
+        for task in tasks:
+            if not task.done() and not self.story.violations:
+                self.story.broken("an actor does not come to an end", str(task.get_coro()))
+            task.cancel()
+        if not self.story.violations:
+            await finish.run(self)
+        self.probe.look()
+        for failure in self.machine.failures:
+            self.story.broken("the broker does not start", f"{type(failure).__name__}: {failure}")
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        """Looks now and then whether something is so."""
+        while True:
+            await asyncio.sleep(0.05)
+            if so():
+                return
+
+    async def _guard(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Gone:
+            self.story.tell(name, "gives up")
+
+    async def _set_up(self) -> None:
+        """Topics and groups; asked again until it is so."""
+        wire = await Wire.open("set-up")
+        topics = [
+            {"name": name, "num_partitions": count, "replication_factor": 1, "configs": _configs(name)}
+            for name, count in {**self.topics, "compacted": 1, "short": 1}.items()
+        ]
+        await wire.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000)
+        self.topics |= {"compacted": 1, "short": 1}
+        self.auditor.ledger.compacted.add("compacted")
+        for group, isolation in self.groups.items():
+            self.auditor.lock_s[group] = LOCK_MS / 1000
+            if isolation == "read_committed":
+                self.auditor.committed.add(group)
+            configs = [
+                {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"},
+                {"name": "share.isolation.level", "config_operation": 0, "value": isolation},
+            ]
+            resources = [{"resource_type": 32, "resource_name": group, "configs": configs}]
+            answer = await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+            assert answer.responses[0].error_code == 0, answer
+        wire.close()
+
+    def _actors(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        on = self.plan.features
+        found: list[tuple[str, Coroutine[Any, Any, None]]] = [("plain", producers.plain(self, "plain"))]
+        kinds: dict[str, list[Callable[[World, str], Coroutine[Any, Any, None]]]] = {
+            "idempotent": [producers.idempotent],
+            "transactions": [producers.transactional] * 2,
+            "members": [members.member] * 3,
+            "misfits": [members.misfit] * 2,
+            "consumers": [clients.consumer] * 2,
+            "workers": [clients.work],
+            "offset administrators": [admins.offsets],
+            "topic administrators": [admins.topics],
+        }
+        if not on & {"members", "consumers", "workers"}:
+            kinds["plain"] = [members.member]
+        for feature, makers in kinds.items():
+            if feature in on or feature == "plain":
+                for number, make in enumerate(makers):
+                    name = f"{feature.rstrip('s')}-{number}"
+                    found.append((name, make(self, name)))
+        return found
+
+
+def _configs(topic: str) -> list[dict[str, str]]:
+    if topic == "compacted":
+        return [
+            {"name": "cleanup.policy", "value": "compact"},
+            {"name": "min.cleanable.dirty.ratio", "value": "0.1"},
+            {"name": "segment.ms", "value": "10000"},
+        ]
+    if topic == "short":
+        return [{"name": "retention.ms", "value": "30000"}]
+    return []
+
+
+def simulate(plan: Plan) -> Outcome:
+    """Runs one simulation to its end, or to the first violation."""
+    logging.disable(logging.CRITICAL)
+    gc.collect()
+    gc.disable()
+    try:
+        with tempfile.TemporaryDirectory() as directory, drawn_chance(plan.seed):
+            return _simulate(plan, Path(directory))
+    finally:
+        gc.enable()
+        logging.disable(logging.NOTSET)
+
+
+def _simulate(plan: Plan, directory: Path) -> Outcome:
+    loop = SimulatedLoop(plan.seed)
+    world = World(plan, loop, directory)
+    loop.set_exception_handler(lambda _, context: _unheard(world, context))
+    asyncio.set_event_loop(loop)
+
+    async def bounded() -> None:
+        life = loop.create_task(world.run())
+        try:
+            while not life.done():
+                await asyncio.wait([life], timeout=1.0)
+                if loop.events > plan.events + _EVENTS_AFTER and not life.done():
+                    world.story.broken("no end", "the simulation does not come to its end")
+                    life.cancel()
+            if not life.cancelled():
+                life.result()
+        finally:
+            life.cancel()
+
+    canary = CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext()
+    with (
+        canary,
+        in_simulation(world.machine, world.network),
+        mock.patch.object(consumers, "SystemClock", return_value=world.clock),
+    ):
+        try:
+            loop.run_until_complete(bounded())
+        finally:
+            digest, events, virtual_s = world.story.digest, loop.events, loop.now - 1000
+            loop.set_exception_handler(lambda _, context: None)
+            loop.bury(world.machine.close)
+            asyncio.set_event_loop(None)
+    story = world.story
+    return Outcome(plan, story.violations, list(story.lines), digest, events, virtual_s)
+
+
+def _unheard(world: World, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    for line in traceback.format_exception(error) if error is not None else ():
+        world.story.tell("error", line.rstrip())
+    world.story.broken("unheard error", f"{context.get('message')}: {type(error).__name__}: {error}")
