@@ -8,7 +8,6 @@ from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from sharecore.deadletters import GroupCounts
 from sharecore.errors import KafkaError
 from sharecore.metrics import families as f
 from sharecore.metrics.exposition import Lines, Sheet, labels_of
@@ -24,7 +23,6 @@ _TURN_PARTITIONS = 250
 """So many are read before others have their turn: about a millisecond."""
 _TYPES = ("gap", "accept", "release", "reject", "renew")
 _UNKNOWN = -1
-_NO_LETTERS = GroupCounts()
 
 GroupTopic = tuple[str, UUID]
 
@@ -185,7 +183,6 @@ class ShareMetrics:
 
     def _totals(self, lines: Lines, totals: Mapping[GroupTopic, tuple[Topic, _Total]]) -> None:
         retired = self._broker.share.partitions.retired
-        letters = self._broker.share.dead_letters.counts
         by_group: dict[str, Tally] = {}
         for number, (key, (topic, total)) in enumerate(totals.items()):
             tally = total.tally
@@ -205,10 +202,5 @@ class ShareMetrics:
                     lines.of(f.GROUP_DELIVERIES).append(f'{label},delivery="{delivery}"}} {records}')
         for group_id, tally in list(by_group.items())[: self._series_max]:
             label = labels_of(("group",), (group_id,))
-            counts = letters.get(group_id, _NO_LETTERS)
-            lines.of(f.DEAD_LETTERS).append(f"{label}}} {counts.letters}")
-            lines.of(f.DEAD_LETTER_WRITES).append(f"{label}}} {counts.writes}")
-            lines.of(f.DEAD_LETTER_FAILURES).append(f"{label}}} {counts.failed_writes}")
-            lines.of(f.RECORDS_WITHOUT_LETTER).append(f"{label}}} {counts.without_letter}")
             for name, records in zip(_TYPES, tally.acknowledged, strict=True):
                 lines.of(f.RECORD_ACKNOWLEDGEMENTS).append(f'{label},ack_type="{name}"}} {records}')

@@ -168,33 +168,6 @@ SHARE_FETCHES = counter(
     "Requests that fetch for a share group, with acknowledgements or without.",
     kafka=("kafka.server:type=BrokerTopicMetrics,name=TotalShareFetchRequestsPerSec:Count",),
 )
-DEAD_LETTERS = counter(
-    "kafka_server_share_group_metrics_dead_letter_queue_record",
-    "Dead letters that were written.",
-    "group",
-    kafka=("kafka.server:type=ShareGroupMetrics,name=DeadLetterQueueRecordCount,group=*:Value",),
-)
-DEAD_LETTER_WRITES = counter(
-    "kafka_server_share_group_metrics_dead_letter_queue_total_produce_requests",
-    "Ranges of records whose letters were sent to the dead-letter topic.",
-    "group",
-    kafka=(
-        "kafka.server:type=ShareGroupMetrics,name=DeadLetterQueueTotalProduceRequestsPerSec,group=*:Count",
-    ),
-)
-DEAD_LETTER_FAILURES = counter(
-    "kafka_server_share_group_metrics_dead_letter_queue_failed_produce_requests",
-    "Ranges of records whose letters the dead-letter topic did not take.",
-    "group",
-    kafka=(
-        "kafka.server:type=ShareGroupMetrics,name=DeadLetterQueueFailedProduceRequestsPerSec,group=*:Count",
-    ),
-)
-RECORDS_WITHOUT_LETTER = counter(
-    "sharecore_records_archived_without_dead_letter",
-    "Records that were archived without their dead letter, for whatever reason.",
-    "group",
-)
 RECORD_ACKNOWLEDGEMENTS = counter(
     "kafka_server_share_group_metrics_record_acknowledgements",
     "Records acknowledged, by what was said of them.",
