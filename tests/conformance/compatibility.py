@@ -21,8 +21,7 @@ or a broker in its own JVM.
 What no test here asks for, and is not there yet:
 
 - one broker: no replication, no cluster, no failover; what is on its disk is all there is
-- no quotas, and no limit on how fast connections come
-- no metrics endpoint, and no client telemetry (KIP-714)
+- no client telemetry (KIP-714)
 - no tiered storage, and no compression by the broker: batches stay as producers compressed them
 - no streams groups (KIP-1071), no delegation tokens, no Kerberos
 """
