@@ -5,8 +5,8 @@ from os import PathLike
 from typing import Any, Self, final
 
 __all__ = [
-    "Framer", "Layout", "LogCleaner", "Partition", "Record", "RequestReader", "ShareStateFold", "Store",
-    "Write", "bench_trace", "combine",
+    "Framer", "Layout", "LetterBatch", "LogCleaner", "MemoryDisk", "Partition", "Record",
+    "RequestReader", "ShareStateFold", "Store", "Write", "bench_trace", "combine",
     "combine_state_batches", "damaged_batches", "decode_columns", "decode_records", "decode_share_state",
     "matching", "observe_partitions", "pack_write", "read_request_header", "records_without_key",
     "skip_tagged_fields", "survey_store", "whole_batches",
@@ -417,6 +417,7 @@ class LetterBatch:
     def finish(self) -> bytes:
         """The batch; this one is empty then."""
 
+@final
 class LogCleaner:
     """Compacts logs of a store; `sharecore.storage.cleaner` says what the numbers mean."""
 

@@ -172,7 +172,9 @@ impl Letters {
                 }
                 *next = record.offset + 1;
             }
-            reader.as_mut().map(|reader| reader.next());
+            if let Some(reader) = reader.as_mut() {
+                reader.next();
+            }
         }
         self.bare_to(frame, next, end)
     }
