@@ -6,7 +6,7 @@ use sharecore_store::CleanOptions;
 
 use crate::store::{PyStore, refused};
 
-/// Expanded bytes of one batch that are looked at; far above any batch that a log accepts.
+/// How many expanded bytes of one batch are read; far above any batch that a log accepts.
 const EXPANDED_MAX: usize = 256 << 20;
 
 type Dirt = (u64, u64, Option<i64>, u64, Option<i64>);

@@ -17,7 +17,7 @@ pub(crate) fn combine<'py>(
     let start_offset = (start_offset >= 0).then_some(start_offset);
     let mut out = Vec::new();
     engine_combine(&existing.batches, &new.batches, start_offset, &mut out);
-    // most batches come out as they went in: the caller's tuple serves again
+    // most batches come out as they went in: the caller's tuple is used again
     let tuples = out.iter().map(|batch| {
         let kept = existing.tuple(batch).or_else(|| new.tuple(batch));
         kept.map_or_else(|| tuple(batch).into_pyobject(py), Ok)

@@ -10,9 +10,9 @@ use crate::stop::Stop;
 use crate::uuids;
 use crate::write::write_record;
 
-/// What Python has of a struct; `Layout::id` is its place in the list.
+/// The Python side of a struct; `Layout::id` is its index in the list.
 pub(crate) struct Class {
-    /// What is made of it, a kind of tuple; a plain tuple where there is none.
+    /// The kind of tuple to make; a plain tuple if there is none.
     made: Option<Py<PyType>>,
     pub(crate) names: Vec<Py<PyString>>,
     pub(crate) defaults: Vec<Py<PyAny>>,
@@ -73,7 +73,7 @@ impl PyLayout {
 }
 
 impl PyLayout {
-    /// The message at `input`; behind the tagged fields of a header where `tagged_header` says that there are some.
+    /// The message at `input`; after the tagged fields of a header if `tagged_header` says that there are some.
     pub(crate) fn read_request<'py>(
         &self,
         py: Python<'py>,

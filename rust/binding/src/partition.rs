@@ -22,7 +22,7 @@ pub(crate) struct PyWrite {
     pub(crate) start_offset: i64,
     #[pyo3(get)]
     pub(crate) delivery_complete_count: i64,
-    /// Mostly one: no memory of their own then.
+    /// Mostly one, which then needs no memory of its own.
     pub(crate) batches: SmallVec<[StateBatch; 2]>,
 }
 
@@ -50,7 +50,7 @@ impl PyWrite {
     }
 }
 
-/// From so many runs on, a call that may look at all of them lets other threads run Python meanwhile.
+/// From this many runs on, a call that may look at all of them lets other threads run Python meanwhile.
 const LONG_RUNS: usize = 4096;
 
 /// The in-flight state of one share partition.

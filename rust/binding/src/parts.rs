@@ -4,7 +4,7 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-/// Bytes from this size on are sent as the object that they came as.
+/// Bytes objects of this size or more are sent as they are, without a copy.
 const COPY_BYTES_MAX: usize = 64 * 1024;
 
 enum Part {
@@ -29,7 +29,7 @@ impl Parts {
         }
     }
 
-    /// Large bytes stay the objects that they are.
+    /// Large bytes objects are sent as they are.
     pub(crate) fn shared(begun: Vec<u8>) -> Self {
         Parts {
             share: true,

@@ -244,7 +244,7 @@ pub(crate) fn decode_records<'py>(
     ))
 }
 
-/// What is missing for no other reason than that the log does not have it.
+/// What is missing only because the log does not have it.
 fn gaps(missing: &[(i64, i64)], expanded: &Expanded<'_>) -> Ranges {
     let mut known: Ranges = expanded
         .faults

@@ -8,7 +8,7 @@ use sharecore_engine::{StateBatch, combine};
 
 use crate::partition::PyWrite;
 
-/// From so many batches on, other threads may run Python while they are combined.
+/// From this many batches on, other threads may run Python while they are combined.
 const LONG_LIST: usize = 4096;
 
 /// One packed list out of many: what holds at each offset from `start_offset` on.

@@ -1,17 +1,17 @@
-//! Why bytes could not be made a message: because of the bytes, or of Python.
+//! Why bytes could not be turned into a message: because of the bytes, or of Python.
 
 use pyo3::PyErr;
 use pyo3::exceptions::PyValueError;
 use sharecore_wire::{FrameTooLarge, Malformed};
 
-/// Either.
+/// Malformed bytes, or an exception of Python's.
 pub(crate) enum Stop {
     Bytes(String),
     Python(PyErr),
 }
 
 impl Stop {
-    /// A `ValueError` for bytes that cannot be.
+    /// The exception to raise: a `ValueError` for malformed bytes.
     pub(crate) fn into_error(self) -> PyErr {
         match self {
             Stop::Bytes(reason) => PyValueError::new_err(reason),

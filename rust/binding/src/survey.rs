@@ -1,4 +1,4 @@
-//! `sharecore._core.survey_store`: what of a damaged store is whole, and a new one made of it.
+//! `sharecore._core.survey_store`: which parts of a damaged store are whole, and a new store made of them.
 
 use std::path::PathBuf;
 

@@ -8,7 +8,7 @@ use sharecore_engine::{AckBatch, Acquired};
 
 use crate::partition::PyPartition;
 
-/// Delivery counts that have a number of their own; the last stands for all above as well.
+/// Delivery counts that are counted apart; the last stands for all above it as well.
 const DELIVERIES: usize = 16;
 /// Acknowledge types as the protocol numbers them, gaps and renewals among them.
 const TYPES: usize = 5;

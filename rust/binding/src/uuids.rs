@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 type Bytes = [u8; 16];
 
-/// How many are remembered, in each direction; with the next one it begins anew.
+/// How many are remembered, in each direction; one more, and both start over.
 const REMEMBERED_MAX: usize = 4096;
 
 #[derive(Default)]

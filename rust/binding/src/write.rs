@@ -52,7 +52,7 @@ fn write_default(
     default: &Bound<'_, PyAny>,
     out: &mut Parts,
 ) -> PyResult<()> {
-    // a struct that nothing is known of is one of defaults, unless it may be left out
+    // a struct of which nothing is known consists of defaults, unless it may be left out
     if field.kind == Kind::Struct && !field.array && !field.nullable {
         return write_field(field, flexible, classes, &PyDict::new(default.py()), out);
     }

@@ -23,7 +23,7 @@ pub unsafe extern "C" fn sharecore_take_dead_letters(
     count: *mut usize,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let list = unsafe { List::new(out, capacity, count) }?;
         let due = partition.dead_letters();
         list.put(due.iter().map(|letter| SharecoreDeadLetter {
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn sharecore_finish_archiving(
     write: *mut SharecoreWrite,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let place = unsafe { Place::new(write, "write") }?;
         let answer = partition.finish_archiving(first, last);
         place.put(told(answer));

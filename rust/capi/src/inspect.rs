@@ -16,7 +16,7 @@ pub unsafe extern "C" fn sharecore_inspect(
     state: *mut SharecoreState,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let place = unsafe { Place::new(state, "state") }?;
         place.put(SharecoreState {
             start_offset: partition.start_offset(),
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn sharecore_inflight(
     count: *mut usize,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let list = unsafe { List::new(out, capacity, count) }?;
         list.put(partition.inflight().into_iter().map(Into::into))
     })

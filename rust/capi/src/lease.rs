@@ -39,7 +39,7 @@ pub unsafe extern "C" fn sharecore_acquire(
     count: *mut usize,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let (member, batches, fetch, list) = unsafe {
             (
                 name(member, member_length)?,
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn sharecore_acquired(
     count: *mut usize,
 ) -> SharecoreStatus {
     guarded(|| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let list = unsafe { List::new(out, capacity, count) }?;
         ACQUIRED.with_borrow(|acquired| list.put(acquired.iter().copied().map(Into::into)))
     })
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn sharecore_acknowledge(
     write: *mut SharecoreWrite,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let (member, batches, place) = unsafe {
             (
                 name(member, member_length)?,
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn sharecore_acknowledge(
                 Ok(AckBatch {
                     first: batch.first,
                     last: batch.last,
-                    // SAFETY: the caller's word
+                    // SAFETY: promised by the caller
                     types: unsafe { array(batch.types, batch.type_count, "types") }?,
                 })
             })
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn sharecore_release(
     write: *mut SharecoreWrite,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let (member, place) =
             unsafe { (name(member, member_length)?, Place::new(write, "write")?) };
         let answer = partition.release(member);

@@ -15,7 +15,7 @@ use crate::types::{SharecoreConfig, SharecoreStateBatch, state_batches};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sharecore_config_default(config: *mut SharecoreConfig) -> SharecoreStatus {
     guarded(|| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         unsafe { Place::new(config, "config") }?.put(Config::default().into());
         Ok(())
     })
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn sharecore_create(
     start_offset: i64,
     partition: *mut SharecorePartition,
 ) -> SharecoreStatus {
-    // SAFETY: the caller's word; no state batches
+    // SAFETY: promised by the caller; no state batches
     unsafe { sharecore_load(config, start_offset, std::ptr::null(), 0, partition) }
 }
 
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn sharecore_load(
     partition: *mut SharecorePartition,
 ) -> SharecoreStatus {
     guarded(|| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let (place, config, batches) = unsafe {
             (
                 Place::new(partition, "partition")?,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn sharecore_configure(
     config: *const SharecoreConfig,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let config = unsafe { one(config, "config") }?.checked()?;
         partition.configure(config);
         Ok(())

@@ -39,7 +39,7 @@ pub(crate) unsafe fn array<'a, T>(
         return Ok(&[]);
     }
     checked(pointer, count, what)?;
-    // SAFETY: checked above as far as it can be; the rest is the caller's word
+    // SAFETY: checked above as far as it can be; the rest is promised by the caller
     Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
 }
 
@@ -48,7 +48,7 @@ pub(crate) unsafe fn array<'a, T>(
 /// # Safety
 /// As for [`array`].
 pub(crate) unsafe fn name<'a>(pointer: *const c_char, length: usize) -> Result<&'a str, Failure> {
-    // SAFETY: the caller's word
+    // SAFETY: promised by the caller
     let bytes = unsafe { array(pointer.cast::<u8>(), length, "member") }?;
     std::str::from_utf8(bytes)
         .map_err(|_| Failure::new(SharecoreStatus::BadArgument, "member is not UTF-8"))
@@ -60,7 +60,7 @@ pub(crate) unsafe fn name<'a>(pointer: *const c_char, length: usize) -> Result<&
 /// `pointer` must be null or point to one that nobody changes during the call.
 pub(crate) unsafe fn one<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Failure> {
     checked(pointer, 1, what)?;
-    // SAFETY: not null and aligned; the rest is the caller's word
+    // SAFETY: not null and aligned; the rest is promised by the caller
     Ok(unsafe { &*pointer })
 }
 
@@ -98,7 +98,7 @@ impl<T> List<T> {
         if capacity > 0 {
             checked(out, capacity, "out")?;
         }
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let count = unsafe { Place::new(count, "count") }?;
         count.put(0);
         Ok(Self {

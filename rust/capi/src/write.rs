@@ -33,7 +33,7 @@ pub unsafe extern "C" fn sharecore_write_batches(
     count: *mut usize,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let list = unsafe { List::new(out, capacity, count) }?;
         let batches = partition.write_batches(write_id)?;
         list.put(batches.iter().copied().map(Into::into))
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn sharecore_advance(
     write: *mut SharecoreWrite,
 ) -> SharecoreStatus {
     with(partition, |partition| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let place = unsafe { Place::new(write, "write") }?;
         let answer = partition.advance(now_ms);
         place.put(told(answer));
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn sharecore_combine(
     count: *mut usize,
 ) -> SharecoreStatus {
     guarded(|| {
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         let (existing, new, list) = unsafe {
             (
                 array(existing, existing_count, "existing")?,

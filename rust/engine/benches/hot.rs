@@ -1,7 +1,7 @@
-//! The four hot operations, each in a function of its own that callgrind counts: `make callgrind`.
+//! The four hot operations, each in its own function for callgrind to count: `make callgrind`.
 //!
-//! `hot acquire|acknowledge_batch|acknowledge_single|advance TIMES`: a window of 2,000 records, what is around the
-//! operation is not counted.
+//! `hot acquire|acknowledge_batch|acknowledge_single|advance TIMES` runs an operation TIMES times on a window of 2,000
+//! records; only the operation itself is counted.
 
 use std::env;
 use std::hint::black_box;

@@ -1,6 +1,7 @@
-//! What the in-flight records take, as the allocator counts it: `cargo bench -p sharecore-engine --bench memory`.
+//! Memory of the in-flight records, as counted by the allocator: `cargo bench -p sharecore-engine --bench memory`.
 //!
-//! One JSON line: bytes a leased batch of 500 records, and bytes a run where each record is its own.
+//! Prints one JSON line: bytes per leased batch of 500 records, and bytes per run when every record is a run of its
+//! own.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -11,22 +12,22 @@ const BATCH: i64 = 500;
 const LEASED: i64 = 20_000;
 const SPLIT: i64 = 2_000;
 
-/// The system's allocator, counting.
+/// The system's allocator, with a count of the bytes held.
 struct Counting;
 
 static HELD: AtomicIsize = AtomicIsize::new(0);
 
-// SAFETY: every call goes to the system's allocator as it came
+// SAFETY: every call is passed on unchanged to the system's allocator
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's word
+        // SAFETY: promised by the caller
         unsafe { System.dealloc(pointer, layout) }
     }
 }

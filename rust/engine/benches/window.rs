@@ -1,6 +1,6 @@
 //! What an operation costs as the in-flight window grows: `cargo bench -p sharecore-engine --bench window`.
 //!
-//! One JSON line a window: nanoseconds of CPU time an operation. Windows can be named: `-- 2000 100000`.
+//! Prints one JSON line per window: nanoseconds of CPU time per operation. Window sizes can be given: `-- 2000 100000`.
 
 use std::env;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const TIMES: u32 = 20_000;
 const ACCEPT: &[u8] = &[1];
 const RELEASE: &[u8] = &[2];
 
-/// A window of records that are all leased, a batch a millisecond, and whose locks run out in the same order.
+/// A window of leased records, one batch per millisecond, so that their locks run out in that order.
 struct Window {
     partition: Partition,
     size: i64,
@@ -47,7 +47,7 @@ impl Window {
         window
     }
 
-    /// Every other record released: each record its own run.
+    /// Every other record is released, so that each record is a run of its own.
     fn broken_up(size: i64) -> Self {
         let mut window = Self::filled(size);
         for first in (0..size).step_by(BATCH as usize) {
@@ -123,7 +123,7 @@ impl Window {
         self.acquire(self.partition.next_fetch_offset());
     }
 
-    /// Nanoseconds that one of many costs.
+    /// Nanoseconds per operation, averaged over many.
     fn time(&mut self, operation: impl Fn(&mut Self)) -> f64 {
         let started = ThreadTime::now();
         for _ in 0..TIMES {

@@ -1,5 +1,5 @@
-//! Refusals: what the engine answers to requests that it won't carry out. State is then as it was, save for renewals in
-//! front of what an acknowledgement was refused for: their locks have started anew.
+//! Refusals: the engine's answers to requests that it does not carry out. The state is then unchanged, except that an
+//! acknowledgement keeps the renewals that precede what it was refused for: their locks have started anew.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::record_state::RecordState;
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The record is leased to another member, or to nobody.
+    /// The record is leased to another member, or to none.
     NotOwner {
         /// The first offset it was found at.
         offset: Offset,
@@ -18,7 +18,7 @@ pub enum Refusal {
     NotAcquired {
         /// The first offset it was found at.
         offset: Offset,
-        /// What state the record is in.
+        /// The state of the record.
         state: RecordState,
     },
     /// A change of the record's state is being written.
@@ -35,7 +35,7 @@ pub enum Refusal {
     },
     /// Renewals are switched off for the group.
     RenewDisabled,
-    /// The batch ends behind everything that was ever acquired.
+    /// The batch ends after everything that was ever acquired.
     PastEnd {
         /// Last offset of the batch.
         last: Offset,
@@ -54,7 +54,7 @@ pub enum Refusal {
         /// The number that was sent.
         id: u8,
     },
-    /// Neither one acknowledge type nor one an offset.
+    /// Neither one acknowledge type nor one per offset.
     AckTypeCount {
         /// First offset of the batch.
         first: Offset,
@@ -63,7 +63,7 @@ pub enum Refusal {
         /// How many types were sent.
         types: usize,
     },
-    /// Persisted state that cannot be: unknown states, ranges out of order or before the start offset.
+    /// Impossible persisted state: unknown states, ranges out of order or before the start offset.
     CorruptState {
         /// First offset of the state batch.
         first: Offset,
@@ -77,7 +77,7 @@ pub enum Refusal {
     },
 }
 
-/// What kind of error a refusal is to a client.
+/// The kind of error that a client sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
     /// `INVALID_RECORD_STATE`.
@@ -87,7 +87,7 @@ pub enum RefusalKind {
 }
 
 impl Refusal {
-    /// What kind of error the refusal is to a client.
+    /// The kind of error that a client sees.
     pub fn kind(self) -> RefusalKind {
         match self {
             Self::NotOwner { .. }

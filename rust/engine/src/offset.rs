@@ -28,7 +28,7 @@ impl OffsetRange {
         self.last < self.first
     }
 
-    /// What both ranges hold; may be empty.
+    /// The offsets in both ranges; may be empty.
     #[must_use]
     pub fn clip(self, other: Self) -> Self {
         Self::new(self.first.max(other.first), self.last.min(other.last))

@@ -1,4 +1,4 @@
-//! The states of a record and what a consumer may answer to one (KIP-932, "In-flight records").
+//! The states of a record and the answers that a consumer may give (KIP-932, "In-flight records").
 
 /// The state of a record in a share partition, with the number that is persisted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub enum RecordState {
 }
 
 impl RecordState {
-    /// The state with a persisted number; `None` for numbers that mean nothing.
+    /// The state with this persisted number; `None` for an unknown number.
     pub fn from_id(id: u8) -> Option<Self> {
         match id {
             0 => Some(Self::Available),
@@ -57,7 +57,7 @@ pub enum AckType {
 }
 
 impl AckType {
-    /// The type with a number of the protocol; `None` for numbers that mean nothing.
+    /// The type with this number in the protocol; `None` for an unknown number.
     pub fn from_id(id: u8) -> Option<Self> {
         match id {
             0 => Some(Self::Gap),

@@ -1,4 +1,5 @@
-//! A slab: values under small numbers, numbers used again; grows by chunks, so that nothing is ever moved or half empty.
+//! A slab: values under small numbers that are used again. It grows by chunks, so that nothing is ever moved or half
+//! empty.
 
 const CHUNK: usize = 256;
 
@@ -39,11 +40,11 @@ impl<T> Slab<T> {
         index
     }
 
-    /// Gives a number back; its value stays until the number is used again.
+    /// Frees a number; its value stays until the number is used again.
     pub(crate) fn free(&mut self, index: u32) {
         self.free.push(index);
         if self.chunks.len() > 1 && self.free.len() == self.next as usize {
-            // all is free: start anew, which gives the memory of a burst back
+            // everything is free: start over, which releases the memory of a burst
             self.free.clear();
             self.free.shrink_to(CHUNK);
             self.chunks.truncate(1);

@@ -47,7 +47,7 @@ fn read(chunk: &[u8; ENCODED_LEN]) -> Option<StateBatch> {
     })
 }
 
-/// Writes a list of batches into memory of just their size: [`ENCODED_LEN`] for each.
+/// Writes a list of batches into `out`, which has exactly [`ENCODED_LEN`] bytes for each.
 pub fn encode(batches: &[StateBatch], out: &mut [u8]) {
     let (chunks, _) = out.as_chunks_mut::<ENCODED_LEN>();
     debug_assert_eq!(chunks.len(), batches.len());
@@ -60,11 +60,12 @@ pub fn encode(batches: &[StateBatch], out: &mut [u8]) {
     }
 }
 
-/// What is left to write of `batches` (ascending, apart) when the start offset moves over acknowledged records.
+/// What is left to write of `batches` (ascending, without overlaps) when the start offset moves over acknowledged
+/// records.
 ///
-/// Records below the start offset need no state. So it passes the acknowledged batches that touch it, and these are
-/// not written. What is archived is written once: the history of the state is all that tells of a rejected record
-/// later on. `start_offset` is where it stands after everything written before.
+/// Records below the start offset need no state, so it passes the acknowledged batches that touch it, and these are not
+/// written. Archived batches are written once: later, the history of the state is the only evidence of a rejected
+/// record. `start_offset` is where it stands after everything written before.
 ///
 /// ```text
 /// start offset   v
@@ -73,7 +74,7 @@ pub fn encode(batches: &[StateBatch], out: &mut [u8]) {
 ///                              [archived][available] [acknowledged]
 /// ```
 ///
-/// Gives the start offset and how many batches lie below it.
+/// Returns the new start offset and how many batches lie below it.
 pub fn pass_acknowledged(start_offset: i64, batches: &[StateBatch]) -> (i64, usize) {
     let mut start = start_offset;
     let mut passed = 0;

@@ -6,7 +6,7 @@ use sharecore_engine::{AckBatch, AcquireOptions, Config, OffsetRange, Partition,
 
 const RECORDS: i64 = 600;
 
-/// A member holds so many records, under one lease.
+/// A partition of which a member holds this many records, under one lease.
 fn leased(records: i64) -> Partition {
     let config = Config {
         max_inflight: records,

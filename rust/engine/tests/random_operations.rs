@@ -1,4 +1,4 @@
-//! Random operations, every invariant checked after each, and what every answer must keep.
+//! Random operations: after each, every invariant is checked, and so is its answer.
 
 #[path = "models/world.rs"]
 mod world;

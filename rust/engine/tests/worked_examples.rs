@@ -8,7 +8,7 @@ const ACCEPT: u8 = 1;
 const RELEASE: u8 = 2;
 const REJECT: u8 = 3;
 
-/// A partition, driven as the examples speak.
+/// A partition, driven in the terms of the examples.
 struct Example(Partition);
 
 impl Example {
@@ -148,7 +148,7 @@ fn three_consumers_release_acknowledge_and_run_out_of_time() {
 fn the_window_between_start_and_end_offset() {
     use RecordState::{Acknowledged, Acquired, Archived, Available};
     let mut example = Example::at(0);
-    // record 3 is to have been delivered twice, 2 and 4 once, 5 accepted, 6 rejected, 7 and 8 never
+    // deliveries: record 3 twice, 2 and 4 once, 7 and 8 never; 5 is accepted, 6 rejected
     assert_eq!(example.fetch(0, "a", &[(0, 1), (2, 6)]), [(0, 6, 1)]);
     example.acknowledge("a", 0, 1, &[REJECT]);
     example.acknowledge("a", 3, 3, &[RELEASE]);

@@ -7,7 +7,7 @@ use crate::combined::model;
 
 /// Any state batches, overlapping and in any order.
 pub fn combiner(data: &[u8]) {
-    // bytes that run out end the lists
+    // the lists end when the bytes run out
     let _ = run(&mut Unstructured::new(data));
 }
 

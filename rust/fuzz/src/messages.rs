@@ -1,4 +1,4 @@
-//! Frames, headers and messages of any schema on bytes of a stranger.
+//! Frames, headers and messages of any schema on untrusted bytes.
 
 use arbitrary::{Result, Unstructured};
 use sharecore_wire::{
@@ -14,7 +14,7 @@ pub fn messages(data: &[u8]) {
     cut(data);
     let _ = read_header(&mut Input::new(data, 0));
     let mut u = Unstructured::new(data);
-    // bytes that run out end the schema
+    // the schema ends when the bytes run out
     let Ok(layout) = layout(&mut u, DEPTH_MAX) else {
         return;
     };

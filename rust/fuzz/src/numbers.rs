@@ -17,7 +17,7 @@ const MEMBERS: [&str; 3] = ["", "m", "another"];
 /// Any operations with any numbers. What the callers of the engine check before is checked here too: limits are positive,
 /// record batches ascend.
 pub fn numbers(data: &[u8]) {
-    // bytes that run out end the trace
+    // the trace ends when the bytes run out
     let _ = run(&mut Unstructured::new(data));
 }
 
@@ -99,7 +99,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A partition from state that may be impossible, then one from none.
+/// A partition from state that may be impossible; an empty one if it is.
 fn load(u: &mut Unstructured<'_>) -> Result<Partition> {
     let config = config(u)?;
     let start_offset = number(u)?;

@@ -9,7 +9,7 @@ const STEPS_MAX: usize = 300;
 
 /// Any operations on one partition, commits and rollbacks interleaved, every invariant checked after each.
 pub fn operations(data: &[u8]) {
-    // bytes that run out end the trace
+    // the trace ends when the bytes run out
     let _ = run(&mut Unstructured::new(data));
 }
 

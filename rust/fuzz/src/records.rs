@@ -1,4 +1,4 @@
-//! The decoder of record batches on bytes of a stranger.
+//! The decoder of record batches on untrusted bytes.
 
 use std::io::Write;
 
@@ -10,12 +10,12 @@ const EXPANDED_MAX: usize = 1 << 20;
 const CHECKED_FROM: usize = 21;
 const CRC: std::ops::Range<usize> = 17..21;
 
-/// Any bytes, read as they are and once more with their checksums made right: else nothing behind the checksum is seen.
-/// Then the same bytes as what a batch holds: compressed in truth, changed a little, and expanded again.
+/// Any bytes, read as they are and once more with correct checksums, without which nothing after the checksum is
+/// reached. Then the same bytes as the content of a batch: really compressed, changed a little, and expanded again.
 pub fn records(data: &[u8]) {
     read(data);
     read(&sealed(data.to_vec()));
-    // bytes that run out end the batch
+    // the batch ends when the bytes run out
     if let Ok(batch) = compressed(&mut Unstructured::new(data)) {
         read(&sealed(batch));
     }

@@ -1,4 +1,4 @@
-//! A store that opens on a journal somebody wrote for it.
+//! A store that opens on a forged journal.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const FRAMES_MAX: usize = 12;
 /// Frames of any operations, whole or cut or with bytes changed: the store opens or says what is damaged, and one that
 /// opened opens again with the same content.
 pub fn recovery(data: &[u8]) {
-    // bytes that run out end the journal
+    // the journal ends when the bytes run out
     let _ = run(&mut Unstructured::new(data));
 }
 
@@ -72,7 +72,7 @@ fn opened(dir: &Path) -> Option<Content> {
             at_least_one: true,
         };
         if let Ok(slice) = store.read(log, offsets.start, want) {
-            // a frame's checksum is right, so its bytes are there; what they mean is for their readers to find out
+            // a frame's checksum is right, so its bytes are there; what they mean is for their readers to judge
             let mut bytes = vec![0; slice.size];
             slice.copy_to(&mut bytes).expect("bytes that were found");
         }

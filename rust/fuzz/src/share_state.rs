@@ -1,4 +1,4 @@
-//! The decoder of share state on records of a stranger.
+//! The decoder of share state on untrusted records.
 
 use arbitrary::{Result, Unstructured};
 use sharecore_state::{Columns, Live, Options, history};
@@ -79,8 +79,8 @@ impl Given {
     }
 }
 
-/// Any records in a batch: each becomes one row, the fold ends with a row a share partition at most, and nothing panics.
-/// Then any bytes as they are.
+/// Any records in a batch: each becomes one row, the fold ends with at most one row per share partition, and nothing
+/// panics. Then any bytes as they are.
 pub fn share_state(data: &[u8]) {
     let options = Options {
         first: i64::MIN,
@@ -88,7 +88,7 @@ pub fn share_state(data: &[u8]) {
         expanded_max: 1 << 20,
         group: None,
     };
-    // bytes that run out end the records
+    // the records end when the bytes run out
     if let Ok(records) = records(&mut Unstructured::new(data)) {
         let batch = batch(&records);
         let read = history(&batch, &options, usize::MAX, true);
@@ -133,7 +133,7 @@ fn fold(data: &[u8], options: &Options, records: usize) {
     assert!(rows <= records && rounds <= rows);
 }
 
-/// Each column has a row a row, and the offsets of texts and lists end where their content does.
+/// Each column has one entry per row, and the offsets of texts and lists end where their content does.
 fn check(columns: &Columns) {
     let rows = columns.rows;
     for (column, size) in [

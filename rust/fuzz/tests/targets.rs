@@ -1,4 +1,4 @@
-//! Each target on random bytes, the same ones every time: what a change of the code broke shows before `make fuzz`.
+//! Each target on random bytes, the same ones every time, so that what a change broke shows before `make fuzz`.
 
 use sharecore_fuzz::{combiner, messages, numbers, operations, records, recovery, share_state};
 

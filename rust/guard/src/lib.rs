@@ -29,7 +29,7 @@ impl Guarded {
         Self(Mutex::new(partition))
     }
 
-    /// Works on the partition; a panic in it is told once as [`Failed::Now`], and every later call is refused.
+    /// Works on the partition; a panic in it is reported once as [`Failed::Now`], and every later call is refused.
     pub fn with<R>(&self, work: impl FnOnce(&mut Partition) -> R) -> Result<R, Failed> {
         // what a panic leaves half done stays behind the lock, which is poisoned then
         let answer = catch_unwind(AssertUnwindSafe(|| match self.0.lock() {
@@ -40,7 +40,7 @@ impl Guarded {
     }
 }
 
-/// The words of a panic.
+/// The message of a panic.
 pub fn said(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<String>()

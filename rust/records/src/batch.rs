@@ -118,7 +118,8 @@ impl Header {
         self.attributes & TRANSACTIONAL != 0
     }
 
-    /// When the batch's tombstones or marker may go, in milliseconds since the epoch; `None` until compaction has said.
+    /// When the batch's tombstones or marker may go, in milliseconds since the epoch; `None` until compaction has set
+    /// it.
     pub fn delete_horizon(&self) -> Option<i64> {
         (self.attributes & DELETE_HORIZON != 0).then_some(self.base_timestamp)
     }
@@ -174,7 +175,7 @@ impl<'a> Batches<'a> {
         Self { rest: bytes }
     }
 
-    /// What no batch was found in: empty after a whole last batch.
+    /// The bytes in which no batch was found: empty after a whole last batch.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

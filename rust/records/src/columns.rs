@@ -1,6 +1,6 @@
-//! Records as columns in Arrow's memory layout: what a columnar reader takes over without a copy a record.
+//! Records as columns in Arrow's memory layout: what a columnar reader takes over without copying each record.
 //!
-//! Numbers are in this machine's byte order, validity is a bit a row, least significant bit first. A batch that
+//! Numbers are in this machine's byte order; validity is one bit per row, least significant bit first. A batch that
 //! cannot be read leaves no row behind.
 
 use crate::{
@@ -20,7 +20,7 @@ pub struct Binary {
     pub validity: Validity,
 }
 
-/// A bit a row.
+/// One bit per row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Validity {
     bits: Vec<u8>,
@@ -139,7 +139,7 @@ pub struct Columns {
 pub struct Read {
     /// The records.
     pub columns: Columns,
-    /// The offset behind the last whole batch; `None` where there is none.
+    /// The offset after the last whole batch; `None` where there is none.
     pub next: Option<i64>,
     /// Batches that cannot be read, as (first, last) offset.
     pub faults: Vec<(i64, i64, Fault)>,

@@ -24,7 +24,7 @@ pub const CONTROL: i16 = 0x20;
 /// Bit of the attributes: the base timestamp is the time after which tombstones and markers may go (KIP-534).
 pub const DELETE_HORIZON: i16 = 0x40;
 
-/// The bytes of a number; `bytes` must reach so far.
+/// The bytes of a number; `bytes` must be long enough.
 pub(crate) fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("a slice of N bytes")
 }

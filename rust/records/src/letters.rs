@@ -39,7 +39,7 @@ pub struct Range {
     pub last: i64,
     /// How often they were delivered.
     pub delivery_count: u16,
-    /// Whether a member rejected them, rather than that they came to their delivery limit.
+    /// Whether a member rejected them; otherwise they reached their delivery limit.
     pub rejected: bool,
 }
 
@@ -179,7 +179,7 @@ impl Letters {
         self.bare_to(frame, next, end)
     }
 
-    /// The whole batch; there is nothing in this one afterwards.
+    /// Returns the whole batch, and leaves this one empty.
     pub fn finish(&mut self) -> Vec<u8> {
         let header = Header {
             base_offset: 0,
@@ -246,7 +246,7 @@ impl Letters {
 type Content<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 type Own<'a> = Vec<(String, Option<&'a [u8]>)>;
 
-/// The headers of a record, but for those of an earlier letter.
+/// The headers of a record, except those of an earlier letter.
 fn own_headers<'a>(record: &Record<'a>) -> Own<'a> {
     let headers = record.headers.clone();
     headers
@@ -255,7 +255,7 @@ fn own_headers<'a>(record: &Record<'a>) -> Own<'a> {
         .collect()
 }
 
-/// What is equal in all letters of a range: the headers before and behind the offset.
+/// What all letters of a range have in common: the headers before and after the offset.
 struct Frame {
     before: Vec<u8>,
     behind: Vec<u8>,
@@ -278,7 +278,7 @@ impl Frame {
         frame
     }
 
-    /// A record as it stands behind its length.
+    /// A record as it stands after its length.
     fn letter(
         &self,
         delta: i32,

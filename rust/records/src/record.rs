@@ -19,7 +19,7 @@ pub struct Record<'a> {
     pub value: Option<&'a [u8]>,
     /// The headers, read when they are asked for.
     pub headers: Headers<'a>,
-    /// The record as it stands behind its length.
+    /// The record as it stands after its length.
     pub bytes: &'a [u8],
 }
 
@@ -107,7 +107,7 @@ impl<'a> Headers<'a> {
         Ok(Self { cursor, left })
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }

@@ -10,9 +10,9 @@ use crate::{
     value::{Batch, Head},
 };
 
-/// Rows that take so much memory are enough, however many were asked for.
+/// Once rows take this much memory there are enough, however many were asked for.
 const BYTES_MAX: usize = 64 << 20;
-/// What a row takes of memory beside texts and state batches, about.
+/// About how much memory a row takes besides texts and state batches.
 const ROW_BYTES: usize = 100;
 /// What a state batch takes.
 const BATCH_BYTES: usize = 8 + 8 + 1 + 2;
@@ -49,7 +49,7 @@ impl Type {
 pub struct Row<'a> {
     /// Offset in the partition of the state topic.
     pub offset: i64,
-    /// Milliseconds since the epoch; of a batch that cannot be read nobody knows it.
+    /// Milliseconds since the epoch; `None` for a batch that cannot be read.
     pub timestamp: Option<i64>,
     /// What the row is.
     pub kind: Type,

@@ -13,7 +13,7 @@ pub enum RecordFault {
     Key(&'static str),
     /// The value's bytes are no value.
     Value(&'static str),
-    /// A state batch that cannot be.
+    /// An impossible state batch.
     StateBatch,
 }
 

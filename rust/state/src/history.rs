@@ -1,4 +1,4 @@
-//! A row a record.
+//! One row per record.
 
 use sharecore_records::Record;
 
@@ -17,7 +17,7 @@ pub struct History {
     pub columns: Columns,
     /// Bytes of the batches that were read.
     pub taken: usize,
-    /// The offset behind the last batch that was read; `None` where there was no whole one.
+    /// The offset after the last batch that was read; `None` where there was no whole one.
     pub next: Option<i64>,
     /// The first thing that could not be read.
     pub unreadable: Option<Unreadable>,

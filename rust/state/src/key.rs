@@ -7,7 +7,7 @@ const TOPIC_ID: usize = 16;
 /// Topic id and partition.
 const TAIL: usize = TOPIC_ID + 4;
 
-/// Names a share partition; the bytes behind the type are the same for a snapshot and an update.
+/// Names a share partition; the bytes after the type are the same for a snapshot and an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key<'a> {
     /// The share group.
@@ -19,13 +19,13 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Reads the type, and what is behind it as far as the type is known.
+    /// Reads the type, and what follows it as far as the type is known.
     pub fn read(bytes: &'a [u8]) -> Result<(Kind, Self), RecordFault> {
         let (kind, rest) = split_kind(bytes)?;
         Ok((kind, Self::read_rest(rest)?))
     }
 
-    /// Reads what is behind the type.
+    /// Reads what follows the type.
     pub(crate) fn read_rest(rest: &'a [u8]) -> Result<Self, RecordFault> {
         let (size, rest) = rest
             .split_first_chunk()

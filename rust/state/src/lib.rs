@@ -1,8 +1,9 @@
 //! The records of `__share_group_state` (KIP-932, "Share coordinator"): `ShareSnapshot` and `ShareUpdate`, read out of
 //! record batches into columns in Arrow's memory layout.
 //!
-//! Two views: [`history`] gives a row a record, [`Live`] folds the records of one partition of the topic into the states
-//! that hold in the end. Nothing here trusts a byte: what cannot be read becomes a row that says why, never a panic.
+//! Two views: [`history`] gives one row per record, [`Live`] folds the records of one partition of the topic into the
+//! states that hold in the end. Nothing here trusts a byte: what cannot be read becomes a row that says why, never a
+//! panic.
 #![forbid(unsafe_code)]
 
 mod columns;

@@ -15,7 +15,7 @@ use crate::{
     walk::{Options, Sink, Unreadable, walk},
 };
 
-/// State batches of updates are combined with those before once there are so many, or as many as those before.
+/// State batches of updates are combined with those before once there are this many, or as many as those before.
 const MERGE_FROM: usize = 256;
 
 /// An update that leaves the start offset as it was.
@@ -26,7 +26,7 @@ const UNINITIALIZED: i64 = -1;
 pub struct Live {
     options: Options,
     keep: bool,
-    /// By what is behind the type in a key.
+    /// By what follows the type in a key.
     states: HashMap<Box<[u8]>, State>,
     unreadable: Columns,
     unreadable_max: usize,
@@ -34,7 +34,7 @@ pub struct Live {
     lost: usize,
     first_unreadable: Option<Unreadable>,
     batches: Vec<Batch>,
-    /// The keys that are left to be told of, the last one first.
+    /// The keys still to be returned, the last one first.
     order: Option<Vec<Box<[u8]>>>,
 }
 
@@ -42,7 +42,7 @@ pub struct Live {
 struct State {
     offset: i64,
     timestamp: i64,
-    /// `None` while no snapshot was seen: the updates belong to one that is not there any more, and another follows.
+    /// `None` until a snapshot was seen: the updates belong to one that is no longer there, and another follows.
     head: Option<Head>,
     combined: Vec<StateBatch>,
     fresh: Vec<StateBatch>,
@@ -64,7 +64,7 @@ impl Live {
         }
     }
 
-    /// Takes the whole batches at the front of `data`; returns the offset behind them.
+    /// Takes the whole batches at the front of `data`; returns the offset after them.
     pub fn take(&mut self, data: &[u8]) -> Option<i64> {
         let options = self.options.clone();
         walk(data, &options, self).1
@@ -232,7 +232,7 @@ impl State {
         }
     }
 
-    /// Afterwards all is in `combined`: ascending, apart, from the start offset on.
+    /// Moves everything into `combined`: ascending, without overlaps, from the start offset on.
     fn merge(&mut self) {
         let start = self.head.map(|head| head.start_offset);
         let start = start.filter(|start| *start >= 0);

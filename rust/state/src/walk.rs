@@ -7,7 +7,7 @@ use sharecore_records::{Batch, Batches, Fault, Record};
 pub struct Options {
     /// Offset from which on records count.
     pub first: i64,
-    /// Offset behind the last record that counts.
+    /// Offset after the last record that counts.
     pub end: i64,
     /// Bytes that a batch may expand to.
     pub expanded_max: usize,
@@ -43,7 +43,7 @@ pub(crate) trait Sink {
     }
 }
 
-/// Gives `sink` the records of whole batches; returns how many bytes they took, and the offset behind the last one.
+/// Gives `sink` the records of whole batches; returns how many bytes they took, and the offset after the last one.
 pub(crate) fn walk(data: &[u8], options: &Options, sink: &mut impl Sink) -> (usize, Option<i64>) {
     let (mut taken, mut next) = (0, None);
     for batch in Batches::new(data) {
@@ -67,7 +67,7 @@ pub(crate) fn walk(data: &[u8], options: &Options, sink: &mut impl Sink) -> (usi
     (taken, next)
 }
 
-/// `at` moves behind each record that was read.
+/// Moves `at` past each record that was read.
 fn read(
     batch: &Batch<'_>,
     options: &Options,

@@ -29,7 +29,7 @@ pub struct Appended {
 }
 
 impl Store {
-    /// Appends a client's batch; a batch that the log has already is answered with its old offsets.
+    /// Appends a client's batch; a batch that the log already has is answered with its old offsets.
     pub fn append(&self, log: LogId, records: &[u8], now_ms: i64) -> Result<Appended, Refusal> {
         let config = self.shared.lock().log(log)?.config;
         let mut header = batch::check(records, config.max_batch_bytes)?;

@@ -15,7 +15,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Header> {
     Header::read(bytes).filter(|_| bytes[MAGIC_AT] == 2)
 }
 
-/// Whether a batch's checksum fits its bytes.
+/// Whether a batch's checksum matches its bytes.
 pub(crate) fn matches_checksum(bytes: &[u8]) -> bool {
     bytes.len() >= HEADER && computed_checksum(bytes) == checksum(bytes)
 }
@@ -82,7 +82,7 @@ pub(crate) fn assign_offset(batch: &mut [u8], base_offset: i64) {
     batch[12..16].copy_from_slice(&0_i32.to_be_bytes());
 }
 
-/// Replaces the producer's timestamps by the broker's: only the maximum is kept, and the bit that says so.
+/// Puts the broker's time in place of the producer's: sets the maximum timestamp, and the bit that says so.
 pub(crate) fn assign_append_time(batch: &mut [u8], header: &mut Header, now_ms: i64) {
     header.attributes |= LOG_APPEND_TIME;
     header.max_timestamp = now_ms;

@@ -7,7 +7,7 @@ use crate::{
     log::{Log, Recent},
 };
 
-/// What a cached batch costs besides its bytes.
+/// What a cached batch costs beyond its bytes.
 const OVERHEAD: usize = 96;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Cache {
         }
     }
 
-    /// Keeps a batch that has just become durable; its log's newest.
+    /// Keeps a batch that has just become durable, the newest of its log.
     pub(crate) fn keep(&mut self, logs: &mut HashMap<LogId, Log>, id: LogId, recent: Recent) {
         self.bytes += recent.bytes.len() + OVERHEAD;
         self.order.push_back((id, recent.base));
@@ -60,7 +60,7 @@ impl Cache {
             .retain(|(log, base)| *log != id || *base >= offset);
     }
 
-    /// A log is gone with everything it had here.
+    /// Forgets everything cached for a log that is gone.
     pub(crate) fn forget(&mut self, log: &Log) {
         self.bytes -= log
             .recent

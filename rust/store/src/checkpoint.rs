@@ -1,5 +1,5 @@
 //! What a store needs to know besides its segments, as of the beginning of one of them: the journal is replayed from
-//! there, not from its first day.
+//! there, not from its beginning.
 
 use std::{
     collections::HashMap,
@@ -152,7 +152,7 @@ fn encode_log(out: &mut Out, log: &Log, before: &HashMap<i64, Option<&Producer>>
     }
 }
 
-/// Puts what `encode` gave into an empty state.
+/// Reads what `encode` wrote into an empty state.
 fn decode(bytes: &[u8], state: &mut State) -> Option<Since> {
     let (body, crc) = bytes.split_last_chunk::<4>()?;
     let (magic, _) = body.split_first_chunk::<8>()?;
@@ -244,7 +244,7 @@ fn path(dir: &Path, segment: u64) -> PathBuf {
     dir.join(format!("{segment:016x}.checkpoint"))
 }
 
-/// Writes a checkpoint under its name at once or not at all, and removes the ones before it.
+/// Writes a checkpoint under its name in one step or not at all, and removes the earlier ones.
 pub(crate) fn save(dir: &Path, segment: u64, bytes: &[u8]) -> Result<(), StoreError> {
     let (path, new) = (path(dir, segment), dir.join("checkpoint.new"));
     let write = || {

@@ -1,4 +1,4 @@
-//! Reading files: as long as it takes, or only what the page cache holds.
+//! Reading files: from the disk, however long it takes, or only what the page cache holds.
 
 use std::{fs, io};
 
@@ -7,14 +7,14 @@ use crate::files::File;
 /// Where a reader may take bytes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The disk; the call takes as long as that.
+    /// The disk; the call waits for it.
     Disk,
     /// The page cache: what is not there is `WouldBlock`.
     Memory,
 }
 
 impl Source {
-    /// Fills `out` with what stands at `at`.
+    /// Fills `out` with the bytes at `at`.
     pub(crate) fn read(self, file: &File, out: &mut [u8], at: u64) -> io::Result<()> {
         match self {
             Self::Disk => file.read_exact_at(out, at),
@@ -26,8 +26,8 @@ impl Source {
     }
 }
 
-/// Fills `out` without waiting for the disk (preadv2 with `RWF_NOWAIT`). On a file system that cannot do that nothing is
-/// known to be in memory.
+/// Fills `out` without waiting for the disk (preadv2 with `RWF_NOWAIT`). Where the file system does not support that,
+/// nothing counts as being in memory.
 #[cfg(target_os = "linux")]
 fn read_cached(file: &fs::File, mut out: &mut [u8], mut at: u64) -> io::Result<()> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -54,7 +54,7 @@ fn read_cached(file: &fs::File, mut out: &mut [u8], mut at: u64) -> io::Result<(
     Ok(())
 }
 
-/// Fills `out` without waiting for the disk: here nobody can tell.
+/// Fills `out` without waiting for the disk: here there is no way to tell what is in memory.
 #[cfg(not(target_os = "linux"))]
 fn read_cached(_file: &fs::File, out: &mut [u8], _at: u64) -> io::Result<()> {
     if out.is_empty() {

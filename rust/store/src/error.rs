@@ -5,7 +5,7 @@ use std::{fmt, io, path::PathBuf};
 /// A request that cannot be served; nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The bytes are no whole, intact record batch.
+    /// The bytes are not one whole, intact record batch.
     CorruptBatch(String),
     /// An intact batch that no client may write.
     InvalidRecord(String),
@@ -110,7 +110,7 @@ impl StoreError {
         move |source| Self::Io { path, source }
     }
 
-    /// Whether reading a directory that another process writes to may go well the next time.
+    /// Whether reading a directory that another process writes to may succeed the next time.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Locked(_) => false,

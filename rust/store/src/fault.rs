@@ -1,11 +1,11 @@
-//! Failures on order, for tests: a disk that is full or broken is hard to come by.
+//! Failures on demand, for tests: a disk that is full or broken is hard to come by.
 
 use std::{io, sync::Mutex};
 
-/// Where a failure can be put in.
+/// Where a failure can be injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultPoint {
-    /// Writing a frame to the journal; half of it gets there.
+    /// Writing a frame to the journal; half of it is written.
     Write,
     /// Syncing the journal.
     Sync,
@@ -24,7 +24,7 @@ struct Planned {
 pub struct Fault(Mutex<Vec<Planned>>);
 
 impl Fault {
-    /// Lets the operation at `point` fail `times` times with `errno`, after `skip` more that work.
+    /// Makes the operation at `point` fail `times` times with `errno`, after `skip` more that succeed.
     pub fn plan(&self, point: FaultPoint, errno: i32, skip: u64, times: u64) {
         self.0
             .lock()

@@ -1,4 +1,4 @@
-//! What the store has done since it was opened, for those who watch it.
+//! What the store has done since it was opened, for monitoring.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},

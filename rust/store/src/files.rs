@@ -14,7 +14,7 @@ use crate::memory::{self, Handle};
 pub(crate) enum Access {
     /// To be read.
     Read,
-    /// To be read and written; it is there.
+    /// To be read and written; it exists.
     Write,
     /// To be read and written, and empty.
     Create,

@@ -1,4 +1,4 @@
-//! The thread that commits: takes what is staged, writes and syncs it as one frame, tells the outcome.
+//! The thread that commits: takes what is staged, writes and syncs it as one frame, reports the outcome.
 
 use std::{io, sync::Arc, time::Instant};
 
@@ -11,7 +11,7 @@ use crate::{
     store::Shared,
 };
 
-/// About how many bytes one frame carries; what is staged beyond waits for the next.
+/// About how many bytes one frame carries; whatever else is staged waits for the next.
 const GROUP_BYTES: usize = 8 << 20;
 
 pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
@@ -31,7 +31,7 @@ pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
     }
 }
 
-/// Does what there is to do, once; says whether there was anything.
+/// Does what there is to do, once; returns whether there was anything.
 pub(crate) fn step(shared: &Shared, journal: &mut Journal) -> bool {
     let work = next(&mut shared.lock(), journal);
     work.is_some_and(|work| {
@@ -42,7 +42,7 @@ pub(crate) fn step(shared: &Shared, journal: &mut Journal) -> bool {
 
 enum Work {
     Commit(Group),
-    /// To go on in a new segment without anything to write.
+    /// To go on in a new segment, with nothing to write.
     Roll,
 }
 
@@ -55,7 +55,7 @@ impl Work {
                 shared.settled.notify_all();
             }
             Self::Roll => {
-                // what cannot be had now is tried again when the cleaner asks again
+                // a failure here is tried again when the cleaner asks again
                 let _ = next_segment(shared, journal, None);
             }
         }
@@ -108,7 +108,7 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
     }
 }
 
-/// Goes on in a new segment, and leaves the full one to the maintenance with a checkpoint of what has been committed.
+/// Goes on in a new segment, and hands the full one to the maintenance with a checkpoint of what has been committed.
 fn next_segment(shared: &Shared, journal: &mut Journal, group: Option<&Group>) -> io::Result<()> {
     let next = shared.lock().segments.new_id();
     let (segment, position) = (journal.segment, journal.position);

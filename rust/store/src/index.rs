@@ -1,7 +1,7 @@
-//! Where the batches of a sealed segment lie: written behind its frames, read when a reader comes by.
+//! Where the batches of a sealed segment lie: written after its frames, read when a reader needs it.
 //!
-//! A block for each log, then a directory of the blocks, then a trailer. A batch takes about seven bytes in a block: its
-//! fields are differences to the batch before, seven bits a byte.
+//! A block for each log, then a directory of the blocks, then a trailer. A batch takes about seven bytes in a block:
+//! its fields are stored as differences from the batch before, seven bits per byte.
 
 use std::{
     collections::HashMap,
@@ -115,7 +115,7 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
-/// Writes the index of a segment whose batches end at `position`; the blocks as the directory lists them.
+/// Writes the index of a segment whose batches end at `position`. Returns the blocks as the directory lists them.
 pub(crate) fn write<'a>(
     out: &mut impl Write,
     segment: u64,
@@ -256,7 +256,7 @@ pub(crate) fn load(file: &File, stored: Stored, source: Source) -> io::Result<Ar
 /// A block's entries, and when they were asked for.
 type Cached = (Arc<Vec<Entry>>, u64);
 
-/// Blocks that were read lately, up to a number of entries.
+/// Recently read blocks, up to a number of entries.
 #[derive(Debug, Default)]
 pub(crate) struct IndexCache {
     blocks: HashMap<(u64, u32), Cached>,

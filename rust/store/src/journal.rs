@@ -29,18 +29,18 @@ pub(crate) struct Journal {
     pub(crate) position: u64,
     pub(crate) next_frame: u64,
     pub(crate) sync: bool,
-    /// A failed write or sync leaves a file that is not trusted any more.
+    /// After a failed write or sync the file is not trusted any more.
     pub(crate) suspect: bool,
     pub(crate) segment_bytes: u64,
     /// Operations in the segment: the index of what is being written lies in memory.
     pub(crate) ops: usize,
 }
 
-/// So many operations fill a segment whatever their size.
+/// This many operations fill a segment, whatever their size.
 const OPS_MAX: usize = 128 << 10;
 
 impl Journal {
-    /// Whether the next frame belongs into a new segment.
+    /// Whether the next frame belongs in a new segment.
     pub(crate) fn is_full(&self) -> bool {
         self.suspect || self.position >= self.segment_bytes || self.ops >= OPS_MAX
     }
@@ -61,7 +61,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes one frame and syncs it; after an error nothing of it counts.
+    /// Writes one frame and syncs it; after an error none of it counts.
     pub(crate) fn write(&mut self, ops: &[Op<'_>], fault: &Fault) -> io::Result<Written> {
         let mut frame = FrameWriter::new();
         let base = self.position;

@@ -40,7 +40,7 @@ pub struct Offsets {
     pub start: i64,
     /// End of what is durable.
     pub high_watermark: i64,
-    /// Offset of the next record, staged ones counted.
+    /// Offset of the next record, staged ones included.
     pub end: i64,
     /// End of what is durable and decided.
     pub last_stable: i64,
@@ -147,12 +147,12 @@ impl Extent {
         self.max_timestamp = self.max_timestamp.max(entry.max_timestamp);
         self.bytes += u64::from(entry.len);
         if let Index::Memory(entries) = &mut self.index {
-            // nobody else has the index of a segment that is being written, save for a moment
+            // no one else holds the index of a segment that is being written, except for moments
             Arc::make_mut(entries).push(entry);
         }
     }
 
-    /// About how many of its bytes lie behind `start`.
+    /// About how many of its bytes lie after `start`.
     pub(crate) fn live_bytes(&self, start: i64) -> u64 {
         if start <= self.first {
             return self.bytes;

@@ -1,4 +1,4 @@
-//! Work on the store's state that needs indexes from the disk: they are loaded while nobody is kept waiting for the lock.
+//! Work on the store's state that needs indexes from the disk: they are loaded without holding the lock.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -11,12 +11,12 @@ use crate::{
     store::Shared,
 };
 
-/// Why a look into the state came to no end.
+/// Why work on the state could not be completed.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The request cannot be served.
     Refused(Refusal),
-    /// Something has to be had from the disk first.
+    /// Something must be read from the disk first.
     Missing(Missing),
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Missing {
     stored: Option<Stored>,
 }
 
-/// What one piece of work has had from the disk: it ends, however few files and indexes the store keeps.
+/// What one piece of work has read from the disk, so that it ends however few files and indexes the store keeps.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     files: Vec<(u64, Arc<File>)>,
@@ -89,9 +89,9 @@ impl State {
 }
 
 impl Shared {
-    /// Works on the state, as often as something has to be had from the disk first, plus once.
+    /// Runs `work` on the state, and again each time after something that it lacked was read from the disk.
     ///
-    /// With [`Source::Memory`] nothing is waited for: `None` when something lies on the disk alone.
+    /// With [`Source::Memory`] it never waits for the disk: `None` when something lies only there.
     pub(crate) fn look_up<T>(
         &self,
         source: Source,
@@ -107,7 +107,7 @@ impl Shared {
             match self.fetch(&missing, source, &mut loaded) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // the segment gave way to another meanwhile, which has what is looked for
+                // another segment has replaced this one meanwhile, and holds what is looked for
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
                         && !self.lock().segments.contains(missing.segment) => {}

@@ -22,7 +22,7 @@ use crate::{
 /// How long to wait after a failure before the next attempt.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A journal segment that is full, and what a store must know that begins to read behind it.
+/// A journal segment that is full, and what a store that starts reading after it must know.
 #[derive(Debug, Clone)]
 pub(crate) struct Seal {
     pub(crate) segment: u64,
@@ -69,7 +69,7 @@ enum Task {
     Rewrite(Vec<u64>),
 }
 
-/// Does what there is to do, once; says whether there was anything.
+/// Does what there is to do, once; returns whether there was anything.
 pub(crate) fn step(shared: &Shared, dir: &Path, segment_bytes: u64) -> bool {
     let task = next(&mut shared.lock(), segment_bytes);
     task.is_some_and(|task| {
@@ -145,7 +145,7 @@ fn write_index(shared: &Shared, dir: &Path, seal: &Seal) -> Result<Vec<Block>, S
     write().map_err(StoreError::io(&path))
 }
 
-/// Writes at a place of its own, whoever else uses the file.
+/// Writes at its own position, whoever else uses the file.
 struct At<'a> {
     file: &'a File,
     position: u64,
@@ -218,8 +218,8 @@ fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Files may go only when the disk knows that they are not needed; with the durability of the operating system
-/// it need not know yet.
+/// Syncs the journal before files are removed: they may go only when the disk knows that they are not needed, which it
+/// may not yet know with the durability of the operating system.
 fn sync_journal(shared: &Shared) -> io::Result<()> {
     let files = {
         let mut state = shared.lock();

@@ -7,7 +7,7 @@ use crate::{batch::Header, error::Refusal};
 /// Batches whose sequences are remembered for each producer: a client has at most five requests in flight.
 const BATCHES: usize = 5;
 
-/// A batch that was appended, as a retry of it will be recognised.
+/// An appended batch, by which a retry of it will be recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remembered {
     pub(crate) first_sequence: i32,
@@ -52,7 +52,7 @@ pub(crate) struct Undo {
     pub(crate) before: Option<Producer>,
 }
 
-/// A batch's answer from the producer's memory.
+/// What the producer's state says about a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
     /// To be appended.
@@ -112,7 +112,7 @@ impl Producers {
                     batch.last_sequence
                 )))
             }
-            // a marker has raised the epoch and no batch followed yet
+            // a marker has raised the epoch and no batch has followed yet
             None if first != 0 => Err(Refusal::OutOfOrderSequence(format!(
                 "producer {id} begins epoch {epoch} with sequence {first}"
             ))),
@@ -126,7 +126,7 @@ impl Producers {
         let Some(entry) = self.entries.get_mut(&header.producer_id) else {
             return undo;
         };
-        // a coordinator's own batches have no sequence: nobody sends them twice
+        // a coordinator's own batches have no sequence: they are never sent twice
         if header.base_sequence >= 0 {
             if entry.batches.len() == BATCHES {
                 entry.batches.pop_front();
@@ -146,7 +146,7 @@ impl Producers {
         undo
     }
 
-    /// Makes sure that there is an entry of the batch's producer and epoch; returns what was there before.
+    /// Makes sure that there is an entry for the batch's producer and epoch; returns what was there before.
     fn see(&mut self, header: &Header, now_ms: i64) -> Undo {
         let before = self.entries.get(&header.producer_id).cloned();
         let entry = self
@@ -328,7 +328,7 @@ impl Producers {
         (entries.collect(), aborted.copied().collect())
     }
 
-    /// Takes what `durable` gave back.
+    /// Restores what `durable` returned.
     pub(crate) fn restore(&mut self, entries: Vec<(i64, Producer)>, aborted: Vec<Aborted>) {
         self.entries = entries.into_iter().collect();
         self.aborted = aborted.into();

@@ -1,4 +1,4 @@
-//! Reading: whole batches by offset, batches by time, and where retention would have the log begin.
+//! Reading: whole batches by offset, batches by time, and where a log begins after retention.
 
 use std::{io, sync::Arc};
 
@@ -42,7 +42,7 @@ impl Slice {
         self.check(out)
     }
 
-    /// As `copy_to`, without waiting for the disk: false when some of it lies there alone, and `out` is of no use.
+    /// As `copy_to`, without waiting for the disk: false when part of it lies only there; `out` is then of no use.
     pub fn copy_cached(&self, out: &mut [u8]) -> Result<bool, Refusal> {
         match self.copy_from(Source::Memory, out) {
             Ok(()) => self.check(out).map(|()| true),
@@ -51,7 +51,7 @@ impl Slice {
         }
     }
 
-    /// Has the operating system read into memory what lies on the disk.
+    /// Makes the operating system read into memory what lies on the disk.
     pub fn warm(&self) -> Result<(), Refusal> {
         let mut bytes = vec![0; WARM_BYTES];
         for piece in &self.pieces {
@@ -91,7 +91,8 @@ impl Slice {
         Ok(())
     }
 
-    /// What came from the disk must be the batches that were looked for; their checksums are the consumers' matter.
+    /// Checks that what came from the disk is the batches that were looked for; their checksums are left to the
+    /// consumers.
     fn check(&self, out: &[u8]) -> Result<(), Refusal> {
         if self.is_in_memory() {
             return Ok(());
@@ -208,9 +209,9 @@ pub struct Want {
     pub max_bytes: usize,
     /// The reading ends with the batch that reaches this many offsets.
     pub max_records: i64,
-    /// Offset that no batch reaches; never beyond the high watermark.
+    /// No batch that reaches this offset is read, nor any beyond the high watermark.
     pub limit: Option<i64>,
-    /// The first batch counts however large it is.
+    /// Whether the first batch is read however large it is.
     pub at_least_one: bool,
 }
 
@@ -234,7 +235,7 @@ impl Want {
     }
 }
 
-/// So many bytes at once are read into memory for a later reader.
+/// How many bytes at a time are read into memory for a later reader.
 const WARM_BYTES: usize = 256 << 10;
 
 fn unreadable(error: &io::Error) -> Refusal {
@@ -373,7 +374,7 @@ impl State {
         if log.extents.is_empty() {
             return Ok(None);
         }
-        // of the first extent a part may have been deleted
+        // part of the first extent may have been deleted
         let entries = self.entries_of(id, 0, loaded)?;
         let first = entries
             .iter()
@@ -383,7 +384,8 @@ impl State {
         Ok(first.max(behind))
     }
 
-    /// Where the log's start belongs when batches older than `oldest_ms`, and bytes above `max_bytes`, are too many.
+    /// Where the log's start belongs once batches older than `oldest_ms`, and the oldest ones beyond `max_bytes`, are
+    /// deleted.
     pub(crate) fn retained_from(
         &mut self,
         id: LogId,

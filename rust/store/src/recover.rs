@@ -85,8 +85,8 @@ pub(crate) fn open(
 
 /// Reads all there is into `state` and changes no file.
 ///
-/// A process that has the directory may replace files meanwhile: a file that is gone or does not fit the others may be
-/// found right by another attempt.
+/// A process that has the directory may replace files meanwhile: if a file is gone or does not fit the others, another
+/// attempt may succeed.
 pub(crate) fn look(dir: &Path, state: &mut State) -> Result<(), StoreError> {
     let end = replay(dir, state, Access::Look)?;
     if end.last.is_none() && end.frame == 1 {
@@ -171,7 +171,7 @@ fn journals(dir: &Path, since: Since, access: Access) -> Result<Vec<(u64, u64)>,
     Ok(found)
 }
 
-/// A crash came between filling a segment and giving it its index.
+/// Queues a segment that a crash left full but without its index.
 fn seal_later(state: &mut State, segment: u64, position: u64, since: Since) {
     let checkpoint = Arc::new(checkpoint::encode(state, None, since));
     state.seals.push_back(Seal {

@@ -27,7 +27,7 @@ impl Replay<'_> {
     /// Applies the frames from number `frame` on; returns where they end and the number after them.
     ///
     /// `next` is the first frame of the segment that follows. A frame cut off at the end of the last segment is a torn
-    /// write, which nobody was told of; anything else that is not whole is damage.
+    /// write, which was never acknowledged; anything else that is not whole is damage.
     pub(crate) fn run(
         &mut self,
         mut frame: u64,
@@ -72,8 +72,8 @@ impl Replay<'_> {
         StoreError::damaged(self.path, at, what)
     }
 
-    /// Number of a whole frame between `end` and `size` that was written when all before it had been synced: then the
-    /// end is no torn write. What another process appended since is none of this.
+    /// The number of a whole frame between `end` and `size` that was written after everything before it had been
+    /// synced: if there is one, the end is not a torn write. What another process has appended since does not count.
     fn synced_frame_after(
         &self,
         end: u64,
@@ -150,7 +150,7 @@ pub(crate) fn holds_frame(path: &Path) -> Result<bool, StoreError> {
     Ok(places.any(|(at, window)| window == FRAME_MAGIC && Frame::read(&bytes[at..]).is_some()))
 }
 
-/// Reads what claims to be one frame into `bytes`; false when fewer than `left` bytes can hold it.
+/// Reads what claims to be one frame into `bytes`; false when it does not fit into `left` bytes.
 fn read_frame(input: &mut impl Read, left: u64, bytes: &mut Vec<u8>) -> bool {
     bytes.resize(FRAME_HEADER, 0);
     if left < FRAME_HEADER as u64 || input.read_exact(bytes).is_err() {

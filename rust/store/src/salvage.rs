@@ -21,14 +21,14 @@ use crate::{
 /// About how large the files of the new store get.
 const SEGMENT_BYTES: u64 = 64 << 20;
 
-/// How often to tell how far it is.
+/// How many bytes to read between two reports of progress.
 const TELL_BYTES: u64 = 4 << 20;
-/// So many files of the old store are open at once.
+/// How many files of the old store are open at once.
 const FILES_MAX: usize = 64;
 
 /// Copies what is whole in `dir` to `to`, which must not exist or be empty; `dir` is not changed.
 ///
-/// The new store has the offsets, the catalogue and the producers of the old. `to` is there when all of it is.
+/// The new store has the offsets, the catalogue and the producers of the old. `to` appears only when it is complete.
 pub fn salvage(dir: &Path, to: &Path, progress: Progress<'_>) -> Result<Findings, StoreError> {
     let _lock = survey::take(dir)?;
     refuse_full(to)?;
@@ -152,7 +152,7 @@ impl Filling {
         Ok(())
     }
 
-    /// Completes the file; the bytes of its batches.
+    /// Completes the file. Returns its id and the bytes of its batches.
     fn end(mut self) -> Result<(u64, u64), StoreError> {
         let blocks = self
             .logs
@@ -192,7 +192,7 @@ fn write(mut found: Survey, dir: &Path, told: &mut dyn FnMut(u64)) -> Result<(),
             bytes.resize(part.len as usize, 0);
             file.read_exact_at(&mut bytes, u64::from(part.at))
                 .map_err(StoreError::io(&found.dir))?;
-            // the checksum leaves these fields out, the index or the frame has told them
+            // the checksum does not cover these fields; the index or the frame has given them
             batch::assign_offset(&mut bytes, base);
             let out = match &mut filling {
                 Some(out) => out,

@@ -47,12 +47,12 @@ impl Segments {
         self.next - 1
     }
 
-    /// The id after all that were given.
+    /// The id after all that were given out.
     pub(crate) fn next_id(&self) -> u64 {
         self.next
     }
 
-    /// Takes note that ids below `next` were given.
+    /// Notes that ids below `next` were given out.
     pub(crate) fn given_below(&mut self, next: u64) {
         self.next = self.next.max(next);
     }
@@ -128,7 +128,7 @@ impl Segments {
         }
     }
 
-    /// Bytes of sealed segments that were let go of so far.
+    /// Bytes of sealed segments that were freed so far.
     pub(crate) fn freed_bytes(&self) -> u64 {
         self.freed
     }
@@ -143,7 +143,7 @@ impl Segments {
         self.map.get(&id).is_some_and(|segment| segment.sealed)
     }
 
-    /// Keeps a segment as it is until it is let go of as often.
+    /// Keeps a segment as it is until it has been unpinned as often.
     pub(crate) fn pin(&mut self, id: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
             segment.pins += 1;
@@ -168,7 +168,7 @@ impl Segments {
         segment.file.clone()
     }
 
-    /// Keeps the file of a segment that is still one, unless it has been opened meanwhile.
+    /// Keeps the open file of a segment that still exists, unless it has been opened meanwhile.
     pub(crate) fn keep_open(&mut self, id: u64, file: Arc<File>) {
         if let Some(segment) = self.map.get_mut(&id)
             && segment.file.is_none()
@@ -206,7 +206,7 @@ impl Segments {
         }
     }
 
-    /// Sealed segments that are mostly garbage, oldest first, as many as give about one segment of what is left.
+    /// Sealed segments that are mostly garbage, oldest first, as many as leave about one segment together.
     ///
     /// Rewriting one frees at least as many bytes as it writes. Small segments are joined when there are several.
     pub(crate) fn victims(&self, segment_bytes: u64) -> Vec<u64> {
@@ -232,5 +232,5 @@ impl Segments {
     }
 }
 
-/// So many small segments are worth rewriting for fewer files.
+/// This many small segments are worth rewriting for fewer files.
 const JOINED: usize = 16;

@@ -113,7 +113,7 @@ pub(crate) struct State {
     settled: u64,
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) moved: Vec<LogId>,
-    /// The segment that is being written is to be given up for a new one.
+    /// A new segment is to be begun in place of the one being written.
     pub(crate) roll: bool,
     /// Segments are being rewritten: the cleaner must not begin to read them.
     pub(crate) rewriting: bool,
@@ -315,7 +315,7 @@ impl State {
         }
     }
 
-    /// Readers find in one segment what lay in others.
+    /// Makes readers find in one segment what lay in others.
     fn replace(&mut self, replace: Replace) {
         if let Some((id, blocks)) = replace.added {
             self.segments.add(id, Kind::Compact, None);

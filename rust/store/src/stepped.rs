@@ -1,4 +1,4 @@
-//! A store without threads, for simulations: they say when something is committed or looked after.
+//! A store without threads, for simulations: they decide when it commits and when it does maintenance.
 
 use std::{path::Path, sync::atomic::Ordering};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Shared {
-    /// Commits once where no thread does; says whether there was anything.
+    /// Commits once if no thread does; returns whether there was anything.
     pub(crate) fn step(&self) -> bool {
         hold(&self.stepped)
             .as_mut()
@@ -18,7 +18,7 @@ impl Shared {
 }
 
 impl Store {
-    /// As `open`, without threads: a simulation says when something is committed (`step`) or looked after (`maintain`).
+    /// As `open`, without threads: a simulation calls `step` to commit and `maintain` to seal or rewrite segments.
     pub fn open_stepped(dir: &Path, options: &Options) -> Result<Self, StoreError> {
         let (store, journal) = Self::recover(dir, options)?;
         *hold(&store.shared.stepped) = Some(journal);
@@ -31,12 +31,12 @@ impl Store {
         state.has_staged() || state.roll
     }
 
-    /// Commits once, in a store without threads; says whether there was anything.
+    /// Commits once, in a store without threads; returns whether there was anything.
     pub fn step(&self) -> bool {
         self.shared.step()
     }
 
-    /// Seals or rewrites segments once, in a store without threads; says whether there was anything.
+    /// Seals or rewrites segments once, in a store without threads; returns whether there was anything.
     pub fn maintain(&self) -> bool {
         hold(&self.shared.stepped).is_some()
             && maintain::step(&self.shared, &self.dir, self.segment_bytes)

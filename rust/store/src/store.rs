@@ -1,4 +1,4 @@
-//! The store's face: everything that others may call.
+//! The store's interface: everything that others may call.
 
 use std::{
     fs::File,
@@ -36,7 +36,7 @@ pub enum Durability {
     /// After fdatasync.
     #[default]
     Fsync,
-    /// After the operating system took it: safe from a killed process, not from a power loss.
+    /// After the operating system has taken it: safe from a killed process, not from a power loss.
     Os,
 }
 
@@ -87,7 +87,7 @@ impl Change {
     }
 }
 
-/// How all operations up to a sequence number ended, beginning after the outcome before.
+/// How the operations after the previous outcome and up to a sequence number ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// The last operation this is about.
@@ -142,7 +142,7 @@ impl Shared {
         self.state.lock().expect("no panic under the lock")
     }
 
-    /// Waits until an operation has an outcome; returns what `look` says then.
+    /// Waits until an operation has an outcome; returns what `look` then returns.
     pub(crate) fn wait<T>(&self, sequence: u64, look: impl FnOnce(&State) -> T) -> T {
         let mut state = self.lock();
         while !state.is_settled(sequence) {
@@ -167,7 +167,7 @@ pub struct Store {
     pub(crate) segment_bytes: u64,
 }
 
-/// How often a directory that changes while it is read is begun anew, and how long to wait in between.
+/// How often reading is begun anew when the directory changes meanwhile, and how long to wait in between.
 const LOOKS_MAX: usize = 20;
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
@@ -262,7 +262,7 @@ impl Store {
         self.shared.signal.fileno()
     }
 
-    /// Failures to come, for tests.
+    /// Failures to inject, for tests.
     pub fn fault(&self) -> &Fault {
         &self.shared.fault
     }
@@ -399,7 +399,7 @@ impl Store {
         self.shared.look_up_on_disk(look)
     }
 
-    /// As `read`, without waiting for the disk: `None` when it would have to say where the batches lie.
+    /// As `read`, without waiting for the disk: `None` when it would be needed to tell where the batches lie.
     pub fn read_cached(
         &self,
         log: LogId,
@@ -435,8 +435,8 @@ impl Store {
         self.shared.look_up_on_disk(look)
     }
 
-    /// Moves a log's start over batches whose newest record is older than `oldest_ms`, and over the oldest as long as
-    /// `max_bytes` are left behind them; `None` when there is nothing to delete.
+    /// Moves a log's start over batches whose newest record is older than `oldest_ms`, and over the oldest ones as long
+    /// as `max_bytes` are left after them; `None` when there is nothing to delete.
     pub fn retain(
         &self,
         log: LogId,

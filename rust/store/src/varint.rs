@@ -1,4 +1,4 @@
-//! Whole numbers of variable length, zigzag, as record batches have them.
+//! Whole numbers of variable length, zigzag, as in record batches.
 
 pub(crate) use sharecore_records::{put_varint, varint_len};
 

@@ -1,4 +1,4 @@
-//! A process that writes and compacts is killed at any moment: the newest record of each key that it was told to be durable
+//! A process that writes and compacts is killed at any moment: the newest record of each key that was reported durable
 //! is there afterwards, once.
 
 mod common;
@@ -97,7 +97,8 @@ fn writer() {
     });
 }
 
-/// Starts the writer and kills it a while after it has compacted something; the last offset that it was told to be durable.
+/// Starts the writer and kills it a while after it has compacted something. Returns the last offset that it reported
+/// durable.
 fn killed(dir: &Path, name: &str, after: Duration) -> i64 {
     let mut child = Command::new(env::current_exe().expect("this test"))
         .args(["--exact", "writer", "--nocapture"])

@@ -1,4 +1,4 @@
-//! A process that writes is killed at any moment; what it was told to be durable is there afterwards.
+//! A process that writes is killed at any moment; what was reported durable is there afterwards.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! One log: what it takes and refuses, what it gives back.
+//! One log: what it accepts and refuses, and what it returns.
 
 mod common;
 

@@ -95,7 +95,7 @@ fn filled() -> &'static Filled {
         let dropped = store.change(vec![Change::DropLog(logs[3])]).expect("room");
         store.wait(dropped);
         store.wait(store.delete_records(logs[0], 25).expect("in range"));
-        // most of the older segments goes, what is left of them is joined
+        // most of what the older segments hold goes; the rest is joined
         let deadline = Instant::now() + Duration::from_secs(20);
         while files(dir.path())
             .iter()
@@ -157,7 +157,7 @@ enum Damage {
 }
 
 impl Damage {
-    /// Damages a file; the bytes that are not what they were.
+    /// Damages a file. Returns where its bytes have changed.
     fn on(&self, path: &Path) -> std::ops::Range<usize> {
         let mut bytes = fs::read(path).expect("a file");
         let len = bytes.len().max(1);
@@ -220,7 +220,7 @@ fn touched(hit: &std::ops::Range<usize>, from: usize, to: usize) -> bool {
     hit.start < to && from < hit.end
 }
 
-/// What a frame with one batch has in front of it.
+/// How many bytes precede the batch in a frame with one batch.
 const BEFORE_BATCH: usize = 32 + 21;
 
 proptest! {

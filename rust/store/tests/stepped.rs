@@ -1,5 +1,5 @@
-//! A store without threads on a disk in memory: the power fails at any step of the disk, and what was said to be durable is
-//! there afterwards, each time the same.
+//! A store without threads on a disk in memory: the power fails at any step of the disk, and what was reported durable
+//! is there afterwards, with the same outcome each time.
 
 mod common;
 

@@ -22,7 +22,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// `count` things, in the median run, a second.
+    /// `count` things per second, in the median run.
     #[allow(clippy::cast_precision_loss, reason = "a rate")]
     pub fn per_second(&self, count: i64) -> f64 {
         count as f64 / self.median().as_secs_f64()

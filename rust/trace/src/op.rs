@@ -133,7 +133,7 @@ fn bad(number: usize, what: &str) -> io::Error {
     )
 }
 
-/// In memory of just their size, as close together as they can be: what is timed reads them.
+/// State batches in memory of exactly their size, as close together as they can be: what is timed reads them.
 fn states(raw: Option<Vec<RawState>>) -> Result<Vec<StateBatch>, String> {
     let raw = raw.unwrap_or_default();
     let mut batches = Vec::with_capacity(raw.len());

@@ -1,4 +1,4 @@
-//! Cuts a stream of bytes into frames: four bytes of size, big-endian, then so many bytes.
+//! Cuts a stream of bytes into frames: four bytes of size, big-endian, then that many bytes.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl fmt::Display for FrameTooLarge {
 #[derive(Debug, Default)]
 pub struct Framer {
     buffered: Vec<u8>,
-    /// Bytes that the first frame in `buffered` has with its size, once that is known.
+    /// Bytes that the first frame in `buffered` has, its size included, once that is known.
     awaited: usize,
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Malformed(pub Cow<'static, str>);
 
 impl Malformed {
-    /// A length that the bytes behind it do not bear out.
+    /// A length that the bytes after it do not bear out.
     pub fn past_the_end(what: &str) -> Self {
         Malformed(Cow::Owned(format!("{what} reaches past the end")))
     }
@@ -50,7 +50,7 @@ impl<'a> Input<'a> {
         self.end.saturating_sub(self.at)
     }
 
-    /// So many bytes, of something whose size is in its type.
+    /// The next `N` bytes, of something whose size is in its type.
     pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let bytes = self
             .data
@@ -61,7 +61,7 @@ impl<'a> Input<'a> {
         Ok(*bytes)
     }
 
-    /// So many bytes, of something that told its size; `what` names it in the error.
+    /// The next `size` bytes, of something that told its size; `what` names it in the error.
     pub fn sized(&mut self, size: usize, what: &str) -> Result<&'a [u8], Malformed> {
         if size > self.left() {
             return Err(Malformed::past_the_end(what));
@@ -99,7 +99,7 @@ impl<'a> Input<'a> {
         self.sized(size, "tagged field").map(|_| ())
     }
 
-    /// Has `read` read a tagged field, and goes on behind its bytes, however many of them it read.
+    /// Lets `read` read a tagged field, and goes on after its bytes, however many of them were read.
     pub(crate) fn tagged<T, E: From<Malformed>>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, E>,

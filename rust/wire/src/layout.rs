@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Bytes of a value; `None` where each tells its own size.
+    /// Bytes of a value; `None` if each value tells its own size.
     pub fn size(self) -> Option<usize> {
         match self {
             Kind::Int8 | Kind::Uint8 | Kind::Bool => Some(1),
@@ -102,7 +102,7 @@ impl Layout {
         self.tagged
     }
 
-    /// Fewest bytes that it can take, at least 1: how many elements an array can have is held against it.
+    /// Fewest bytes that it can take, at least 1: this bounds how many elements an array can have.
     pub fn bytes_min(&self) -> usize {
         self.bytes_min
     }

@@ -1,7 +1,8 @@
 //! Kafka's protocol as bytes: frames out of a stream, requests' headers, and messages by their schemas.
 //!
-//! Nothing here trusts a byte: every length is held against the bytes that are there before memory is reserved for it, and
-//! what cannot be read is a [`Malformed`], never a panic. What a message becomes is up to the [`Build`] that is handed in.
+//! Nothing here trusts a byte: every length is checked against the bytes that are there before memory is reserved for
+//! it, and what cannot be read is a [`Malformed`], never a panic. What a message becomes is up to the [`Build`] that is
+//! handed in.
 #![forbid(unsafe_code)]
 
 mod frame;

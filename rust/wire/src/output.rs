@@ -17,8 +17,8 @@ impl Output for Vec<u8> {
         self.push(value as u8);
     }
 
-    /// `short`: two bytes where lengths are not compact, as strings have them. Gives false, and writes nothing, when the
-    /// length has no room there.
+    /// `short`: two bytes where lengths are not compact, as strings have them. Returns false, and writes nothing, when
+    /// the length does not fit.
     fn length(&mut self, length: Option<usize>, flexible: bool, short: bool) -> bool {
         if flexible {
             self.uvarint(length.map_or(0, |length| length + 1));

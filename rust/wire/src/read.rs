@@ -34,9 +34,9 @@ pub trait Build {
         layout: &Layout,
         values: Vec<Self::Value>,
     ) -> Result<Self::Value, Self::Error>;
-    /// Nothing, where there may be nothing.
+    /// Null, where the schema allows it.
     fn null(&mut self) -> Result<Self::Value, Self::Error>;
-    /// What a tagged field that is not there has: `layout.fields[field]`.
+    /// The value of a tagged field that is absent: `layout.fields[field]`.
     fn default(&mut self, layout: &Layout, field: usize) -> Result<Self::Value, Self::Error>;
 }
 

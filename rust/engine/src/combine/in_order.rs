@@ -1,4 +1,4 @@
-//! Puts a list of state batches in order, such that none overlaps another.
+//! Orders state batches so that none overlaps another.
 
 use std::collections::BinaryHeap;
 
@@ -11,13 +11,14 @@ use crate::partition::StateBatch;
 /// Room for the batches of one write.
 pub(super) type Room = SmallVec<[StateBatch; 32]>;
 
-/// A batch that has begun: rank, last offset, place in the list. The best is the greatest.
+/// A batch that has begun: rank, last offset, place in the list. The greatest is the best.
 type Begun = (u32, Offset, usize);
 
-/// `batches` themselves, if they are in order; or what they come to, in `room`, where equal neighbours may stay apart.
+/// Returns `batches` itself if it is in order; otherwise the ordered result in `room`, where equal neighbours may stay
+/// apart.
 ///
-/// One sweep over the batches by their first offset. The best of those that have begun holds; when it ends, the best of those
-/// beneath does, unless that has ended too:
+/// One sweep over the batches by first offset. Of the batches that have begun, the best one holds; when it ends, the
+/// best of those beneath holds, unless that has ended too:
 ///
 /// ```text
 /// offset      0    5    10   15   20   25   30
@@ -29,7 +30,7 @@ type Begun = (u32, Offset, usize);
 /// in order    [0,1][-- 2,1 -][0,1][0,2][0,1]
 /// ```
 ///
-/// What lies beneath is a heap: no order of batches, however unlucky, costs more than sorting them.
+/// The batches beneath form a heap, so no input costs more than sorting it.
 pub(super) fn in_order<'a>(batches: &'a [StateBatch], room: &'a mut Room) -> &'a [StateBatch] {
     let possible = |batch: &StateBatch| batch.first <= batch.last;
     if batches.is_sorted_by(|a, b| possible(a) && a.last < b.first)
@@ -39,7 +40,7 @@ pub(super) fn in_order<'a>(batches: &'a [StateBatch], room: &'a mut Room) -> &'a
     }
     let mut sorted = Room::from_slice(batches);
     sorted.retain(|batch| possible(batch));
-    // stable, because that merges parts that are in order each
+    // stable, because a stable sort merges parts that are already in order
     sorted.sort_by_key(|batch| batch.first);
     let mut sweep = Sweep {
         sorted: &sorted,
@@ -57,7 +58,7 @@ pub(super) fn in_order<'a>(batches: &'a [StateBatch], room: &'a mut Room) -> &'a
 
 struct Sweep<'a> {
     sorted: &'a [StateBatch],
-    /// All before has been written.
+    /// Everything before this has been written.
     at: Offset,
     holds: Option<Begun>,
     beneath: BinaryHeap<Begun>,
@@ -87,7 +88,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Writes what ends before an offset; all, if there is none.
+    /// Writes what ends before an offset; everything if there is none.
     fn end_before(&mut self, next: Option<Offset>) {
         while let Some(holds) = self.holds
             && next.is_none_or(|next| holds.1 < next)

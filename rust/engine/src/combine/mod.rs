@@ -1,7 +1,8 @@
 //! Joins new state batches with those persisted before, as the share coordinator does for a snapshot.
 //!
-//! Where batches overlap, the highest delivery count wins, then the highest state. One sweep over both lists; each step goes
-//! to the nearest offset where a batch begins or ends, and joins what held until there with what it has written before:
+//! Where batches overlap, the highest delivery count wins, then the highest state. One sweep over both lists; each step
+//! goes to the nearest offset where a batch begins or ends, and joins what held up to there with what was written
+//! before:
 //!
 //! ```text
 //! offset      0    5    10   15   20   25   30
@@ -11,11 +12,11 @@
 //! combined    [0,1][---- 0,2 --------][2,1][4,1]
 //! ```
 //!
-//! That takes lists that are in order and do not overlap themselves, as all are that the engine and the coordinator write.
-//! Any other is put in order before: [`in_order`].
+//! This needs lists that are in order and do not overlap themselves, as the engine and the coordinator write them. Any
+//! other list is put in order first: [`in_order`].
 //!
-//! Which list the next boundary is in, and which batch wins, is anybody's guess. So a step has no branches: it computes both
-//! cases and selects. A guess that fails costs as much as two steps.
+//! Which list has the next boundary, and which batch wins, cannot be predicted. So a step has no branches: it computes
+//! both cases and selects one. A mispredicted branch would cost as much as two steps.
 
 mod in_order;
 
@@ -27,8 +28,8 @@ use crate::partition::StateBatch;
 
 /// Joins `new` with `existing` and drops what lies before `start_offset`; `out` is overwritten.
 ///
-/// The result ascends, does not overlap, and equal neighbours are joined. Inputs may be in any order and may overlap. Takes
-/// time linear in the length of the lists, after they are sorted.
+/// The result ascends without overlaps, with equal neighbours joined. Inputs may be in any order and may overlap. The
+/// time is linear in the length of the lists once they are sorted.
 pub fn combine(
     existing: &[StateBatch],
     new: &[StateBatch],
@@ -56,7 +57,7 @@ fn rank(batch: &StateBatch) -> u32 {
     u32::from(batch.delivery_count) << 8 | u32::from(batch.state.id())
 }
 
-/// No batch has this one.
+/// A rank that no batch has.
 const NO_RANK: u32 = u32::MAX;
 
 /// The batches that do not end before the floor.
@@ -70,9 +71,9 @@ fn behind(floor: Offset, batches: &[StateBatch]) -> &[StateBatch] {
 }
 
 struct Sweep<'a> {
-    /// All before has been written or is not wanted.
+    /// Everything before this has been written or is not wanted.
     at: Offset,
-    /// Where the piece that was written last begins, and its rank: the next may be its continuation.
+    /// First offset and rank of the piece written last: the next piece may continue it.
     first: Offset,
     rank: u32,
     out: &'a mut Vec<StateBatch>,
@@ -83,7 +84,7 @@ impl Sweep<'_> {
         while let (Some(a), Some(b)) = (left.first(), right.first()) {
             let from = self.at.max(a.first.min(b.first));
             let (a_holds, b_holds) = (a.first <= from, b.first <= from);
-            // what does not hold yet ends the step before it begins
+            // where the batch does not hold yet, the step ends before it begins
             let a_until = select_unpredictable(a_holds, a.last, a.first.wrapping_sub(1));
             let b_until = select_unpredictable(b_holds, b.last, b.first.wrapping_sub(1));
             let to = a_until.min(b_until);

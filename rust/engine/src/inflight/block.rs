@@ -1,4 +1,4 @@
-//! A block: up to [`BLOCK_MAX`] leaves, with what a search asks of each beside them.
+//! A block: up to [`BLOCK_MAX`] leaves, and beside them what a search needs to know of each.
 
 use super::leaf::{LEAF_MAX, LEAF_MIN, Leaf};
 use crate::offset::Offset;
@@ -73,8 +73,8 @@ impl Block {
         self.available[index] -= self.available[index + 1];
     }
 
-    /// Joins a leaf that has become small with a neighbour, where both fit into one; the index it has then, and how many
-    /// runs stand before its own there.
+    /// Joins a small leaf with a neighbour if both fit into one. Returns the index that the leaf then has, and how many
+    /// runs precede its own there.
     pub(super) fn join_small(&mut self, index: usize) -> (usize, usize) {
         let len = self.leaves[index].len();
         if len >= LEAF_MIN {
@@ -104,7 +104,7 @@ impl Block {
         self.remove(index + 1);
     }
 
-    /// The index of the first leaf that ends at `offset` or behind it.
+    /// The index of the first leaf that ends at or after `offset`.
     pub(super) fn seek(&self, offset: Offset) -> usize {
         first_to_reach(&self.lasts, offset)
     }
@@ -125,12 +125,12 @@ impl Block {
             .map(|at| from + at)
     }
 
-    /// Counts runs of a leaf that can be acquired now, or no more.
+    /// Adds `more` to the count of a leaf's runs that can be acquired.
     pub(super) fn count_available(&mut self, index: usize, more: isize) {
         self.available[index] = self.available[index].wrapping_add_signed(more as i16);
     }
 
-    /// Notes that a leaf changed, and by how much its number of available runs.
+    /// Notes that a leaf changed, and by how much the number of its available runs did.
     pub(super) fn note(&mut self, index: usize, available: isize) {
         self.lasts[index] = self.leaves[index].last();
         self.count_available(index, available);
@@ -143,7 +143,7 @@ impl Block {
             + self.leaves.iter().map(Leaf::memory_bytes).sum::<usize>()
     }
 
-    /// Whether what lies beside the leaves agrees with them.
+    /// Whether the arrays beside the leaves agree with them.
     pub(super) fn check(&self) -> bool {
         self.leaves
             .iter()
@@ -157,7 +157,7 @@ impl Block {
     }
 }
 
-/// The index of the first end that lies at `offset` or behind it. Most maps are small: the first is tried first.
+/// The index of the first end at or after `offset`. Most maps are small, so the first end is tried first.
 pub(super) fn first_to_reach(lasts: &[Offset], offset: Offset) -> usize {
     match lasts.split_first() {
         Some((&first, rest)) if first < offset => 1 + rest.partition_point(|&last| last < offset),

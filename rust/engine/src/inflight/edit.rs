@@ -1,13 +1,13 @@
-//! Writing runs of a leaf anew, in their own place.
+//! Rewriting runs of a leaf in place.
 
 use super::leaf::Leaf;
 use super::run::{Cell, Run};
 use crate::offset::OffsetRange;
 
-/// How many places are made where a run falls into more parts than were foreseen.
+/// How many places are made when a run splits into more parts than expected.
 const ROOM: usize = 16;
 
-/// Runs of a leaf that are written anew, equal neighbours joined on the way.
+/// Runs of a leaf that are being rewritten in place; equal neighbours are joined on the way.
 ///
 /// ```text
 /// [new] [new] [room] [room] [old] [old] [old]
@@ -17,16 +17,16 @@ pub(super) struct Edit<'a> {
     leaf: &'a mut Leaf,
     written: usize,
     read: usize,
-    /// By how many more runs can be acquired.
+    /// Change in the number of runs that can be acquired.
     available: isize,
 }
 
 /// What an edit did to its leaf.
 #[derive(Clone, Copy)]
 pub(super) struct Edited {
-    /// By how many more runs can be acquired.
+    /// Change in the number of runs that can be acquired.
     pub(super) available: isize,
-    /// Whether the leaf's last run was among those written anew.
+    /// Whether the leaf's last run was among those rewritten.
     pub(super) reached_end: bool,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// Gives pieces of the runs in `range` another cell, up to the leaf's end; takes from `range` what it dealt with.
+    /// Gives another cell to the pieces of runs in `range`, up to the leaf's end; removes from `range` what is done.
     #[inline]
     pub(super) fn rewrite<E>(
         &mut self,
@@ -88,7 +88,7 @@ impl<'a> Edit<'a> {
         Ok(())
     }
 
-    /// Takes the next old run; its place is room then.
+    /// Takes the next old run; its place becomes room.
     #[inline]
     fn take(&mut self, run: &Run) {
         self.read += 1;
@@ -130,7 +130,7 @@ impl<'a> Edit<'a> {
         self.available += isize::from(run.cell().is_available());
     }
 
-    /// Sees to it that there is room for so many runs.
+    /// Makes sure that there is room for `runs` runs.
     #[inline(never)]
     fn make_room(&mut self, runs: usize) {
         let more = runs.saturating_sub(self.read - self.written);
@@ -141,7 +141,7 @@ impl<'a> Edit<'a> {
         self.read += more;
     }
 
-    /// Joins the last new run with the old one behind it, where they are equal, and closes the room that is left.
+    /// Joins the last new run with the old one after it if they are equal, and closes the room that is left.
     #[inline]
     pub(super) fn finish(mut self) -> Edited {
         let runs = &mut self.leaf.runs;

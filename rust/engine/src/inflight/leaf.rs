@@ -5,7 +5,7 @@ use crate::offset::Offset;
 
 /// Runs in a leaf. Inserting moves half of them on average: 64 runs are 1.5 KiB. Tests want many leaves of few runs.
 pub(super) const LEAF_MAX: usize = if cfg!(test) { 8 } else { 64 };
-/// A leaf of fewer runs is joined with a neighbour where both fit into one.
+/// A leaf with fewer runs is joined with a neighbour if both fit into one.
 pub(super) const LEAF_MIN: usize = LEAF_MAX / 4;
 
 /// Neighbouring runs.
@@ -32,14 +32,14 @@ impl Leaf {
         self.runs.get(index).copied()
     }
 
-    /// Lets the last run reach to `last`.
+    /// Extends the last run to `last`.
     pub(super) fn extend_last(&mut self, last: Offset) {
         if let Some(run) = self.runs.last_mut() {
             run.last = last;
         }
     }
 
-    /// Makes memory for `more` runs: by doubling up to a full leaf, and no more than is needed from there on.
+    /// Reserves memory for `more` runs: by doubling up to a full leaf, and beyond that only what is needed.
     pub(super) fn reserve(&mut self, more: usize) {
         let len = self.runs.len();
         if len + more > self.runs.capacity() {
@@ -59,7 +59,7 @@ impl Leaf {
         self.runs.remove(index)
     }
 
-    /// Makes places for `more` runs behind the one at `index`; what fills them is to be written over.
+    /// Opens `more` places after the run at `index`; what fills them is to be overwritten.
     pub(super) fn open(&mut self, index: usize, more: usize) {
         self.reserve(more);
         let len = self.runs.len();
@@ -73,23 +73,23 @@ impl Leaf {
         self.runs.truncate(self.runs.len() - less);
     }
 
-    /// Takes the runs from `index` on into a leaf of their own.
+    /// Moves the runs from `index` on to a leaf of their own.
     pub(super) fn split_off(&mut self, index: usize) -> Self {
         let runs = self.runs.split_off(index);
-        // a rewrite may have grown this leaf far over its size before it was split
+        // a rewrite may have grown this leaf far beyond its size before it was split
         if self.runs.len() <= LEAF_MAX && self.runs.capacity() > 2 * LEAF_MAX {
             self.runs.shrink_to(LEAF_MAX);
         }
         Self { runs }
     }
 
-    /// Appends all runs of `other`, which follow.
+    /// Appends the runs of `other`, which follow this leaf's.
     pub(super) fn append(&mut self, other: &Self) {
         self.reserve(other.len());
         self.runs.extend_from_slice(&other.runs);
     }
 
-    /// The index of the first run that ends at `offset` or behind it.
+    /// The index of the first run that ends at or after `offset`.
     pub(super) fn seek(&self, offset: Offset) -> usize {
         self.runs.partition_point(|run| run.last < offset)
     }

@@ -1,14 +1,15 @@
 //! The in-flight records of a share partition: runs in order, without overlap.
 //!
-//! Three levels: runs in leaves, leaves in blocks, blocks in the map. Each level knows of the one below where it ends and
-//! how much of it can be acquired, so a search reads one short array a level, and a change moves at most one leaf and the
-//! ends of one block. What is kept apart from the runs costs less than two bytes a run in a full map.
+//! Three levels: runs in leaves, leaves in blocks, blocks in the map. Each level knows where the parts of the level
+//! below end and how much of them can be acquired, so a search reads one short array per level, and a change moves at
+//! most one leaf and the ends of one block. What is kept apart from the runs costs less than two bytes per run in a
+//! full map.
 
 use super::block::{Block, first_to_reach};
 use super::run::Run;
 use crate::offset::{Offset, OffsetRange};
 
-/// Where a run lies in the map. Any change of the map makes it stale, save for the one that a change returns.
+/// Where a run lies in the map. Any change to the map makes it stale, except the one that the change returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(super) block: usize,
@@ -72,7 +73,7 @@ impl RunMap {
         (self.len > 0).then(|| self.lasts[self.lasts.len() - 1])
     }
 
-    /// The run that holds `offset`, or else the first behind it.
+    /// The run that holds `offset`, or else the first after it.
     pub(crate) fn seek(&self, offset: Offset) -> Cursor {
         let block = first_to_reach(&self.lasts, offset);
         let Some(found) = self.blocks.get(block) else {
@@ -90,7 +91,7 @@ impl RunMap {
         }
     }
 
-    /// [`seek`](Self::seek), quick where the run is not far behind the one that was changed last.
+    /// [`seek`](Self::seek), but quick if the run is not far after the one that was changed last.
     pub(crate) fn seek_near(&self, offset: Offset) -> Cursor {
         const STEPS: usize = 4;
         let near = self.near;
@@ -201,7 +202,7 @@ impl RunMap {
         self.get(Cursor { block, leaf, run }).map(|run| run.first)
     }
 
-    /// Whether the run at `at` goes on with the batch of one that ends at `last`.
+    /// Whether the run at `at` continues the batch of the run that ends at `last`.
     pub(crate) fn continues(&self, at: Cursor, last: Offset) -> bool {
         self.get(at)
             .is_some_and(|run| !run.opens_batch() && run.first == last + 1)
@@ -259,13 +260,13 @@ impl RunMap {
         batch
     }
 
-    /// Counts runs of a leaf that can be acquired now, or no more.
+    /// Adds `more` to the count of a leaf's runs that can be acquired.
     pub(super) fn count_available(&mut self, at: Cursor, more: isize) {
         self.blocks[at.block].count_available(at.leaf, more);
         self.available[at.block] = self.available[at.block].wrapping_add_signed(more as i32);
     }
 
-    /// Notes that a leaf changed, and by how much its number of available runs.
+    /// Notes that a leaf changed, and by how much the number of its available runs did.
     pub(super) fn note(&mut self, block: usize, leaf: usize, available: isize) {
         let noted = &mut self.blocks[block];
         noted.note(leaf, available);
@@ -285,7 +286,7 @@ impl RunMap {
             + self.blocks.iter().map(Block::memory_bytes).sum::<usize>()
     }
 
-    /// Checks order, joins and what is kept beside the runs.
+    /// Checks order, joins and what is kept apart from the runs.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut before: Option<Run> = None;
         for run in self.iter() {

@@ -1,7 +1,7 @@
-//! Changing what is known of a range of offsets.
+//! Changing what is known about a range of offsets.
 //!
-//! A leaf at a time, in place: a run that neither splits nor joins costs a comparison with its neighbours, one that does
-//! moves the runs behind it in its leaf.
+//! One leaf at a time, in place: a run that neither splits nor joins costs a comparison with its neighbours; one that
+//! does moves the runs after it in its leaf.
 
 use super::edit::Edit;
 use super::leaf::{LEAF_MAX, LEAF_MIN};
@@ -10,10 +10,10 @@ use super::run::Cell;
 use crate::offset::OffsetRange;
 
 impl RunMap {
-    /// Gives pieces of the runs in `range` another cell.
+    /// Gives another cell to the pieces of runs in `range`.
     ///
-    /// `change` sees each run's part of the range in order and answers with the cell that it has from now on; it may shorten
-    /// the part, and is then asked about the rest next. Stops at its first error; what was changed before stays changed.
+    /// `change` is called with each run's part of the range, in order, and returns the new cell. It may shorten the
+    /// part, and is then called with the rest. Stops at the first error; what was changed before stays changed.
     pub(crate) fn rewrite<E>(
         &mut self,
         range: OffsetRange,
@@ -58,8 +58,9 @@ impl RunMap {
         Ok(())
     }
 
-    /// Splits a leaf that has become too large, joins it with a neighbour if it has become small, and joins its outer runs
-    /// with those of the neighbours, where these are equal. Runs from `at` on have changed, to the leaf's end if `to_end`.
+    /// Splits a leaf that has become too large, joins it with a neighbour if it has become small, and joins its outer
+    /// runs with those of the neighbours if they are equal. The runs from `at` on have changed, up to the leaf's end if
+    /// `to_end`.
     fn reshape(&mut self, at: Cursor, to_end: bool) {
         let len = self.blocks[at.block].leaves[at.leaf].len();
         let from_start = at.run == 0;
@@ -85,7 +86,7 @@ impl RunMap {
         }
     }
 
-    /// Splits a leaf that has become too large, from its end on: so each run moves once, however many there are.
+    /// Splits a leaf that has become too large, starting from its end so that each run moves only once.
     fn split_large(&mut self, mut at: Cursor) {
         const PART: usize = LEAF_MAX * 3 / 4;
         let mut len = self.blocks[at.block].leaves[at.leaf].len();

@@ -12,7 +12,7 @@ impl LeaseId {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// All that is known of each offset of a run, in one word: two are compared at once.
+/// Everything known about each offset of a run, in one word, so that two are compared at once.
 ///
 /// ```text
 /// bits   63   58         57            56        48..51  32..48           0..32
@@ -25,9 +25,9 @@ const COUNT_SHIFT: u32 = 32;
 const STATE_SHIFT: u32 = 48;
 const STATE: u64 = 0b111 << STATE_SHIFT;
 const PENDING: u64 = 1 << 56;
-/// Of a run, not of its cell: a batch, as first acquired, begins with it.
+/// Belongs to a run, not to its cell: a batch, as it was first acquired, begins with this run.
 const OPENS_BATCH: u64 = 1 << 57;
-/// While the transition is being written: a member rejected the records, they have not come to their delivery limit.
+/// While the transition is being written: a member rejected the records, they did not come to their delivery limit.
 const REJECTED: u64 = 1 << 58;
 
 impl Cell {
@@ -39,7 +39,7 @@ impl Cell {
         )
     }
 
-    /// A cell that nobody holds.
+    /// A cell without a lease.
     pub(crate) fn free(state: RecordState, delivery_count: u16) -> Self {
         Self::new(state, delivery_count, LeaseId::NONE)
     }
@@ -55,7 +55,7 @@ impl Cell {
         Self(pending.0 | PENDING)
     }
 
-    /// The same records while it is being written that a member rejected them, and that a dead letter is due.
+    /// The same records while their rejection by a member is being written; a dead letter is due.
     pub(crate) fn rejected(self) -> Self {
         Self(self.begun(RecordState::Archiving).0 | REJECTED)
     }
@@ -66,7 +66,7 @@ impl Cell {
 
     pub(crate) fn state(self) -> RecordState {
         let id = ((self.0 & STATE) >> STATE_SHIFT) as u8;
-        // a number that is none would be settled or delivered by mistake: better that the partition ends here
+        // an unknown number would be settled or delivered by mistake: better to end the partition here
         RecordState::from_id(id).unwrap_or_else(|| panic!("a run of state {id}, which is none"))
     }
 
@@ -78,7 +78,7 @@ impl Cell {
         LeaseId(self.0 as u32)
     }
 
-    /// Whether the state is begun, not durable.
+    /// Whether the state has begun to change and is not durable yet.
     pub(crate) fn is_pending(self) -> bool {
         self.0 & PENDING != 0
     }
@@ -101,7 +101,7 @@ impl Cell {
     /// Acquired  -> begun              what its owner, or the end of its session, asks for; the lease stays
     /// begun     -> free, Acquired     written; or not, and leased as before, or freed where the lock has run out
     /// Acquired  -> free               the lock has run out
-    /// any       -> Archived           the log has lost the records; and what is left of a batch that is done with
+    /// any       -> Archived           the log has lost the records; or a husk of settled ones (see `bury`)
     /// ```
     pub(crate) fn may_become(self, next: Self) -> bool {
         use RecordState::{Acquired, Archived};
@@ -150,7 +150,7 @@ impl Run {
         Self { first, last, cell }
     }
 
-    /// The same run, with which a batch, as first acquired, begins.
+    /// The same run; `opens` tells whether a batch, as it was first acquired, begins with it.
     pub(crate) fn opening_batch(mut self, opens: bool) -> Self {
         self.cell.0 |= u64::from(opens) * OPENS_BATCH;
         self

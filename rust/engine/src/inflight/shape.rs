@@ -6,7 +6,8 @@ use super::map::{Cursor, RunMap};
 use super::run::Run;
 
 impl RunMap {
-    /// Adds a run where none is. It is not joined: new runs open batches, or differ from what they follow.
+    /// Adds a run at offsets that no run covers. It is not joined: new runs open batches, or differ from the run
+    /// before.
     pub(crate) fn insert(&mut self, run: Run) {
         if self.last_offset().is_none_or(|last| last < run.first) {
             return self.insert_at(self.end(), run);
@@ -20,7 +21,7 @@ impl RunMap {
         self.insert_at(before, run);
     }
 
-    /// Behind the last run, in its leaf.
+    /// The place after the last run, in its leaf.
     fn end(&self) -> Cursor {
         let block = self.blocks.len() - 1;
         let leaf = self.blocks[block].leaves.len() - 1;
@@ -39,7 +40,7 @@ impl RunMap {
         self.len += 1;
     }
 
-    /// Makes room for a run where the leaf of `at` is full; where the run can go.
+    /// Makes room for a run when the leaf of `at` is full. Returns where the run can go.
     fn make_room(&mut self, at: Cursor) -> Cursor {
         let at = self.room_in_block(at);
         let len = self.blocks[at.block].leaves[at.leaf].len();
@@ -51,7 +52,7 @@ impl RunMap {
             self.split_leaf(at, at.run);
             return at;
         }
-        // at the end, as in a log that is read on: a new leaf, so that the old one stays full
+        // at the end, where a log that is read on grows, a new leaf is added, so that the old one stays full
         self.blocks[at.block].insert(at.leaf + 1, Leaf::default());
         Cursor {
             leaf: at.leaf + 1,
@@ -60,12 +61,12 @@ impl RunMap {
         }
     }
 
-    /// Sees to it that another leaf fits into the block of `at`; where `at` is then.
+    /// Makes sure that another leaf fits into the block of `at`. Returns where `at` is then.
     fn room_in_block(&mut self, at: Cursor) -> Cursor {
         if !self.blocks[at.block].is_full() {
             return at;
         }
-        // at the end, too, the old block stays full
+        // at the end the old block stays full too
         let half = if at.leaf + 1 == BLOCK_MAX {
             BLOCK_MAX - 1
         } else {
@@ -82,7 +83,7 @@ impl RunMap {
         }
     }
 
-    /// Splits the leaf of `at` before the run with the index `run`; where the right part begins.
+    /// Splits the leaf of `at` before the run with the index `run`. Returns where the right part begins.
     pub(super) fn split_leaf(&mut self, at: Cursor, run: usize) -> Cursor {
         let at = self.room_in_block(at);
         self.blocks[at.block].split_leaf(at.leaf, run);
@@ -103,7 +104,7 @@ impl RunMap {
         self.available[index] -= self.available[index + 1];
     }
 
-    /// Removes a run; where what follows lies.
+    /// Removes a run. Returns where the run after it lies.
     pub(crate) fn remove_at(&mut self, at: Cursor) -> Cursor {
         let leaf = &mut self.blocks[at.block].leaves[at.leaf];
         let run = leaf.remove(at.run);
@@ -113,7 +114,8 @@ impl RunMap {
         if alone { at } else { self.tidy(at) }
     }
 
-    /// Removes the leaf of `at` if it is empty, joins it with a neighbour if it is small; where the run is then.
+    /// Removes the leaf of `at` if it is empty, joins it with a neighbour if it is small. Returns where the run is
+    /// then.
     pub(super) fn tidy(&mut self, mut at: Cursor) -> Cursor {
         let block = &mut self.blocks[at.block];
         if block.leaves[at.leaf].len() > 0 {

@@ -131,7 +131,7 @@ proptest! {
                     rewrite(&mut map, &mut model, OffsetRange::new(at, at + length - 1), state(id), only, at_most);
                 }
                 Step::Remove { at } => {
-                    // as it happens: a batch goes when all of it may go
+                    // as the engine does: a batch is removed once all of it may go
                     let found = map.seek(at);
                     if map.get(found).is_none() {
                         continue;

@@ -1,4 +1,4 @@
-//! Acknowledge: what a member says of the records it holds (KIP-932, "Acknowledging records").
+//! Acknowledge: what a member says about the records it holds (KIP-932, "Acknowledging records").
 
 use super::member::MemberId;
 use super::write::Write;
@@ -16,7 +16,7 @@ pub struct AckBatch<'a> {
     pub first: Offset,
     /// Last offset, included.
     pub last: Offset,
-    /// Acknowledge types as the protocol numbers them: one for all, or one an offset.
+    /// Acknowledge types as the protocol numbers them: one for all, or one per offset.
     pub types: &'a [u8],
 }
 
@@ -57,8 +57,9 @@ fn ack_type(id: u8) -> Result<AckType, Refusal> {
 }
 
 impl Partition {
-    /// Settles, releases or renews records that `member` holds: all of the request or, when it is refused, nothing but the
-    /// renewals in front of what it was refused for, as on Apache Kafka. What lies before the start offset is passed over.
+    /// Settles, releases or renews records that `member` holds: the whole request or, if it is refused, only the
+    /// renewals that precede what it was refused for, as in Apache Kafka. Offsets before the start offset are passed
+    /// over.
     pub fn acknowledge(
         &mut self,
         now_ms: i64,
@@ -77,7 +78,7 @@ impl Partition {
         Ok(self.begin_write(mark, start, false))
     }
 
-    /// Whether something is in flight at the first offset asked for or before, and at the last.
+    /// Checks that something is in flight at or before the first offset asked for, and at the last.
     fn check_in_flight(&self, batch: &AckBatch<'_>, asked: OffsetRange) -> Result<(), Refusal> {
         let &AckBatch { first, last, .. } = batch;
         if self

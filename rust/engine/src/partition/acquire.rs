@@ -14,9 +14,9 @@ pub struct AcquireOptions {
     pub fetch_offset: Offset,
     /// How many records the member wants; whole record batches are given, so it may get more unless `record_limit`.
     pub max_fetch_records: i64,
-    /// After how many offsets newly acquired records start another batch, at the next edge of a record batch.
+    /// After this many offsets newly acquired records start another batch, at the next edge of a record batch.
     pub batch_size: i64,
-    /// Never more than `max_fetch_records` (`share.acquire.mode=record_limit`).
+    /// Whether the member never gets more than `max_fetch_records` (`share.acquire.mode=record_limit`).
     pub record_limit: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Acquired {
 /// The protocol counts deliveries with a signed 16-bit number.
 const COUNT_MAX: u16 = i16::MAX as u16;
 
-/// How far one acquire reaches; no fetch comes near.
+/// The most offsets that one acquire spans; no fetch comes near.
 const SPAN_MAX: i64 = 1 << 40;
 
 /// An acquire under way.
@@ -77,7 +77,7 @@ impl Partition {
         }
         let last = last.min(head.first.saturating_add(SPAN_MAX));
         if options.fetch_offset < head.first {
-            // compaction: what the log holds no more between the two will never be delivered
+            // compaction: offsets between the two that the log no longer holds will never be delivered
             self.archive_available(OffsetRange::new(options.fetch_offset, head.first - 1));
         }
         if last < head.first.max(self.start) {
@@ -103,7 +103,8 @@ impl Partition {
         }
     }
 
-    /// Up to which offset, and how many records, a fetch may acquire: at the in-flight limit only what is in flight already.
+    /// Up to which offset, and how many records, a fetch may acquire: at the in-flight limit, only what is already in
+    /// flight.
     fn cap(&self, fetch_offset: Offset, wanted: i64, last: Offset) -> Option<(Offset, i64)> {
         if wanted <= 0 {
             return None;
@@ -120,7 +121,7 @@ impl Partition {
         })
     }
 
-    /// Acquires what is available in `range`, then what lies behind all that is in flight there.
+    /// Acquires what is available in `range`, then what lies after everything in flight there.
     fn acquire_known(&mut self, request: &mut Request<'_>, range: OffsetRange) {
         let mut at = self.map.seek(range.first);
         while request.budget > 0
@@ -159,7 +160,7 @@ impl Partition {
         (before.last >= range.first).then_some(before.last)
     }
 
-    /// As [`acquire_known`](Self::acquire_known), while gaps between what was loaded may hold records: they are acquired too.
+    /// As [`acquire_known`](Self::acquire_known), but gaps in the loaded state may hold records: they are acquired too.
     fn acquire_unread(&mut self, request: &mut Request<'_>, range: OffsetRange) {
         if self.last_known(range).is_none() {
             self.acquire_new(request, range);
@@ -191,7 +192,8 @@ impl Partition {
         }
     }
 
-    /// Acquires what is available in `range` of the batch of the run at `at`; how far that was looked for.
+    /// Acquires what is available in `range` of the batch of the run at `at`. Returns the last offset that was looked
+    /// at.
     fn acquire_again(
         &mut self,
         request: &mut Request<'_>,
@@ -300,7 +302,7 @@ impl Partition {
             debug_assert!(self.start <= first, "the start offset never falls");
             self.start = first;
         }
-        // the log has lost what a record batch holds below its start
+        // what a record batch holds below the start offset is gone from the log
         let below = OffsetRange::new(taken + 1, last.min(self.start - 1));
         if !below.is_empty() {
             self.archive_available(below);
@@ -313,7 +315,7 @@ impl Partition {
         request.budget -= taken - first + 1;
     }
 
-    /// Puts a new batch in flight: leased up to `taken`, available behind it.
+    /// Puts a new batch in flight: leased up to `taken`, available after it.
     fn insert_new(&mut self, request: &mut Request<'_>, batch: OffsetRange, taken: Offset) {
         let leased = OffsetRange::new(batch.first, batch.last.min(taken));
         if !leased.is_empty() {
@@ -336,7 +338,7 @@ impl Partition {
     }
 }
 
-/// The last offset of the record batch that holds `offset`; itself where none does.
+/// The last offset of the record batch that holds `offset`; `offset` itself if none does.
 fn aligned(batches: &[OffsetRange], offset: Offset) -> Offset {
     match batches.partition_point(|batch| batch.first <= offset) {
         0 => offset,
@@ -344,7 +346,8 @@ fn aligned(batches: &[OffsetRange], offset: Offset) -> Offset {
     }
 }
 
-/// Where a batch of new records ends that begins at `first`: before the first record batch that starts `size` offsets on.
+/// The last offset of a batch of new records that begins at `first`: it ends before the first record batch that starts
+/// `size` offsets later.
 fn cut(batches: &[OffsetRange], first: Offset, last: Offset, size: i64) -> Offset {
     if last - first < size {
         return last;

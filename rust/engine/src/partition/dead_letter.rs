@@ -1,4 +1,4 @@
-//! Dead letters: what is rejected or given up waits for its letter before it is archived (KIP-1191).
+//! Dead letters: records that are rejected or given up wait for their letters before they are archived (KIP-1191).
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ pub enum DeadLetterCause {
     DeliveryLimit,
 }
 
-/// Neighbouring records that wait for a letter each.
+/// Neighbouring records that each wait for a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     /// First offset.
@@ -26,11 +26,11 @@ pub struct DeadLetter {
     pub last: Offset,
     /// How often the records were delivered.
     pub delivery_count: u16,
-    /// Why; a guess by the delivery count where the state was loaded, as it does not tell.
+    /// Why; guessed from the delivery count if the state was loaded, as persisted state does not tell.
     pub cause: DeadLetterCause,
 }
 
-/// The letters that are due and that nobody has taken yet.
+/// The letters that are due and have not been taken yet.
 #[derive(Debug, Default)]
 pub(super) struct DeadLetters(Vec<DeadLetter>);
 
@@ -83,7 +83,7 @@ impl DeadLetters {
         self.push(piece, delivery_count, DeadLetterCause::DeliveryLimit);
     }
 
-    /// State that was loaded tells of records whose letter is due.
+    /// Loaded state holds records whose letter is due.
     pub(super) fn found(&mut self, batch: &StateBatch, config: &Config) {
         let cause = if batch.delivery_count >= config.max_delivery_count {
             DeadLetterCause::DeliveryLimit
@@ -103,23 +103,23 @@ impl DeadLetters {
 }
 
 impl Partition {
-    /// The letters that are due and that nobody has taken yet, in the order in which they became so.
+    /// The letters that are due and have not been taken yet, in the order in which they became due.
     pub fn dead_letters(&self) -> &[DeadLetter] {
         &self.dead_letters.0
     }
 
-    /// The letters that have become due since the last call, in the order in which they did.
+    /// Takes the letters that have become due since the last call, in the order in which they became due.
     ///
-    /// Each stays due until [`finish_archiving`](Self::finish_archiving) is told of it; a partition that is loaded anew
-    /// names it again.
+    /// Each stays due until [`finish_archiving`](Self::finish_archiving) is called for it; a partition that is loaded
+    /// again returns it again.
     pub fn take_dead_letters(&mut self) -> Vec<DeadLetter> {
         std::mem::take(&mut self.dead_letters.0)
     }
 
     /// The letters of `first..=last` are written, or never will be: what waited for them is archived.
     ///
-    /// Archived it is at once and stays so, whether the write of it succeeds or not; a letter may then be written twice,
-    /// after the state is loaded anew. The start offset moves when the write has ended, either way.
+    /// The records are archived at once and stay so, whether the write succeeds or not; if it fails, a letter may be
+    /// written twice, after the state is loaded again. The start offset moves when the write has ended, either way.
     pub fn finish_archiving(&mut self, first: Offset, last: Offset) -> Option<Write<'_>> {
         let start = self.start;
         let mark = self.writes.mark();

@@ -10,9 +10,9 @@ use crate::inflight::{Cell, LeaseId};
 impl Partition {
     /// Frees the records whose lock has run out at `now_ms`; those at their delivery limit are archived.
     ///
-    /// Free they are at once and stay so, whether the write succeeds or not: the lock is gone either way. Records whose
-    /// transition is being written keep it; should that write fail, they are free then. The start offset moves when the
-    /// write has ended, either way.
+    /// The records are free at once and stay so, whether the write succeeds or not: the lock is gone either way. A
+    /// transition that is being written goes on; if its write fails, its records are free then. The start offset moves
+    /// when the write has ended, either way.
     pub fn advance(&mut self, now_ms: i64) -> Option<Write<'_>> {
         let start = self.start;
         let mark = self.writes.mark();

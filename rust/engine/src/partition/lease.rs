@@ -1,7 +1,8 @@
 //! Leases: who holds which offsets until when.
 //!
-//! A lease covers what one acquire (or renewal) gave a member in one stretch. Runs name their lease instead of repeating
-//! owner and deadline, so splitting a run costs nothing here; a lease ends when none of its offsets leans on it any more.
+//! A lease covers what one acquire (or renewal) gave a member in one stretch. Runs name their lease instead of
+//! repeating owner and deadline, so splitting a run costs nothing here; a lease ends when no offset belongs to it any
+//! more.
 
 use std::collections::HashMap;
 
@@ -17,13 +18,13 @@ const NONE: u32 = u32::MAX;
 struct Lease {
     first: Offset,
     last: Offset,
-    /// How many offsets of the range lean on the lease.
+    /// How many offsets of the range still belong to the lease.
     live: i64,
     member: MemberId,
     /// The member's next older and next newer lease.
     older: u32,
     newer: u32,
-    /// Stale once the lock has run out; what still leans on it then has a write open.
+    /// Stale once the lock has run out; offsets that still belong to the lease then have an open write.
     timer: Handle,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Leases {
 }
 
 impl Leases {
-    /// The member with a name, if it may hold anything.
+    /// The member of this name, if it may hold anything.
     pub(crate) fn member(&self, name: &str) -> Option<MemberId> {
         self.members.find(name)
     }
@@ -45,7 +46,7 @@ impl Leases {
         self.members.intern(name)
     }
 
-    /// Opens a lease over `range`, all of which will lean on it.
+    /// Opens a lease over `range`, all of which will belong to it.
     pub(crate) fn open(
         &mut self,
         member: MemberId,
@@ -93,7 +94,7 @@ impl Leases {
         OffsetRange::new(lease.first, lease.last)
     }
 
-    /// `count` offsets lean on the lease no more.
+    /// `count` offsets no longer belong to the lease.
     pub(crate) fn settle(&mut self, id: LeaseId, count: i64) {
         let lease = &mut self.slots[id.0];
         debug_assert!(
@@ -128,7 +129,7 @@ impl Leases {
         self.slots.free(id);
     }
 
-    /// Starts the lock of `piece` of a lease anew; the lease that it leans on then.
+    /// Starts the lock of `piece` of a lease anew. Returns the lease that the piece belongs to from then on.
     pub(crate) fn renew(
         &mut self,
         id: LeaseId,
@@ -174,7 +175,7 @@ impl Leases {
         self.slots.memory_bytes() + self.timers.memory_bytes() + self.members.memory_bytes()
     }
 
-    /// Checks the leases against how many offsets lean on each.
+    /// Checks the leases against the number of offsets that belong to each.
     pub(crate) fn check(&self, leaning: &HashMap<u32, i64>) -> Result<(), String> {
         for (&id, &counted) in leaning {
             let live = self.slots.get(id).map_or(0, |lease| lease.live);

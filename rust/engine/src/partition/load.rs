@@ -1,4 +1,4 @@
-//! A partition from its persisted state.
+//! Loading a partition from its persisted state.
 
 use super::dead_letter::DeadLetters;
 use super::lease::Leases;
@@ -9,7 +9,7 @@ use crate::inflight::{Cell, Run, RunMap};
 use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
 
-/// The longest state batch that is believed.
+/// The longest state batch that is accepted.
 const LENGTH_MAX: i64 = 1 << 48;
 
 impl Partition {

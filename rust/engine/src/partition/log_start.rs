@@ -10,8 +10,8 @@ use crate::record_state::RecordState;
 impl Partition {
     /// The log now starts at `offset`: what lies before it can't be delivered any more.
     ///
-    /// What is leased there stays so until its lock ends, and is archived then. Nothing is written: the start offset goes
-    /// with the next write.
+    /// What is leased there stays so until its lock ends, and is archived then. Nothing is written now: the next write
+    /// carries the start offset.
     pub fn move_log_start(&mut self, offset: Offset) {
         if offset <= self.start {
             return;

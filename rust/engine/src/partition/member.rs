@@ -6,7 +6,7 @@ use crate::slab::Slab;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemberId(pub(crate) u32);
 
-/// Members that hold nothing are kept up to this number: who comes back soon keeps its name.
+/// Up to this many members that hold nothing are kept, so that one that soon comes back keeps its number.
 const IDLE_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -17,14 +17,15 @@ pub(crate) struct Member {
     pub(crate) leases: u32,
 }
 
-/// Where a member stands in order.
+/// A member's place in the sorted list.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     hash: u64,
     id: u32,
 }
 
-/// Members by name and number. A group has at most a thousand (`group.share.max.size`): a list in order serves them.
+/// Members by name and number. A group has at most a thousand (`group.share.max.size`): a sorted list is enough for
+/// them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
     by_hash: Vec<Entry>,
@@ -33,7 +34,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// The member with a name, if it is known.
+    /// The member of this name, if it is known.
     pub(crate) fn find(&self, name: &str) -> Option<MemberId> {
         let hash = hash(name);
         let at = self.by_hash.partition_point(|entry| entry.hash < hash);
@@ -44,7 +45,7 @@ impl Members {
             .map(|entry| MemberId(entry.id))
     }
 
-    /// The member with a name, which is known from here on.
+    /// The member of this name, which is known from now on.
     pub(crate) fn intern(&mut self, name: &str) -> MemberId {
         self.find(name).unwrap_or_else(|| self.add(name))
     }
@@ -104,7 +105,7 @@ impl Members {
     }
 }
 
-/// Names of up to seven bytes have hashes of their own; equal ones of others only cost a comparison more.
+/// Names of up to seven bytes have hashes of their own; a collision of longer names only costs one more comparison.
 fn hash(name: &str) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let (words, rest) = name.as_bytes().as_chunks();

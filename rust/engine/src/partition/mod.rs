@@ -55,14 +55,14 @@ impl Default for Config {
     }
 }
 
-/// Neighbouring offsets of one state and delivery count.
+/// Neighbouring offsets with the same state and delivery count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightRun {
     /// First offset.
     pub first: Offset,
     /// Last offset, included.
     pub last: Offset,
-    /// Their state; what a pending write asks for, while one is open.
+    /// Their state; while a write is open, the state that it asks for.
     pub state: RecordState,
     /// How often they were delivered.
     pub delivery_count: u16,
@@ -77,14 +77,14 @@ pub struct Partition {
     config: Config,
     /// The lowest offset that is not settled (SPSO).
     start: Offset,
-    /// The highest offset in flight; while nothing is, the next one to fetch.
+    /// The highest offset in flight; if nothing is in flight, the next one to fetch.
     end: Offset,
     map: RunMap,
     leases: Leases,
     read_gap: Option<ReadGap>,
-    /// Settled offsets from `start` on, those whose write is open included.
+    /// Settled offsets from `start` on, including those whose write is open.
     complete: i64,
-    /// Ranges before `start` to be looked through for what is settled when `start` moves next.
+    /// Ranges before `start` to be searched for what is settled when `start` moves next.
     overtaken: Vec<OffsetRange>,
     writes: Writes,
     dead_letters: DeadLetters,
@@ -108,12 +108,12 @@ impl Partition {
         self.start
     }
 
-    /// The highest offset in flight; while nothing is, the next one to fetch.
+    /// The highest offset in flight; if nothing is in flight, the next one to fetch.
     pub fn end_offset(&self) -> Offset {
         self.end
     }
 
-    /// Settled records at or behind the start offset (KIP-1226).
+    /// Settled records at or after the start offset (KIP-1226).
     pub fn delivery_complete_count(&self) -> i64 {
         self.complete
     }
@@ -128,12 +128,12 @@ impl Partition {
         self.timed_out
     }
 
-    /// How many runs the in-flight records make.
+    /// The number of runs that the in-flight records make up.
     pub fn runs(&self) -> usize {
         self.map.len()
     }
 
-    /// The in-flight records from the start offset on; neighbours of one state and count are joined.
+    /// The in-flight records from the start offset on; neighbours with the same state and count are joined.
     pub fn inflight(&self) -> Vec<InFlightRun> {
         let mut out: Vec<InFlightRun> = Vec::new();
         let mut at = self.map.seek(self.start);
@@ -173,7 +173,8 @@ impl Partition {
     }
 }
 
-/// What decides which way a record goes that is given back: no more delivery at the limit, nor before the start of the log.
+/// What decides the next state of a record that is given back: it is not delivered again at the limit, nor before the log's
+/// start.
 #[derive(Clone, Copy)]
 struct Side {
     start: Offset,
@@ -200,7 +201,7 @@ impl Side {
         }
     }
 
-    /// Where a record goes that is never delivered again, though nobody accepted it.
+    /// The state of a record that is never delivered again, though no member accepted it.
     fn given_up(self) -> RecordState {
         if self.dead_letters {
             RecordState::Archiving
@@ -216,7 +217,7 @@ impl Side {
         }
     }
 
-    /// How many of `piece` lie at or behind the start offset.
+    /// How many offsets of `piece` lie at or after the start offset.
     fn counted(self, piece: OffsetRange) -> i64 {
         OffsetRange::new(piece.first.max(self.start), piece.last).count()
     }

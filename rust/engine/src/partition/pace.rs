@@ -1,12 +1,12 @@
-//! Slower delivery near the limit: a record that keeps failing is delivered in ever smaller company, in the end alone, so
-//! that one bad record does not take its neighbours over the delivery limit with it.
+//! Slower delivery near the limit: a record that keeps failing is delivered together with fewer and fewer others, in
+//! the end alone, so that one bad record does not take its neighbours over the delivery limit with it.
 
-/// From which delivery count on a record is delivered in smaller company.
+/// The delivery count from which on a record is delivered with fewer others.
 pub(super) fn slow_from(max_delivery_count: u16) -> u16 {
     max_delivery_count.div_ceil(2).max(2)
 }
 
-/// How many records of one batch a fetch gets, where some are near their delivery limit.
+/// How many records of one batch a fetch gets if some are near their delivery limit.
 pub(super) struct Pace {
     max_delivery_count: u16,
     /// Offsets of the batch as it was first acquired.
@@ -23,10 +23,11 @@ impl Pace {
         }
     }
 
-    /// How many may be taken of the batch in all, seen from a record with `delivery_count`, `taken` before it.
+    /// How many records of the batch may be taken in all, at a record with `delivery_count`, `taken` of them
+    /// before it.
     ///
-    /// The first record near its limit decides: half of the batch, or a quarter, and so on. Where more than that has been
-    /// taken of records before it, the rest goes with them, up to a record on its last attempt.
+    /// The first record near its limit decides: half of the batch, or a quarter, and so on. If more than that has been
+    /// taken before it, the rest is delivered too, up to a record on its last attempt.
     pub(super) fn limit(&mut self, delivery_count: u16, taken: i64) -> i64 {
         if self.max_delivery_count > 2 && delivery_count == self.max_delivery_count - 1 {
             return taken.max(1);

@@ -1,4 +1,4 @@
-//! Release: the session of a member closed, and with it all its leases.
+//! Release: a member's session has closed, and all its leases end with it.
 
 use std::convert::Infallible;
 

@@ -7,29 +7,29 @@ use crate::inflight::{Cell, Cursor, Run};
 use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
 
-/// What is left of a settled run before the start offset, where its batch is not done with.
+/// What is left of a settled run before the start offset while its batch is not finished.
 const HUSK: RecordState = RecordState::Archived;
 
 /// Offsets that persisted state left out: they may hold records, so they are fetched again.
 ///
-/// Open while `end` is the partition's end offset; all before `start` has been looked at.
+/// Open while `end` is the partition's end offset; everything before `start` has been looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadGap {
     pub(super) start: Offset,
     pub(super) end: Offset,
-    /// The first offset from `start` on that no run covers, and that a run follows.
+    /// The first offset from `start` on that no run covers and that is followed by a run.
     hole: Option<Offset>,
 }
 
 impl Partition {
-    /// Where the offsets begin that may hold records nobody has fetched since the load.
+    /// The first offset that may hold records not fetched since the load.
     pub(super) fn unread_from(&self) -> Option<Offset> {
         self.read_gap
             .filter(|gap| gap.start <= gap.end && gap.end == self.end)
             .map(|gap| gap.start)
     }
 
-    /// All before `to` has been fetched, or is known to be absent.
+    /// Everything before `to` has been fetched, or is known to be absent.
     pub(super) fn read_up_to(&mut self, to: Offset) {
         match self.unread_from() {
             Some(_) => self.set_gap(to, self.end),
@@ -65,9 +65,9 @@ impl Partition {
             .unwrap_or(self.end + 1)
     }
 
-    /// The last offset of what `offset` was acquired together with; itself where it is not in flight.
+    /// The last offset that was acquired together with `offset`; `offset` itself if it is not in flight.
     ///
-    /// What was acquired together is given again as a whole, so that a fetch reads that far.
+    /// What was acquired together is delivered again together, so a fetch reads that far.
     pub fn batch_end(&self, offset: Offset) -> Offset {
         let at = self.map.seek(offset);
         match self.map.get(at) {
@@ -76,7 +76,7 @@ impl Partition {
         }
     }
 
-    /// How many offsets of the window are taken; gaps count too.
+    /// How many offsets of the window are in use, gaps included.
     pub fn in_flight(&self) -> i64 {
         if self.map.is_empty() {
             0
@@ -92,7 +92,7 @@ impl Partition {
 
     /// Moves the start offset over what is settled, and on to the next offset in flight.
     ///
-    /// It stays where offsets follow that may hold records nobody has read.
+    /// It stops before offsets that may hold records not read yet.
     pub(super) fn advance_start(&mut self) {
         let old = self.start;
         let Some(front) = self.map.first().filter(|front| front.first <= old) else {
@@ -146,7 +146,7 @@ impl Partition {
         }
     }
 
-    /// Where the batch starts that covers `offset`; itself where none does.
+    /// Where the batch that covers `offset` starts; `offset` itself if none does.
     fn batch_start(&self, offset: Offset) -> Offset {
         let at = self.map.seek(offset);
         match self.map.get(at) {
@@ -157,7 +157,7 @@ impl Partition {
 
     /// Drops what is settled from the run at `at` on, up to `last`, which lies before the start offset.
     ///
-    /// Of a batch that is not done with a husk stays: slower delivery asks how large the batch was.
+    /// Of an unfinished batch a husk stays: slower delivery needs to know how large the batch was.
     fn bury(&mut self, mut at: Cursor, last: Offset) {
         let mut husked = false;
         while let Some(run) = self.map.get(at).filter(|run| run.first <= last) {
@@ -180,7 +180,7 @@ impl Partition {
         }
     }
 
-    /// Whether a run is all of its batch.
+    /// Whether a run is the whole of its batch.
     fn is_whole(&self, at: Cursor, run: &Run, next: Cursor) -> bool {
         let opens = run.opens_batch()
             || self

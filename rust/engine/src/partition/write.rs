@@ -22,9 +22,9 @@ pub struct Write<'a> {
     /// Names the write in [`commit`](crate::Partition::commit), [`rollback`](crate::Partition::rollback) and
     /// [`write_batches`](crate::Partition::write_batches).
     pub id: u64,
-    /// The start offset from before the operation.
+    /// The start offset before the operation.
     pub start_offset: Offset,
-    /// Settled records at or behind the start offset (KIP-1226).
+    /// Settled records at or after the start offset (KIP-1226).
     pub delivery_complete_count: i64,
     /// The changed offsets in order, equal neighbours joined.
     pub batches: &'a [StateBatch],

@@ -11,9 +11,9 @@ use crate::inflight::Cell;
 use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
 
-/// So many batches that nobody needs any more may stay.
+/// This many batches that are no longer needed may stay.
 const SPARE: usize = 16;
-/// Room for so many batches is kept at most while no write is open.
+/// Room for at most this many batches is kept while no write is open.
 const ROOM_MAX: usize = 256;
 
 #[derive(Debug)]
@@ -21,13 +21,13 @@ struct OpenWrite {
     id: u64,
     /// Where its batches lie.
     batches: Range<usize>,
-    /// The write tells of locks that have run out: its end changes no record.
+    /// The write reports locks that have run out: its end changes no record.
     expiry: bool,
 }
 
 /// The open writes, in the order in which they were begun.
 ///
-/// What they ask for lies side by side in one list, which an operation writes to as it goes:
+/// Their batches lie side by side in one list, to which an operation appends as it goes:
 ///
 /// ```text
 /// batches   [ended ][write 7     ][ended][write 9][under way
@@ -36,7 +36,7 @@ struct OpenWrite {
 pub(super) struct Writes {
     open: VecDeque<OpenWrite>,
     batches: Vec<StateBatch>,
-    /// How many of `batches` are of writes that have ended.
+    /// How many of `batches` belong to writes that have ended.
     ended: usize,
     last_id: u64,
 }
@@ -140,7 +140,7 @@ impl Writes {
         &self.batches[self.open[at].batches.clone()]
     }
 
-    /// Where transitions have begun that wait for the end of a write.
+    /// The ranges whose transitions wait for the end of a write.
     fn begun(&self, at: usize) -> impl Iterator<Item = OffsetRange> + '_ {
         let changed = !self.open[at].expiry;
         stretches(self.batches_of(at)).filter(move |_| changed)
@@ -166,7 +166,7 @@ impl Writes {
         }
     }
 
-    /// Moves together what is still needed.
+    /// Closes the gaps between the batches that are still needed.
     fn close_up(&mut self) {
         let mut to = 0;
         for write in &mut self.open {
@@ -210,7 +210,7 @@ impl Partition {
         self.writes.begin(mark, start_offset, self.complete, expiry)
     }
 
-    /// The batches of a write that is open: what [`Write`] said of it.
+    /// The batches of an open write, as they were in its [`Write`].
     pub fn write_batches(&self, write_id: u64) -> Result<&[StateBatch], Refusal> {
         let at = self.open_write(write_id)?;
         Ok(self.writes.batches_of(at))
@@ -267,7 +267,7 @@ impl Partition {
         Ok(())
     }
 
-    /// The write has ended, either way: what lay at its delivery limit when its lock ran out is due now.
+    /// The write has ended, either way: letters for what was at its delivery limit when its lock ran out are due now.
     fn end_write(&mut self, at: usize) {
         if self.writes.open[at].expiry {
             self.dead_letters.expired(self.writes.batches_of(at));
@@ -275,7 +275,7 @@ impl Partition {
         self.writes.end(at);
     }
 
-    /// Undoes what an operation, which is refused, has begun since the mark.
+    /// Undoes what a refused operation has begun since the mark.
     pub(super) fn give_up(&mut self, mark: Mark) {
         self.restore(|writes| stretches(&writes.batches[mark.0..]), i64::MIN);
         self.writes.give_up(mark);

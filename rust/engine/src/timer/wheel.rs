@@ -1,27 +1,29 @@
 //! A hierarchical timing wheel.
 //!
-//! A timer lies in the level where its deadline first differs from the wheel's own tick, counted in digits of six bits; its
-//! slot there is that digit. So a slot of level 0 is one tick, one of level 1 is 64, and so on, and every timer of a lower level
-//! ends before any of a higher one. When the wheel comes to a slot of a higher level, its timers go down.
+//! A timer lies in the level where its deadline first differs from the wheel's own tick, counted in digits of six bits;
+//! its slot there is that digit. So a slot of level 0 is one tick, one of level 1 is 64, and so on, and every timer of
+//! a lower level ends before any of a higher one. When the wheel comes to a slot of a higher level, its timers move
+//! down.
 //!
 //! ```text
 //! tick   ...  000101 000011 000000        timer at 000101 000011 010001 differs in the last digit: level 0, slot 17
 //! level          2      1      0          timer at 000101 000100 000001 differs in the middle one: level 1, slot  4
 //! ```
 //!
-//! A bit a slot tells whether it is empty, so a jump of days looks at a word a level and at no empty slot. Lists are kept
-//! in the order of insertion. With one duration for all timers that is the order of deadlines too; a slot remembers whether
-//! it is, so that the next deadline is read off the head of a list and not searched for.
+//! One bit per slot tells whether it is empty, so a jump of days looks at one word per level and at no empty slot.
+//! Lists are kept in the order of insertion. If all timers have the same duration, that is the order of deadlines too;
+//! a slot remembers whether it is, so that the next deadline is read from the head of a list instead of being searched
+//! for.
 
 use crate::slab::Slab;
 
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const NONE: u32 = u32::MAX;
-/// The generation of no timer.
+/// A generation that no timer has.
 const ENDED: u32 = u32::MAX;
 
-/// Names a timer. Stale after the timer has run out or was cancelled, and known to be.
+/// Names a timer. It is stale after the timer has run out or was cancelled, and is recognised as such.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
     index: u32,
@@ -73,7 +75,7 @@ pub struct Wheel<T> {
     levels: Vec<Level>,
     entries: Slab<Entry<T>>,
     len: usize,
-    /// Of the next timer: one that takes the place of another is told apart by it.
+    /// The generation of the next timer: it tells timers apart that use the same place.
     generation: u32,
 }
 

@@ -304,7 +304,7 @@ impl World {
         }
     }
 
-    /// What was acknowledged durably is so after a restart.
+    /// What was durably acknowledged stays so after a restart.
     fn reload(&mut self) {
         let start = self.partition.start_offset();
         let settled: HashMap<_, _> = self

@@ -53,7 +53,7 @@ fn source(base: i64, attributes: i16, values: &[&[u8]], own: &[&str]) -> Vec<u8>
     assembled(header, &compress(compression, &records).unwrap())
 }
 
-/// The origin's offset, key, value and the names of the headers behind the six, of each letter.
+/// For each letter: the origin's offset, key, value and the names of the headers after the first six.
 fn read(batch: &[u8]) -> Vec<Read> {
     let batch = Batches::new(batch).next().unwrap();
     assert_eq!(

@@ -17,7 +17,7 @@ use crate::{
     store::Shared,
 };
 
-/// The batches of one source, read in stretches: those of other logs that lie between few of its own come along.
+/// The batches of one source, read in stretches: small gaps of other logs' batches are read along with them.
 pub(crate) struct Reader<'a> {
     source: &'a Source,
     file: File,
@@ -26,7 +26,7 @@ pub(crate) struct Reader<'a> {
     stretch: usize,
 }
 
-/// Bytes between two batches that are rather read than skipped.
+/// Gaps between two batches up to this many bytes are read rather than skipped.
 const GAP_MAX: u32 = 32 << 10;
 
 impl<'a> Reader<'a> {
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The first of `entries`; those after it may be read along with it.
+    /// Reads the first of `entries`; those after it may be read along with it.
     pub(crate) fn batch(
         &mut self,
         entries: &[Entry],
@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
         segment::sync_dir(self.dir).map_err(|error| Refusal::Storage(error.to_string()))
     }
 
-    /// The segments are the store's now.
+    /// Hands the segments over to the store.
     pub(crate) fn keep(&mut self) {
         self.paths.clear();
     }

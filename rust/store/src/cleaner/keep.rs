@@ -1,4 +1,4 @@
-//! What stays of a batch: of each key the newest record, tombstones and markers until their time (KIP-58, KIP-534).
+//! What stays of a batch: the newest record of each key, and tombstones and markers until their time (KIP-58, KIP-534).
 
 use std::collections::HashMap;
 
@@ -75,7 +75,7 @@ impl Keep<'_> {
         Ok(Fate::Anew(bytes))
     }
 
-    /// Records without a key have no successor to wait for: they do not belong here, and go.
+    /// Whether a record stays. Records without a key have no successor to wait for: they do not belong here, and go.
     fn stays(&self, record: &Record<'_>, due: bool) -> bool {
         let newest = |key| {
             self.newest
@@ -85,7 +85,7 @@ impl Keep<'_> {
         record.key.is_some_and(newest) && (record.value.is_some() || !due)
     }
 
-    /// Whether the batch tells of its producer's last sequence number, so that its header must stay.
+    /// Whether the batch carries its producer's last sequence number, so that its header must stay.
     fn is_last_of_producer(&self, header: &Header) -> bool {
         let Some(last) = self.producers.get(&header.producer_id) else {
             return false;

@@ -1,8 +1,9 @@
-//! Log compaction: of each key the newest record stays (KIP-58).
+//! Log compaction: the newest record of each key stays (KIP-58).
 //!
-//! A pass reads the newest offset of each key from the part of the log that no pass has seen, writes what is left of all
-//! before its end into segments of their own, and has one frame of the journal put them in the place of what was there:
-//! before that frame is durable nothing has happened, after it everything. A pass holds the store's lock for moments only.
+//! A pass reads the newest offset of each key from the part of the log that no pass has seen, and writes what is left
+//! of everything before the end of that part into new segments. One frame of the journal then puts these in place of
+//! the old ones: the pass takes effect as a whole when that frame is durable. A pass holds the store's lock only for
+//! moments.
 
 mod files;
 mod keep;
@@ -43,7 +44,7 @@ pub struct CleanOptions {
     pub now_ms: i64,
     /// Segments with newer records stay as they are (`min.compaction.lag.ms`).
     pub newest_ms: i64,
-    /// How long tombstones and markers stay that this pass sees first (`delete.retention.ms`).
+    /// How long tombstones and markers stay that no pass has seen before (`delete.retention.ms`).
     pub delete_retention_ms: i64,
     /// Memory for keys (`log.cleaner.dedupe.buffer.size`), and the share of it that is used
     /// (`log.cleaner.io.buffer.load.factor`).
@@ -52,7 +53,7 @@ pub struct CleanOptions {
     pub keys_load: f64,
     /// About how many bytes are read at a time (`log.cleaner.io.buffer.size`).
     pub read_bytes: usize,
-    /// Bytes a second read and written (`log.cleaner.io.max.bytes.per.second`).
+    /// Bytes read and written per second (`log.cleaner.io.max.bytes.per.second`).
     pub bytes_per_second: f64,
 }
 
@@ -69,7 +70,7 @@ pub struct Cleaned {
     pub bytes_before: u64,
     /// See `bytes_before`.
     pub bytes_after: u64,
-    /// Different keys between the end of the last pass and of this one.
+    /// Distinct keys between the end of the last pass and that of this one.
     pub keys: u64,
     /// Memory that they took.
     pub keys_bytes: u64,
@@ -77,7 +78,7 @@ pub struct Cleaned {
     pub is_partial: bool,
 }
 
-/// Segments with what is left of a log's beginning; becomes true with the frame that carries it.
+/// Segments with what is left of a log's beginning; takes effect with the frame that carries it.
 pub(crate) struct Replacement {
     pub(crate) log: LogId,
     pub(crate) progress: Progress,
@@ -111,15 +112,15 @@ impl Store {
         section.dirt()
     }
 
-    /// Compacts a log; `None` when there is nothing to do. Takes as long as it takes: a call for a thread of its own.
+    /// Compacts a log; `None` when there is nothing to do. It may take long: call it from a thread of its own.
     ///
-    /// What is undecided or lies in the journal segment that is being written is left alone, and so is the last batch.
+    /// Batches that are undecided or lie in the journal segment being written are left alone, and so is the last batch.
     pub fn clean(&self, log: LogId, options: &CleanOptions) -> Result<Option<Cleaned>, Refusal> {
         let pass = Pass::begin(&self.shared, log, options)?;
         pass.run(&self.dir, self.segment_bytes)
     }
 
-    /// Gives up the journal segment that is being written for a new one, so that its batches may be compacted.
+    /// Goes on in a new journal segment, so that the batches of the current one may be compacted.
     pub fn roll(&self) -> Result<(), Refusal> {
         let mut state = self.shared.lock();
         state.writable()?;
@@ -135,7 +136,7 @@ struct Pass<'a> {
     options: &'a CleanOptions,
     log: LogId,
     section: Section,
-    /// The segments that it writes have ids from this one on; none that it reads has.
+    /// The segments that it writes have ids from this one on; none that it reads does.
     since: u64,
     aborted: Vec<Aborted>,
     producers: HashMap<i64, LastBatch>,
@@ -224,14 +225,14 @@ impl<'a> Pass<'a> {
         Ok(Some(cleaned))
     }
 
-    /// The newest offset of each key from where the last pass ended, up to the returned offset; true when the memory for
-    /// keys ended there.
+    /// The newest offset of each key from where the last pass ended, up to the returned offset; true when the memory
+    /// for keys ran out there.
     fn newest_offsets(&self, pace: &mut Pace<'_>) -> Result<(OffsetMap, i64, bool), Refusal> {
         let mut newest = OffsetMap::new(self.options.keys_bytes, self.options.keys_load);
         let Section {
             dirty_from, limit, ..
         } = self.section;
-        // those with their marker before this part would never end here
+        // a transaction whose marker lies before this part would never end here
         let aborted = self.aborted.iter().filter(|a| a.last_offset >= dirty_from);
         let aborted: Vec<Aborted> = aborted.copied().collect();
         let mut transactions = Transactions::new(&aborted);
@@ -257,7 +258,7 @@ impl<'a> Pass<'a> {
                         let Some(key) = record.key.filter(|_| record.offset >= dirty_from) else {
                             continue;
                         };
-                        // one batch goes in however many keys it has, or there would be no end
+                        // the first batch goes in however many keys it has, or there would be no progress
                         if newest.is_full() && end > dirty_from && newest.get(key).is_none() {
                             return Ok((newest, end, true));
                         }
@@ -337,7 +338,7 @@ impl Drop for Pass<'_> {
 }
 
 impl State {
-    /// Readers find the new segments in the place of what a pass has read.
+    /// Makes readers find the new segments in place of what a pass has read.
     pub(crate) fn replace_cleaned(&mut self, replacement: &Replacement) {
         let Replacement {
             log: id,

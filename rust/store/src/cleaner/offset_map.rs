@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// What is kept of a key: two hashes with secret seeds stand for it, so nobody can make two keys meet.
+/// What is kept of a key: two hashes with secret seeds, so that no one can make two keys collide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Slot {
     key: (u64, u64),
@@ -29,7 +29,7 @@ pub(crate) struct OffsetMap {
 }
 
 impl OffsetMap {
-    /// At most `bytes` once it has grown, filled up to `load`, a share of 1.
+    /// A map of at most `bytes` once it has grown, filled up to `load`, a fraction of 1.
     pub(crate) fn new(bytes: usize, load: f64) -> Self {
         let slots_max = (bytes / SLOT_BYTES).max(SLOTS_LEAST);
         let per_mille = (load.clamp(0.001, 0.95) * 1000.0) as usize;
@@ -50,12 +50,12 @@ impl OffsetMap {
         self.slots.len() * SLOT_BYTES
     }
 
-    /// Whether `put` of a key that is not there would be one too many.
+    /// Whether there is no room for another key.
     pub(crate) fn is_full(&self) -> bool {
         self.len >= self.keys_max
     }
 
-    /// Sets a key's newest offset; goes past the bound when the caller does not look at `is_full`.
+    /// Sets a key's newest offset; exceeds the bound if the caller does not check `is_full`.
     pub(crate) fn put(&mut self, key: &[u8], offset: i64) {
         let limit = if self.slots.len() < self.slots_max {
             self.slots.len() / 4 * 3
@@ -142,7 +142,7 @@ mod tests {
         }
         assert_eq!(keys as usize, slots / 2);
         assert!(map.bytes() <= slots * SLOT_BYTES);
-        // a batch that is larger than all of it goes in whole
+        // a batch that is larger than the whole map goes in completely
         for key in keys..4 * keys {
             map.put(&key.to_string().into_bytes(), key);
         }

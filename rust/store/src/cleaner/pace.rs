@@ -27,7 +27,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Takes note of bytes that were read or written, and waits for their time.
+    /// Counts bytes that were read or written, and waits until the rate allows them.
     pub(crate) fn moved(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.bytes += bytes as u64;
         loop {

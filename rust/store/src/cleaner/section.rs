@@ -34,7 +34,7 @@ pub(crate) struct Section {
     /// First offset that this pass may not look at.
     pub(crate) limit: i64,
     pub(crate) sources: Vec<Source>,
-    /// Its batches in segments without their index on the disk: the one being written, and full ones before it.
+    /// Its batches in segments whose index is not on the disk: the one being written, and full ones before it.
     active: Vec<Extent>,
 }
 
@@ -66,8 +66,8 @@ impl Source {
 }
 
 impl Section {
-    /// What of the log may be compacted: decided, in sealed segments, not newer than `newest_ms`, and never the last batch,
-    /// which tells readers where the log ends.
+    /// The part of the log that may be compacted: decided batches in sealed segments, not newer than `newest_ms`, and
+    /// never the last batch, which tells readers where the log ends.
     pub(crate) fn of(state: &State, id: LogId, newest_ms: i64) -> Result<Self, Refusal> {
         let log = state.log(id)?;
         let sealed = |extent: &&Extent| state.segments.is_sealed(extent.segment);
@@ -96,7 +96,7 @@ impl Section {
         })
     }
 
-    /// Sets the limit before the last batch where that lies in a sealed segment; reads its index.
+    /// Sets the limit before the last batch if that lies in a sealed segment; reads the segment's index.
     pub(crate) fn spare_last(&mut self) -> Result<(), Refusal> {
         let Some(source) = self.sources.last().filter(|_| self.active.is_empty()) else {
             return Ok(());
@@ -140,7 +140,7 @@ impl Section {
 pub(crate) struct Progress {
     /// First offset that no pass has seen.
     pub(crate) end: i64,
-    /// Of what lies before this offset, only segments from `since` on hold what is left.
+    /// What is left of the batches before this offset lies only in segments from `since` on.
     pub(crate) covered: i64,
     pub(crate) since: u64,
 }

@@ -67,7 +67,7 @@ impl<'a> Transactions<'a> {
         }
     }
 
-    /// Aborted transactions that were decided before `end` and have no batch any more: readers need not know of them.
+    /// Aborted transactions that were decided before `end` and have no batch left: readers need not know of them.
     pub(crate) fn vanished(&self, end: i64) -> Vec<Aborted> {
         let gone = |a: &&Aborted| {
             a.last_offset < end && !self.seen.contains(&(a.producer_id, a.first_offset))

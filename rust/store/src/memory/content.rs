@@ -1,4 +1,4 @@
-//! What a file on a disk in memory holds, and what of it a crash leaves.
+//! What a file on a disk in memory holds, and what a crash leaves of it.
 
 #[derive(Debug)]
 enum Change {
@@ -54,13 +54,13 @@ impl Content {
         }
     }
 
-    /// Cuts it off, or makes it longer.
+    /// Cuts the file off, or makes it longer.
     pub(super) fn set_len(&mut self, size: u64) {
         self.now.resize(size as usize, 0);
         self.unsynced.push(Change::Length(size));
     }
 
-    /// What may be left of it, and is durable from now on.
+    /// Keeps what a crash may leave of the file, which is durable from now on.
     pub(super) fn crash(&mut self, random: &mut Random) {
         let whole = random.below(self.unsynced.len() as u64 + 1) as usize;
         let stray = random.below(4) == 0;
@@ -70,13 +70,13 @@ impl Content {
                 Change::Write(at, bytes) if i < whole => put(&mut self.durable, at, &bytes),
                 Change::Write(at, mut bytes) if i == whole || (stray && random.below(2) == 0) => {
                     let kept = random.below(bytes.len() as u64 + 1) as usize;
-                    // a sector that was being written holds anything
+                    // a sector that was being written may hold anything
                     let torn = (kept + random.below(512) as usize).min(bytes.len());
                     let garbage = random.draw().to_le_bytes();
                     for (byte, other) in bytes[kept..torn].iter_mut().zip(garbage.iter().cycle()) {
                         *byte = *other;
                     }
-                    // and a file may have grown before its bytes came
+                    // and a file may have grown before its bytes arrived
                     if random.below(2) == 0 {
                         bytes.truncate(torn);
                     } else {

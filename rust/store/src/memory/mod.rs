@@ -1,7 +1,7 @@
-//! A disk in memory, for simulations: it fails on order, and after a crash it holds what a disk may hold then.
+//! A disk in memory, for simulations: it fails on demand, and after a crash it holds what a disk may hold then.
 //!
-//! What was written and not synced may be there after a crash, or not, or in part, or as garbage, later writes without
-//! earlier ones; what was synced stands. Names are kept in the order of the changes, up to any of them.
+//! After a crash, what was written but not synced may be there, missing, cut short or garbage, and later writes may
+//! survive without earlier ones; what was synced stays. Changes of names survive in their order, up to any one of them.
 
 use std::{
     collections::BTreeMap,
@@ -52,7 +52,7 @@ pub enum Operation {
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Fails(i32),
-    /// A sync that says that it has done what it has not.
+    /// A sync that reports success without having synced.
     Lies,
 }
 
@@ -82,9 +82,9 @@ struct Inner {
     history: Vec<Names>,
     planned: Vec<Planned>,
     random: Random,
-    /// Counts crashes: files that were opened before one are of no more use.
+    /// Counts crashes: files that were opened before one can no longer be used.
     life: u64,
-    /// So many more changes, then the disk is gone.
+    /// After this many more changes the disk is gone.
     left: Option<u64>,
     capacity: u64,
     cold_per_mille: u64,
@@ -92,7 +92,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Lets an operation happen; says whether it truly does.
+    /// Checks whether an operation may happen; false if it is only to seem so.
     fn allow(&mut self, operation: Operation) -> io::Result<bool> {
         if self.left == Some(0) {
             return Err(dead());
@@ -143,7 +143,7 @@ pub struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// An empty disk; what a crash leaves follows from the seed.
+    /// An empty disk; what a crash leaves is determined by the seed.
     pub fn mount(dir: &Path, seed: u64) -> Self {
         let disk = Self {
             dir: dir.into(),
@@ -165,20 +165,20 @@ impl MemoryDisk {
         disk
     }
 
-    /// The directory is the operating system's again.
+    /// Gives the directory back to the operating system.
     pub fn unmount(&self) {
         let mut mounts = MOUNTS.write().unwrap_or_else(PoisonError::into_inner);
         mounts.retain(|(_, disk)| !Arc::ptr_eq(&disk.inner, &self.inner));
         COUNT.store(mounts.len(), Ordering::Release);
     }
 
-    /// Lets an operation fail `times` times with `errno`, after `skip` more that work.
+    /// Makes an operation fail `times` times with `errno`, after `skip` more that succeed.
     pub fn fail(&self, operation: Operation, errno: i32, skip: u64, times: u64) {
         let outcome = Outcome::Fails(errno);
         self.plan(operation, outcome, skip, times);
     }
 
-    /// Lets syncs say `times` times that they have done what they have not.
+    /// Makes syncs report success `times` times without having synced, after `skip` more that do.
     pub fn lie(&self, skip: u64, times: u64) {
         self.plan(Operation::Sync, Outcome::Lies, skip, times);
     }
@@ -192,7 +192,7 @@ impl MemoryDisk {
         });
     }
 
-    /// Forgets what was planned, the end of the disk too.
+    /// Forgets what was planned, including the end of the disk.
     pub fn heal(&self) {
         let mut inner = lock(&self.inner);
         inner.planned.clear();
@@ -200,7 +200,7 @@ impl MemoryDisk {
         inner.left = inner.left.filter(|left| *left == 0);
     }
 
-    /// The disk is gone after so many more changes, the last one begun.
+    /// Makes the disk go away at the last of this many more changes, which may be done in part.
     pub fn end_after(&self, changes: u64) {
         lock(&self.inner).left = Some(changes);
     }
@@ -210,12 +210,12 @@ impl MemoryDisk {
         lock(&self.inner).left == Some(0)
     }
 
-    /// Bytes that all files may have together.
+    /// Sets how many bytes all files may have together.
     pub fn set_capacity(&self, bytes: u64) {
         lock(&self.inner).capacity = bytes;
     }
 
-    /// How many of 1,000 reads would have to wait for the disk.
+    /// Sets how many of 1,000 reads would have to wait for the disk.
     pub fn set_cold(&self, per_mille: u64) {
         lock(&self.inner).cold_per_mille = per_mille;
     }
@@ -230,7 +230,7 @@ impl MemoryDisk {
         lock(&self.inner).operations
     }
 
-    /// What is left when the power fails now; files that are open are of no more use.
+    /// Fails the power: leaves what a disk may hold then. Open files can no longer be used.
     pub fn crash(&self) {
         let mut inner = lock(&self.inner);
         let mut history = std::mem::take(&mut inner.history);
@@ -360,7 +360,7 @@ impl Handle {
         Ok(())
     }
 
-    /// As `read_exact_at`; some of it is not in the page cache.
+    /// As `read_exact_at`, but as if part of the file were not in the page cache.
     pub(crate) fn read_cached(&self, out: &mut [u8], at: u64) -> io::Result<()> {
         let mut inner = lock(&self.disk.inner);
         let cold = inner.cold_per_mille;
@@ -379,7 +379,7 @@ impl Handle {
                 (inner, room)
             }
             Err(error) => {
-                // half of it may have got there all the same
+                // part of it may have been written all the same
                 let mut inner = lock(&self.disk.inner);
                 if inner.life == self.life && !was_gone {
                     let kept = inner.random.below(bytes.len() as u64 + 1) as usize;

@@ -2,8 +2,8 @@
 
 use super::Batches;
 
-/// Stretches of `[start, end)` that neither a whole batch covers nor a hole that was always there; below `holes_end`
-/// only what a batch that is not whole covers.
+/// Stretches of `[start, end)` covered neither by a whole batch nor by a hole that was always there; below `holes_end`
+/// only those that a broken batch covers.
 ///
 /// ```text
 /// found    [0      9][whole 20-29][broken 30-39]      [whole 50-59]  hole from 45

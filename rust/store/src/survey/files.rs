@@ -26,7 +26,7 @@ struct Contents<'a> {
 struct Stretch {
     end: usize,
     first: u64,
-    /// The first frame of the segment behind it.
+    /// The first frame of the segment after it.
     next: Option<u64>,
     must_reach_next: bool,
     must_reach_end: bool,
@@ -56,7 +56,7 @@ impl Survey {
         if let Some(listed) = self.index(&contents, true)? {
             self.hold_against(&contents, &listed.blocks)?;
         } else {
-            // whose batches they are stands in the index alone
+            // only the index says whose batches they are
             self.history_lost = true;
         }
         Ok(bytes.len() as u64)
@@ -138,7 +138,7 @@ impl Survey {
             end,
             first,
             next,
-            // of older segments some were joined and removed, so that the next one need not follow
+            // some older segments were joined and removed, so the next one need not follow
             must_reach_next: id >= self.since.segment,
             must_reach_end: listed.is_some(),
         };
@@ -279,7 +279,7 @@ impl Survey {
         }
     }
 
-    /// Holds the batches that an index lists against what lies there.
+    /// Compares the batches that an index lists with what lies there.
     fn hold_against(
         &mut self,
         contents: &Contents<'_>,
@@ -337,7 +337,7 @@ impl Survey {
     }
 }
 
-/// The number of the first frame where the header that tells it is broken.
+/// The number of the first frame, for a segment whose header is broken.
 fn first_whole(path: &Path) -> Result<Option<u64>, StoreError> {
     let bytes = fs::read(path).map_err(StoreError::io(path))?;
     let first = bytes.get(SEGMENT_HEADER as usize..).and_then(Frame::read);
@@ -348,7 +348,8 @@ fn first_whole(path: &Path) -> Result<Option<u64>, StoreError> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Whole,
-    /// Only fields that its checksum leaves out and that the index knows: its offset, and the leader's epoch, which is 0.
+    /// Wrong only in fields that its checksum leaves out and that the index knows: its offset, and the leader's epoch,
+    /// which is 0.
     Misplaced,
     Broken,
 }
@@ -369,9 +370,9 @@ fn condition(bytes: &[u8], entry: &Entry) -> Condition {
     }
 }
 
-/// Where the history goes on behind a broken frame, and with which one: behind the length that it tells, or with the next
-/// frame that is whole. Behind the newest frames only one counts that tells that it was synced: else they are a write that
-/// was cut short, which nobody was told of.
+/// Where the history goes on after a broken frame, and with which frame: after the length that the broken one
+/// announces, or at the next whole frame. In the newest segment a later frame counts only if it is marked
+/// as synced; otherwise what follows is a write that was cut short and never acknowledged.
 fn resume(bytes: &[u8], at: usize, stretch: &Stretch, number: u64) -> Option<(usize, u64)> {
     let &Stretch { end, next, .. } = stretch;
     let fits = |frame: &Frame<'_>| match next {

@@ -1,7 +1,8 @@
-//! What of a directory is whole: every file is read from end to end, and nothing is changed.
+//! Which parts of a directory are whole: every file is read from end to end, and nothing is changed.
 //!
-//! A store is opened or refused as a whole. A survey looks at its parts: each frame of the journal and each batch that an
-//! index lists is held against its own checksum, and what is not whole is named, by file and byte and by log and offset.
+//! A store is opened or refused as a whole. A survey looks at its parts: each frame of the journal and each batch that
+//! an index lists is checked against its own checksum, and what is not whole is named, by file and byte and by log and
+//! offset.
 
 mod batches;
 mod files;
@@ -48,7 +49,7 @@ pub struct Kept {
     pub batches: u64,
     /// Bytes of the whole batches.
     pub bytes: u64,
-    /// Nothing that is whole says that the log exists, save its batches.
+    /// Apart from its batches, nothing that is whole says that the log exists.
     pub is_orphan: bool,
 }
 
@@ -105,7 +106,7 @@ pub(crate) struct Survey {
     pub(crate) orphans: HashSet<LogId>,
     since: Since,
     dropped: HashSet<LogId>,
-    /// The highest end of each log that an index tells.
+    /// The highest end of each log according to the indexes.
     ends: HashMap<LogId, i64>,
     problems: Vec<Problem>,
     /// Operations are missing, or the checkpoint is.
@@ -228,7 +229,7 @@ impl Survey {
         }
     }
 
-    /// Of all that was found what belongs to the store: the rest was deleted, dropped or replaced.
+    /// Keeps, of everything found, what belongs to the store: the rest was deleted, dropped or replaced.
     fn settle(&mut self) {
         let Self {
             state,
@@ -246,7 +247,7 @@ impl Survey {
                 found.retain(|_, batch| state.segments.contains(batch.segment));
             }
             let known = state.logs.contains_key(id);
-            // a log that the checkpoint does not know was dropped before it, or made behind it
+            // a log that the checkpoint does not know was dropped before it, or made after it
             let is_newer = |batch: &Batch| {
                 let is_behind = batch.kind == Kind::Journal && batch.segment >= since.segment;
                 is_behind || since.segment == 0
@@ -325,7 +326,7 @@ impl Survey {
     }
 }
 
-/// Up to which offset records may be missing that nobody lost.
+/// The offset below which records may be missing because compaction removed them.
 fn holes_end(log: &Log) -> i64 {
     log.cleaned.covered
 }
