@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from sharecore.admin import BlockingAdmin
 
 API_TIMEOUT_MS = 5000
+TOKEN_SECONDS = 3600.0
+"""After how long a client of confluent-kafka asks for the token again; the broker knows when it ends."""
 Value = TypeVar("Value")
 
 Settings = Annotated[
@@ -80,14 +83,23 @@ def given_settings(address: str, settings: list[str] | None, file: Path | None) 
     return chosen | key_values(settings or [], "-X") | {"bootstrap.servers": address}
 
 
-def confluent_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
+def confluent_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, Any]:
     """The same for a client of confluent-kafka; raises CommandFailed."""
+    from sharecore.client.java_names import from_java
     from sharecore.errors import ConfigError
 
     try:
-        return {"log_level": "0"} | given_settings(address, settings, file)
+        chosen = {"log_level": "0"} | from_java(given_settings(address, settings, file))
     except (ConfigError, OSError) as error:
         raise CommandFailed(str(error)) from None
+    if "ssl.certificate.location" in chosen:
+        chosen.setdefault("ssl.key.location", chosen["ssl.certificate.location"])
+    if "sasl.oauthbearer.token.endpoint.url" in chosen:
+        chosen.setdefault("sasl.oauthbearer.method", "oidc")
+    token = chosen.pop("sasl.oauthbearer.token", None)
+    if token is not None:
+        chosen["oauth_cb"] = lambda _: (token, time.time() + TOKEN_SECONDS)
+    return chosen
 
 
 def key_values(texts: list[str], option: str) -> dict[str, str]:

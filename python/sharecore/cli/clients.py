@@ -65,6 +65,13 @@ def connect(address: str) -> socket.socket:
         raise CommandFailed(f"no broker at {address}: {error.strerror or error}") from None
 
 
+def is_refusal(error: Any) -> bool:
+    """Whether an error of confluent-kafka's says that no time will help: certificates or credentials."""
+    from confluent_kafka import KafkaError
+
+    return error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
+
+
 def check_clients(bootstrap: str) -> None:
     """Sees to it that confluent-kafka is here and somebody listens: it would wait for a broker for ever.
 

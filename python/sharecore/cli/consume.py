@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, confluent_settings
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, check_clients, failures_in_one_line
+from sharecore.cli.clients import (
+    BOOTSTRAP,
+    Bootstrap,
+    CommandFailed,
+    check_clients,
+    failures_in_one_line,
+    is_refusal,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka import Message, ShareConsumer
 
+ANSWER_SECONDS_MAX = 30
 Texts = Optional[list[str]]  # noqa: UP045 - typer evaluates the annotation
 
 
@@ -46,14 +54,20 @@ def consume(
         check_clients(bootstrap)
         from confluent_kafka import KafkaException, ShareConsumer
 
-        chosen = confluent_settings(bootstrap, settings, command_config)
+        refused: list[str] = []
+
+        def on_error(error: Any) -> None:
+            if is_refusal(error):
+                refused.append(error.str())
+
+        chosen = confluent_settings(bootstrap, settings, command_config) | {"error_cb": on_error}
         try:
             if from_beginning:
-                start_at_the_beginning(chosen, group)
+                start_at_the_beginning(chosen, group, refused)
             member = {"group.id": group, "share.acknowledgement.mode": "explicit"}
             with ShareConsumer(chosen | member) as consumer:
                 consumer.subscribe([topic])
-                settle(consumer, reject or [], release or [], max_records, idle)
+                settle(consumer, reject or [], release or [], max_records, idle, refused)
         except KafkaException as error:
             raise CommandFailed(error.args[0].str()) from None
         except KeyboardInterrupt:
@@ -66,6 +80,7 @@ def settle(
     release: list[str],
     max_records: int | None,
     idle: float | None,
+    refused: list[str],
 ) -> None:
     """Polls, settles and shows records until enough were seen or nothing came for `idle` seconds."""
     from confluent_kafka import AcknowledgeType
@@ -73,7 +88,9 @@ def settle(
     taken = 0
     last = time.monotonic()
     while (max_records is None or taken < max_records) and (idle is None or time.monotonic() - last < idle):
-        for message in consumer.poll(0.2):
+        messages = consumer.poll(0.2)
+        check_refused(refused)
+        for message in messages:
             if (error := message.error()) is not None:
                 raise CommandFailed(error.str())
             last = time.monotonic()
@@ -100,10 +117,21 @@ def show(message: Message, outcome: str, text: str) -> None:
     typer.echo(f"{place}  delivery {message.delivery_count()}  {outcome}  {text}")
 
 
-def start_at_the_beginning(settings: Mapping[str, str], group: str) -> None:
+def start_at_the_beginning(settings: Mapping[str, Any], group: str, refused: list[str]) -> None:
     from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
     entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=[entry])
     admin = AdminClient(dict(settings))
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    altered = admin.incremental_alter_configs([resource])[resource]
+    until = time.monotonic() + ANSWER_SECONDS_MAX
+    while not altered.done() and time.monotonic() < until:
+        admin.poll(0.1)
+        check_refused(refused)
+    altered.result(0)
+
+
+def check_refused(refused: list[str]) -> None:
+    """Raises CommandFailed where the broker accepts no credentials, or its certificate is not trusted."""
+    if refused:
+        raise CommandFailed(refused[0])

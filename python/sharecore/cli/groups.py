@@ -15,6 +15,8 @@ from sharecore.cli.peek import peek
 from sharecore.cli.tables import known, show
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sharecore.admin import BlockingAdmin, ResetPlan, Target, TopicPartition
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the share group.")]
@@ -67,17 +69,25 @@ def list_groups(
         typer.Option("--state", metavar="STATE", help="Such as Empty or Stable; may be repeated."),
     ] = None,
     bootstrap: Bootstrap = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
 ) -> None:
     """List the groups of all types, or of those asked for."""
-    with _admin(context, bootstrap) as admin:
+    with _admin(context, bootstrap, setting, command_config) as admin:
         found = admin.list_groups(types=kind or (), states=state or ())
     show(["GROUP", "TYPE", "STATE"], [[each.group_id, each.type, each.state] for each in found])
 
 
 @groups.command("describe", short_help="Show a share group's members and how far it is.")
-def describe(context: typer.Context, group: Group, bootstrap: Bootstrap = "") -> None:
+def describe(
+    context: typer.Context,
+    group: Group,
+    bootstrap: Bootstrap = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
     """Show a share group: its members, and how far it is in each partition."""
-    with _admin(context, bootstrap) as admin:
+    with _admin(context, bootstrap, setting, command_config) as admin:
         found = admin.describe(group)
         offsets = admin.offsets(group)
         letters = _dead_letters(admin, group)
@@ -149,9 +159,11 @@ def reset(
     topic: Topics = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show it.")] = False,
     bootstrap: Bootstrap = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
 ) -> None:
     """Move a share group to other offsets, everywhere or in the topics given; it must have no members."""
-    with _admin(context, bootstrap) as admin:
+    with _admin(context, bootstrap, setting, command_config) as admin:
         target = _target(to_earliest, to_latest, to_datetime, to_offset)
         topics, partitions = _partitions(topic or [])
         plan = admin.plan_reset(group, target, topics=topics, partitions=partitions)
@@ -173,9 +185,11 @@ def delete_offsets(
     group: Group,
     topic: Annotated[list[str], typer.Option("--topic", metavar="TOPIC", help="May be repeated.")],
     bootstrap: Bootstrap = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
 ) -> None:
     """Forget how far a share group is in whole topics; it must have no members."""
-    with _admin(context, bootstrap) as admin:
+    with _admin(context, bootstrap, setting, command_config) as admin:
         errors = admin.delete_offsets(group, topic)
     show(["TOPIC", "RESULT"], [[name, str(error or "deleted")] for name, error in sorted(errors.items())])
     if any(errors.values()):
@@ -187,12 +201,14 @@ def delete(
     context: typer.Context,
     group: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Names of groups without members.")],
     bootstrap: Bootstrap = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
 ) -> None:
     """Delete groups with their state; they must have no members."""
     from sharecore.errors import KafkaError
 
     failed = False
-    with _admin(context, bootstrap) as admin:
+    with _admin(context, bootstrap, setting, command_config) as admin:
         rows = []
         for name in group:
             try:
@@ -219,9 +235,11 @@ def config(
         typer.Option("--unset", metavar="KEY", help="Back to the broker's default; may be repeated."),
     ] = None,
     bootstrap: Bootstrap = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
 ) -> None:
     """Show a group's settings, after changing those given."""
-    with _admin(context, bootstrap) as admin:
+    with _admin(context, bootstrap, setting, command_config) as admin:
         if change or unset:
             admin.alter_configs(group, key_values(change or [], "--set"), unset=unset or ())
         entries = admin.configs(group)
@@ -237,9 +255,12 @@ def known_text(value: str | None) -> str:
     return "-" if value is None else value
 
 
-def _admin(context: typer.Context, bootstrap: str) -> AbstractContextManager[BlockingAdmin]:
-    given, settings, file = context.obj
-    return admin_at(bootstrap or given, settings, file)
+def _admin(
+    context: typer.Context, bootstrap: str, setting: list[str] | None, file: Path | None
+) -> AbstractContextManager[BlockingAdmin]:
+    """What a command was given goes before what stands before its name."""
+    given, before, whole = context.obj
+    return admin_at(bootstrap or given, (before or []) + (setting or []), file or whole)
 
 
 def _target(earliest: bool, latest: bool, time: datetime | None, offset: int | None) -> Target:

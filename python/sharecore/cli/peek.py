@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, client_settings, run_with
+from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
 from sharecore.cli.tables import show
 
@@ -35,6 +35,8 @@ def peek(
         str, typer.Option("--format", metavar="table|json", help="json: a record a line, values in full.")
     ] = "table",
     bootstrap: Bootstrap = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
 ) -> None:
     """Show what is in flight and what comes next for a share group, and take none of it.
 
@@ -51,7 +53,7 @@ def peek(
     no delivery is counted. It needs DESCRIBE on the group, READ on the topic, and READ on
     __share_group_state for the states; without that all records look new. Who holds a lease is not durable.
     """
-    default, setting, command_config = context.obj or (BOOTSTRAP, None, None)
+    default, before, whole = context.obj or (BOOTSTRAP, None, None)
     with failures_in_one_line():
         if output not in ("table", "json"):
             raise CommandFailed(f"--format {output}: unknown; allowed: one of table, json")
@@ -62,7 +64,9 @@ def peek(
         address = bootstrap or default
 
         async def work() -> list[Peeked]:
-            chosen = client_settings(address, setting, command_config, API_TIMEOUT_MS)
+            chosen = client_settings(
+                address, (before or []) + (setting or []), command_config or whole, API_TIMEOUT_MS
+            )
             transport = Transport(read_connection_settings(chosen))
             try:
                 return await look(

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Annotated, Any, Optional
 
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, confluent_settings
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, check_clients, failures_in_one_line
+from sharecore.cli.clients import (
+    BOOTSTRAP,
+    Bootstrap,
+    CommandFailed,
+    check_clients,
+    failures_in_one_line,
+    is_refusal,
+)
 
 ANSWER_SECONDS_MAX = 30
+FLUSH_SECONDS = 0.5
 
 
 def produce(
@@ -29,11 +38,14 @@ def produce(
         from confluent_kafka import KafkaException, Producer
 
         broken: list[str] = []
+        refused: list[str] = []
+
+        def on_error(error: Any) -> None:
+            (refused if is_refusal(error) else broken).append(error.str())
+
         chosen = confluent_settings(bootstrap, settings, command_config)
         try:
-            producer = Producer(
-                {"enable.idempotence": True} | chosen, error_cb=lambda error: broken.append(error.str())
-            )
+            producer = Producer({"enable.idempotence": True} | chosen, error_cb=on_error)
         except KafkaException as error:
             raise CommandFailed(error.args[0].str()) from None
         count = 0
@@ -52,8 +64,10 @@ def produce(
                     producer.poll(1)
             producer.poll(0)
             count += 1
-        unanswered = producer.flush(ANSWER_SECONDS_MAX)
+        until = time.monotonic() + ANSWER_SECONDS_MAX
+        while (unanswered := producer.flush(FLUSH_SECONDS)) and not refused and time.monotonic() < until:
+            pass
         if failed or unanswered:
-            reason = (failed + broken + [f"no answer within {ANSWER_SECONDS_MAX} s"])[0]
+            reason = (failed + refused + broken + [f"no answer within {ANSWER_SECONDS_MAX} s"])[0]
             raise CommandFailed(f"{len(failed) + unanswered} of {count} records were not written: {reason}")
         typer.echo(f"{count} {'record' if count == 1 else 'records'} written to {topic}")

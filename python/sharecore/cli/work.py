@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from sharecore.cli.admin import SettingsFile, key_values
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, connect, failures_in_one_line
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def work(
     log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
     log_format: Annotated[str, typer.Option(metavar="text|json", help="json: an object a line.")] = "text",
     bootstrap: Bootstrap = BOOTSTRAP,
+    command_config: SettingsFile = None,
 ) -> None:
     """Run a worker: a function that is called with each record of a topic.
 
@@ -43,6 +45,7 @@ def work(
     from sharecore.cli.json_lines import JsonLines
     from sharecore.cli.logs import LEVELS, set_up_logging
     from sharecore.client import run_until_signal
+    from sharecore.config import read_properties
     from sharecore.errors import ConfigError, KafkaError
 
     with failures_in_one_line():
@@ -52,14 +55,16 @@ def work(
             raise CommandFailed(f"--log-format {log_format}: unknown; allowed: text, json")
         set_up_logging(log_level, JsonLines() if log_format == "json" else None)
         found = load(target)
-        config: dict[str, Any] = {"bootstrap.servers": bootstrap}
+        config: dict[str, Any] = {}
+        try:
+            if command_config is not None:
+                config |= read_properties(command_config)
+        except ConfigError as error:
+            raise CommandFailed(str(error)) from None
+        config["bootstrap.servers"] = bootstrap
         if group is not None:
             config["group.id"] = group
-        for setting in settings or []:
-            name, equals, value = setting.partition("=")
-            if not equals or not name.strip():
-                raise CommandFailed(f"--set {setting}: no setting; allowed: KEY=VALUE")
-            config[name.strip()] = value.strip()
+        config |= {name: value.strip() for name, value in key_values(settings or [], "--set").items()}
         connect(config["bootstrap.servers"]).close()
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:

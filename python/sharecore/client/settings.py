@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sharecore.client.java_names import from_java
 from sharecore.errors import ConfigError
 
 Deserializer = Callable[[bytes], Any]
@@ -131,6 +132,7 @@ _CONNECTION_KEYS: dict[str, tuple[Parser, Any]] = {
     "sasl.oauthbearer.client.id": (_optional_text, None),
     "sasl.oauthbearer.client.secret": (_optional_text, None),
     "sasl.oauthbearer.scope": (_optional_text, None),
+    "sasl.oauthbearer.method": (_choice("default", "oidc"), "default"),
 }
 _CONSUMER_KEYS: dict[str, tuple[Parser, Any]] = {
     "group.id": (_text, None),
@@ -258,10 +260,8 @@ def _read(
     keywords: Mapping[str, Any],
 ) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    for name, value in [
-        *(config or {}).items(),
-        *((key.replace("_", "."), keywords[key]) for key in keywords),
-    ]:
+    dotted = {key.replace("_", "."): value for key, value in keywords.items()}
+    for name, value in [*from_java(config or {}).items(), *from_java(dotted).items()]:
         name = _ALIASES.get(name, name)
         if name not in keys:
             close = difflib.get_close_matches(name, keys, n=1)
@@ -277,6 +277,8 @@ def _read(
     if values["bootstrap_servers"] is None:
         raise ConfigError("bootstrap.servers is missing")
     _check_security(values)
+    # what confluent-kafka must be told follows here from the other settings
+    del values["sasl_oauthbearer_method"]
     return values
 
 

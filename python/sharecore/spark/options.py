@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sharecore.client.java_names import from_java
 from sharecore.client.settings import Settings, read_settings
 from sharecore.errors import ConfigError
 from sharecore.spark.given import split_options
-from sharecore.spark.java_names import from_java
 
 _NAMES = (
     "subscribe",
@@ -70,7 +70,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     own, settings = split_options(given, _NAMES, "sharegroup")
     for key in sorted(_FIXED & settings.keys()):
         raise ConfigError(f"kafka.{key} cannot be set: the source decides it")
-    kafka = _DEFAULTS | from_java(settings)
+    kafka = _DEFAULTS | from_java(settings, "kafka.")
     if "bootstrap.servers" not in kafka:
         raise ConfigError("kafka.bootstrap.servers is missing")
     group = own.get("group.id", kafka.pop("group.id", None))

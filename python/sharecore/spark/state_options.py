@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sharecore.client.java_names import from_java
 from sharecore.client.settings import read_connection_settings
 from sharecore.errors import ConfigError
 from sharecore.spark.given import split_options
-from sharecore.spark.java_names import from_java
 
 HISTORY, LIVE = "history", "live"
 FAILFAST, PERMISSIVE, DROPMALFORMED = "FAILFAST", "PERMISSIVE", "DROPMALFORMED"
@@ -54,7 +54,7 @@ def read_state_options(given: Mapping[str, str]) -> StateOptions:
                 "kafka.bootstrap.servers is missing, or path: a data directory of sharecore's, or a log "
                 "directory of Apache Kafka's"
             )
-        kafka = {"default.api.timeout.ms": _FIRST_CONTACT_MS, **from_java(kafka)}
+        kafka = {"default.api.timeout.ms": _FIRST_CONTACT_MS, **from_java(kafka, "kafka.")}
         read_connection_settings(kafka)
     return StateOptions(
         kafka,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.settings import ConnectionSettings
 from sharecore.client.wire.apis import VERSIONS
-from sharecore.client.wire.security import authenticate
+from sharecore.client.wire.security import PROTOCOLS, TLS_ALERT, authenticate, distrust, remedy
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey, Codec, MalformedMessage, codec
 
@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 _API_VERSIONS_TRIED = 3
 _LIFETIME_USED = 0.8
 _SOFTWARE = {"client_software_name": "sharecore", "client_software_version": "0.1"}
+
+CLOSED = "the broker closed the connection"
 
 
 Answered = Callable[[Any], None]
@@ -63,6 +65,7 @@ class Connection(asyncio.Protocol):
         self._reauthenticate_at = float("inf")
         self._authenticating = asyncio.Lock()
         self._reason = "the connection was closed"
+        self._heard = False
 
     @classmethod
     async def open(
@@ -89,7 +92,7 @@ class Connection(asyncio.Protocol):
                 if settings.sasl:
                     await connection._authenticate()
         except ssl.SSLCertVerificationError as error:
-            raise AuthenticationFailed(f"{address}: {error.verify_message}") from error
+            raise AuthenticationFailed(f"{address}: {distrust(error)}") from error
         except TimeoutError as error:
             connection.close()
             raise Disconnected(
@@ -97,11 +100,21 @@ class Connection(asyncio.Protocol):
             ) from error
         except OSError as error:
             connection.close()
-            raise Disconnected(f"{address}: {error}") from error
+            # a listener in the clear ends a handshake so; one that refuses to be connected to is none
+            other = context is not None and isinstance(
+                error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError
+            )
+            reason = str(error) or CLOSED
+            raise Disconnected(f"{address}: {reason}{connection._doubt if other else ''}") from error
         except BaseException:
             connection.close()
             raise
         return connection
+
+    @property
+    def _doubt(self) -> str:
+        protocol = self._settings.security_protocol
+        return f"; security.protocol={protocol} may not be what it speaks there: {PROTOCOLS}"
 
     @property
     def closed(self) -> bool:
@@ -213,7 +226,8 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._end(str(error) if error is not None else "the broker closed the connection")
+        reason = str(error) if error is not None else CLOSED
+        self._end(reason if self._heard else reason + self._doubt)
 
     def data_received(self, data: bytes) -> None:
         received = self._received
@@ -221,6 +235,9 @@ class Connection(asyncio.Protocol):
         at, end = 0, len(received)
         while end - at >= 4:
             size = int.from_bytes(received[at : at + 4], "big", signed=True)
+            if received[at : at + 2] == TLS_ALERT and not self._settings.tls:
+                self.close("the broker speaks TLS there: set security.protocol to SSL or SASL_SSL")
+                return
             if not 4 <= size <= self._settings.receive_message_max_bytes:
                 self.close(f"the broker announced an answer of {size} bytes")
                 return
@@ -245,6 +262,8 @@ class Connection(asyncio.Protocol):
         except MalformedMessage as error:
             self.close(f"the broker's answer makes no sense: {error}")
             return
+        # before a client has said who it is every listener answers ApiVersions, and only that
+        self._heard = bool(self._versions)
         self._sent.popleft()
         sent.timer.cancel()
         throttle_ms = getattr(response, "throttle_time_ms", 0)
@@ -280,9 +299,12 @@ class Connection(asyncio.Protocol):
         mechanism = settings.sasl_mechanism or ""
         handshake = await self._request(ApiKey.SASL_HANDSHAKE, {"mechanism": mechanism})
         if handshake.error_code:
+            offered = ", ".join(handshake.mechanisms)
             raise AuthenticationFailed(
-                f"{self.address} does not offer sasl.mechanism={mechanism}, "
-                f"only {', '.join(handshake.mechanisms)}"
+                f"{self.address} does not offer sasl.mechanism={mechanism}, only {offered}"
+                if offered
+                else f"{self.address} asks for no SASL: set security.protocol to "
+                f"{settings.security_protocol.removeprefix('SASL_')}, without sasl.mechanism"
             )
         lifetime_ms = 0
 
@@ -291,7 +313,8 @@ class Connection(asyncio.Protocol):
             answer = await self._request(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": message})
             if answer.error_code:
                 raise AuthenticationFailed(
-                    f"{self.address}: {answer.error_message or ErrorCode(answer.error_code).name}"
+                    f"{self.address}: {answer.error_message or ErrorCode(answer.error_code).name}; "
+                    f"{remedy(mechanism)}"
                 )
             lifetime_ms = answer.session_lifetime_ms
             return bytes(answer.auth_bytes)

@@ -15,6 +15,11 @@ from sharecore.client.wire.tokens import find_token
 from sharecore.errors import ConfigError
 
 ITERATIONS_MAX = 1_000_000
+TLS_ALERT = b"\x15\x03"
+"""How a listener with TLS begins its answer to a client without."""
+PROTOCOLS = "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as the broker's listener has it"
+_NAMES_DIFFER = (62, 64)
+"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL."""
 Exchange = Callable[[bytes], Awaitable[bytes]]
 
 
@@ -51,6 +56,23 @@ def ssl_context(settings: ConnectionSettings) -> ssl.SSLContext | None:
     return context
 
 
+def distrust(error: ssl.SSLCertVerificationError) -> str:
+    """Why the broker's certificate is not trusted, and what to do."""
+    if error.verify_code in _NAMES_DIFFER:
+        return f"{error.verify_message}; use the name that its certificate has"
+    return (
+        f"the broker's certificate is not trusted: {error.verify_message}; set ssl.ca.location to a file of "
+        "the authority that signed it"
+    )
+
+
+def remedy(mechanism: str) -> str:
+    """What to do where a mechanism's exchange was refused."""
+    if mechanism == "OAUTHBEARER":
+        return "check the token's issuer, audience and end"
+    return f"check sasl.username and sasl.password, and that the user has {mechanism}"
+
+
 async def authenticate(settings: ConnectionSettings, exchange: Exchange) -> None:
     """Runs the mechanism's exchange: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677) or OAUTHBEARER (RFC 7628).
 
@@ -73,7 +95,9 @@ async def _bear(token: str, exchange: Exchange) -> None:
     if refusal:
         # the broker says more only once it has heard that this was understood
         await exchange(b"\x01")
-        raise AuthenticationFailed(f"the broker refuses the token: {refusal[:200]!r}")
+        raise AuthenticationFailed(
+            f"the broker refuses the token: {refusal[:200]!r}; {remedy('OAUTHBEARER')}"
+        )
 
 
 async def _scram(digest: str, username: str, password: str, exchange: Exchange) -> None:

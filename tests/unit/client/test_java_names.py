@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from sharecore.client.java_names import from_java
 from sharecore.errors import ConfigError
-from sharecore.spark.java_names import from_java
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -52,4 +52,4 @@ def test_what_a_jvm_was_told_is_understood(given: dict[str, str], read: dict[str
 )
 def test_what_only_a_jvm_can_do_is_told(given: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        from_java(given)
+        from_java(given, "kafka.")
