@@ -63,7 +63,7 @@ class ShareFetching:
             )
         if request.share_session_epoch == FINAL_EPOCH:
             self._share.sessions.close(session)
-        else:
+        elif not request.is_renew_ack:  # which asks for no records, and hears of no partition's trouble
             self._gather.run(None, self._begin_fetch)
         answer = reply(self._gather, self._answer)
         if isinstance(answer, Later):

@@ -139,6 +139,20 @@ def test_locks_are_renewed_without_fetching(broker: RunningBroker, topic: str, m
     assert errors(member.acknowledge({0: [(0, 1, RENEW)]}, is_renew_ack=True)) == [(0, 0, 0)]
 
 
+def test_a_renewal_hears_of_no_partition_that_cannot_be_fetched(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 1)
+    member.fetch(0)
+    nowhere = UUID(int=99)
+    refused = (0, ErrorCode.UNKNOWN_TOPIC_ID, 0)
+    assert errors(member.fetch(0, topic_id=nowhere)) == [refused]
+    asked: dict[str, Any] = {"is_renew_ack": True, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
+    assert errors(member.fetch(acks={0: [(0, 0, RENEW)]}, **asked)) == [(0, 0, 0)]
+    assert errors(member.fetch(**asked)) == []
+    assert errors(member.fetch()) == [refused], "a fetch of records hears of it again"
+
+
 def test_record_limit_gives_no_more_than_asked(broker: RunningBroker, topic: str, member: Member) -> None:
     produce(broker, topic, 10)
     assert acquired(member.fetch(0, max_records=3, share_acquire_mode=1)) == {0: [(0, 2, 1)]}
