@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -101,27 +100,34 @@ def _leader_epoch(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _which_member(exchange: Exchange, difference: Difference) -> bool:
-    """Which of equal members gets which partition follows from hash tables there; each gets as many of
-    a topic, give or take one.
+    """Which of equal members gets which partition follows from hash tables there; each that gets some has as
+    many, give or take one: of a topic, or of all topics where the members want the same.
     """
     if difference.path == "assignment":  # a member is told of its assignment where it has changed
         return exchange.members > 1 and None in (difference.apache, difference.ours)
     if ".topic_partitions[" not in difference.path:
         return False
     apache, ours = _assigned(exchange.apache), _assigned(exchange.ours)
-    return all(abs(apache[topic] - ours[topic]) <= 1 for topic in apache | ours)
+    return _as_many(apache, ours) or all(
+        _as_many(*([each for each in side if each[0] == topic] for side in (apache, ours)))
+        for topic, _ in apache + ours
+    )
 
 
-def _assigned(answer: Any) -> Counter[str]:
-    """How many partitions of each topic an answer assigns."""
-    count: Counter[str] = Counter()
+def _as_many(apache: list[tuple[str, int]], ours: list[tuple[str, int]]) -> bool:
+    counts = [sum(count for _, count in side) for side in (apache, ours)]
+    return abs(counts[0] - counts[1]) <= max(1, len(apache), len(ours))
+
+
+def _assigned(answer: Any) -> list[tuple[str, int]]:
+    """Of which topics an answer assigns how many partitions, member by member."""
+    found: list[tuple[str, int]] = []
     if isinstance(answer, dict):
-        for topic in answer.get("topic_partitions") or ():
-            count[topic["topic_id"]] += len(topic["partitions"])
+        found = [
+            (topic["topic_id"], len(topic["partitions"])) for topic in answer.get("topic_partitions") or ()
+        ]
     inner = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, list) else ()
-    for value in inner:
-        count += _assigned(value)
-    return count
+    return found + [each for value in inner for each in _assigned(value)]
 
 
 def _grown(exchange: Exchange, difference: Difference) -> bool:
