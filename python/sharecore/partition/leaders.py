@@ -175,10 +175,6 @@ class SharePartitions:
         )
         return before - len(self)
 
-    def forget_failed(self, leader: SharePartition) -> None:
-        """Forgets a leader that could not load, so that the next request tries again."""
-        self._forget(leader)
-
     def close(self) -> None:
         """The broker shuts down."""
         self._drop(lambda leader: True, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
