@@ -161,6 +161,10 @@ class Partition:
         """Changes limits; what is leased keeps its deadline."""
     def batch_end(self, offset: int) -> int:
         """The last offset of what `offset` was acquired together with; itself where it is not in flight."""
+    def is_slow(self, offset: int) -> bool:
+        """Whether what a fetch from `offset` on gets next is near its delivery limit, or in one batch with
+        what is: a fetch that has something already leaves it, and one that begins with it goes no further.
+        """
     @property
     def start_offset(self) -> int: ...
     @property

@@ -49,6 +49,17 @@ def test_what_was_acquired_together_ends_together() -> None:
     assert ends == [9, 9, 9, 10, 11, 14, 15, -1]
 
 
+def test_what_is_near_its_delivery_limit_comes_alone() -> None:
+    partition = leased(10)
+    assert partition.acquire(0, "b", [(12, 14)], fetch_offset=10) == [(12, 14, 1)]
+    for slow in ([], [], [0, 1, 2, 3]):
+        write = partition.acknowledge(0, "a", [(2, 3, RELEASE)])
+        assert write is not None
+        partition.commit(write.id, 0)
+        assert [offset for offset in range(-1, 16) if partition.is_slow(offset)] == slow
+        assert partition.acquire(0, "a", [(0, 9)], fetch_offset=2)
+
+
 def test_nothing_to_persist_is_none() -> None:
     partition = Partition(10)
     assert partition.acknowledge(0, "a", [(0, 9, ACCEPT)]) is None

@@ -240,8 +240,9 @@ class SharePartition:
 
         Each read starts at the engine's next fetch offset and goes no further than the records wanted, and
         what was acquired together with the last of them: records given back far behind the newest do not make
-        everything between them be read. What lies on the disk is not waited for: a thread reads it, and those
-        who wait try again then.
+        everything between them be read. What is near its delivery limit comes without other reads: in smaller
+        company, in the end alone. What lies on the disk is not waited for: a thread reads it, and those who
+        wait try again then.
 
         Args:
             max_bytes: about how many bytes of record batches.
@@ -263,11 +264,15 @@ class SharePartition:
         acquired: list[Acquired] = []
         size = 0
         read_to = _UNKNOWN
+        slow = False
         for _ in range(_READS_MAX):
             if max_records <= 0 or (parts and size >= max_bytes) or not engine.can_acquire:
                 break
             offset = max(engine.next_fetch_offset, self.log.start_offset)
             if offset >= end or offset <= read_to:
+                break
+            was_slow, slow = slow, engine.is_slow(offset)
+            if acquired and (was_slow or slow):
                 break
             try:
                 to = offset + max_records - 1

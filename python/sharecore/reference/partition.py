@@ -275,6 +275,15 @@ class Partition:
         """The last offset of what `offset` was acquired together with; itself where it is not in flight."""
         return next((batch.last for batch in self._window.between(offset, offset)), offset)
 
+    def is_slow(self, offset: int) -> bool:
+        """Whether of the batch of `offset` something available from there on is near its delivery limit."""
+        slow_from = max(2, (self._max_delivery_count + 1) // 2)
+        return any(
+            record.acquirable and record.delivery_count >= slow_from
+            for batch in self._window.between(offset, offset)
+            for _, record in self._window.items(offset, batch.last)
+        )
+
     @property
     def start_offset(self) -> int:
         """SPSO: everything below is settled."""

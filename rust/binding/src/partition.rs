@@ -280,6 +280,10 @@ impl PyPartition {
         self.with(py, |partition| partition.batch_end(offset))
     }
 
+    fn is_slow(&self, py: Python<'_>, offset: i64) -> PyResult<bool> {
+        self.with(py, |partition| partition.is_slow(offset))
+    }
+
     #[getter]
     fn start_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |partition| partition.start_offset())

@@ -248,6 +248,32 @@ def test_what_was_acquired_together_and_given_back_comes_as_a_whole() -> None:
     assert bench.take("o", LIMITS._replace(max_records=1, record_limit=True)) == [(0, 0, 3)]
 
 
+def test_nothing_is_read_behind_what_is_near_its_delivery_limit() -> None:
+    bench = Bench()
+    one, two = LIMITS._replace(max_records=1), LIMITS._replace(max_records=2)
+    bench.logs[0].produce(*[10] * 2)
+    assert bench.take("m", one) == [(0, 9, 1)]
+    bench.settle("m", (0, 2, ACCEPT), (3, 3, RELEASE), (4, 9, ACCEPT))
+    for delivery_count in (2, 3):
+        assert bench.take("m", one) == [(3, 3, delivery_count)]
+        bench.settle("m", (3, 3, RELEASE))
+    assert bench.take("m", two) == [(3, 3, 4)]
+    assert bench.take("n", two) == [(10, 19, 1)]
+
+
+def test_what_is_near_its_delivery_limit_does_not_come_after_other_records() -> None:
+    bench = Bench()
+    one, two = LIMITS._replace(max_records=1), LIMITS._replace(max_records=2)
+    bench.logs[0].produce(*[10] * 3)
+    assert [bench.take(member, one) for member in "abc"] == [[(0, 9, 1)], [(10, 19, 1)], [(20, 29, 1)]]
+    bench.settle("c", (20, 29, RELEASE))
+    for delivery_count in (2, 3):
+        assert bench.take("c", one) == [(20, 29, delivery_count)]
+        bench.settle("c", (20, 29, RELEASE))
+    bench.settle("a", (0, 8, ACCEPT), (9, 9, RELEASE))
+    assert [bench.take("n", two) for _ in range(2)] == [[(9, 9, 2)], [(20, 24, 4)]]
+
+
 def test_a_log_that_cannot_be_read_is_told_and_leases_nothing() -> None:
     bench = Bench(GroupConfig(share_auto_offset_reset="earliest", share_isolation_level="read_committed"))
     bench.logs[0].produce(10)

@@ -248,6 +248,15 @@ impl Partition {
         range.last
     }
 
+    /// Whether what a fetch from `offset` on gets next is near its delivery limit, or in one batch with what is: a fetch that
+    /// has something already leaves it, and one that begins with it goes no further.
+    pub fn is_slow(&self, offset: Offset) -> bool {
+        let at = self.map.seek(offset);
+        self.map.get(at).is_some_and(|run| {
+            run.first <= offset && self.survey(at, OffsetRange::new(offset, Offset::MAX - 1)).1
+        })
+    }
+
     /// How much of `range` belongs to the batch of the run at `at`, and whether something available there is near its
     /// delivery limit.
     fn survey(&self, at: Cursor, range: OffsetRange) -> (OffsetRange, bool) {
