@@ -265,3 +265,14 @@ def test_share_state_of_what_is_not_there(broker: RunningBroker, topic_id: UUID,
         topics=[{"topic_id": topic_id, "partitions": [{"partition": 0}]}],
     )
     assert nameless.results == []
+
+
+def test_of_a_group_that_never_had_state_no_topic_is_named_where_offsets_are_deleted(
+    broker: RunningBroker, group: str
+) -> None:
+    client = broker.connect()
+    heartbeat(client, group, topics=["nowhere-at-all"])
+    heartbeat(client, group, epoch=-1)
+    asked = [{"topic_name": "never-read"}, {"topic_name": "nowhere-at-all"}]
+    answer = broker.ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, group_id=group, topics=asked)
+    assert (answer.error_code, answer.responses) == (0, [])

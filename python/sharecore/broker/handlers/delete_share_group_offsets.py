@@ -17,11 +17,14 @@ def handle(context: RequestContext, request: Any) -> Result:
     share = context.broker.share
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     group = share.offsets.deletable(request.group_id)
-    gather: Gather[str] = Gather(topic.topic_name for topic in request.topics)
+    asked: dict[str, None] = dict.fromkeys(topic.topic_name for topic in request.topics)
+    refused = [name for name in asked if not context.may(Operation.READ, ResourceType.TOPIC, name)]
+    # of a group that never had state Kafka's answer names no topic
+    gather: Gather[str] = Gather(asked if group.has_topics_record else refused)
     known: dict[str, TopicInfo] = {}
     for name in gather.outcomes:
         topic = share.topics.find(name)
-        if not context.may(Operation.READ, ResourceType.TOPIC, name):
+        if name in refused:
             gather.put(name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif topic is None:
             gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION))
@@ -40,7 +43,7 @@ def _answer(
     asked: Any, outcomes: dict[str, KafkaError | None], known: dict[str, TopicInfo]
 ) -> dict[str, Any]:
     """As Kafka does, what is deleted once, and what is refused as often as it was asked for."""
-    names = [topic.topic_name for topic in asked]
+    names = [topic.topic_name for topic in asked if topic.topic_name in outcomes]
     responses = []
     for name in [*known, *(name for name in names if name not in known)]:
         topic, error = known.get(name), outcomes[name]

@@ -60,6 +60,7 @@ class ShareGroup:
         target: the target assignment by member id.
         initializing, initialized, deleting: topics whose share-partition state is being created, exists,
             is being deleted.
+        has_topics_record: whether the log has said which topics these are, even if there are none any more.
         topics_seen: the version of the topics that `metadata_hash` was made from.
         complete_at: the version of the topics at which all that is wanted had state.
         pending: whether partitions with state are missing in the target assignment; None where that is to be
@@ -81,6 +82,7 @@ class ShareGroup:
         self.initializing: dict[UUID, TopicState] = {}
         self.initialized: dict[UUID, TopicState] = {}
         self.deleting: dict[UUID, str] = {}
+        self.has_topics_record = False
         self.topics_seen = -1
         self.complete_at = -1
         self.pending: bool | None = None
@@ -167,6 +169,7 @@ class ShareGroup:
 
     def topics_record(self) -> Record:
         """Which share partitions have state, are to get it or to lose it."""
+        self.has_topics_record = True
         return share_record(
             ShareRecord.STATE_PARTITION_METADATA,
             self.group_id,
@@ -240,6 +243,7 @@ class ShareGroup:
         member.assigned = _from_fields(value.assigned_partitions)
 
     def _replay_topics(self, _: str, value: Any) -> None:
+        self.has_topics_record = value is not None
         self.initializing = {} if value is None else _from_named_fields(value.initializing_topics)
         self.initialized = {} if value is None else _from_named_fields(value.initialized_topics)
         self.deleting = (
