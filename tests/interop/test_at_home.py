@@ -16,6 +16,7 @@ from tests.harness.broker import SHARECORE
 from tests.harness.clients import produce
 from tests.harness.listeners import MECHANISMS, Listeners
 from tests.interop.client.receive import settle
+from tests.interop.conftest import KIND
 
 from sharecore.admin import Admin
 from sharecore.client import ShareConsumer, blocking
@@ -35,9 +36,9 @@ def handle(record):
 """
 
 
-@pytest.fixture(scope="module", params=("sharecore", "apache"))
-def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
-    listeners = Listeners(tmp_path_factory.mktemp(request.param), request.param)
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
+    listeners = Listeners(tmp_path_factory.mktemp("home"), KIND)
     listeners.start()
     produce(listeners.address("PLAINTEXT"), TOPIC, [b"a", b"b"])
     yield listeners
