@@ -28,7 +28,7 @@ SECRET = "planted-client-secret"
 
 def token(key: Any = KEY) -> str:
     now = int(time.time())
-    return jwt.encode({"sub": "robot", "iat": now, "exp": now + 60}, key, algorithm="ES256")
+    return jwt.encode({"sub": "robot", "iat": now, "exp": now + 3600}, key, algorithm="ES256")
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +107,10 @@ async def _later() -> str:
     return token()
 
 
-@pytest.mark.parametrize("given", [token(), token, _later], ids=["text", "function", "coroutine"])
-def test_a_token_that_is_given(address: str, given: object) -> None:
-    assert groups(address, sasl_oauthbearer_token=given) == []
+def test_a_token_that_is_given(address: str) -> None:
+    # made here: a token made when tests are collected may have run out by now
+    for given in (token(), token, _later):
+        assert groups(address, sasl_oauthbearer_token=given) == []
 
 
 def test_an_issuer_is_asked(address: str, issuer: Issuer) -> None:
