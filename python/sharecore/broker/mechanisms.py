@@ -12,6 +12,7 @@ from sharecore.security.mechanisms import mechanisms_of
 from sharecore.security.oauth import TokenKeys
 from sharecore.security.sasl import Mechanism
 from sharecore.security.scram import Credentials
+from sharecore.waiting import Periodic
 
 log = logging.getLogger("sharecore.security")
 
@@ -32,7 +33,7 @@ class Mechanisms:
         self._names = [listener.name for listener in listeners if listener.sasl]
         self._credentials = credentials
         self._keys: dict[str, TokenKeys] = {}
-        self._refreshing: set[asyncio.Task[None]] = set()
+        self._refreshing: list[Periodic] = []
         self._offered = self._read(config)
 
     def of(self, listener: str) -> Mapping[str, Mechanism]:
@@ -41,13 +42,14 @@ class Mechanisms:
 
     def start(self) -> None:
         """Fetches the keys that sign tokens from time to time."""
-        for keys in self._keys.values():
-            self._refreshing.add(asyncio.get_running_loop().create_task(_refresh(keys)))
+        self._refreshing = [_refreshing(keys) for keys in self._keys.values()]
+        for each in self._refreshing:
+            each.start()
 
     def stop(self) -> None:
         """Stops fetching."""
-        for task in self._refreshing:
-            task.cancel()
+        for each in self._refreshing:
+            each.stop()
 
     def check(self, config: BrokerConfig) -> None:
         """Raises ConfigError when the listeners could not go on with `config`."""
@@ -70,11 +72,11 @@ class Mechanisms:
         return self._keys[url]
 
 
-async def _refresh(keys: TokenKeys) -> None:
-    loop = asyncio.get_running_loop()
-    while True:
-        await asyncio.sleep(keys.refresh_ms / 1000)
+def _refreshing(keys: TokenKeys) -> Periodic:
+    async def fetch() -> None:
         try:
-            await loop.run_in_executor(None, keys.fetch)
+            await asyncio.get_running_loop().run_in_executor(None, keys.fetch)
         except (OSError, ValueError) as error:
             log.error("the keys of %s stay as they were: %s", keys.url, error)
+
+    return Periodic(fetch, lambda: keys.refresh_ms, "fetching the keys that sign tokens")

@@ -10,7 +10,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_acknowledgements import acknowledge
 from sharecore.broker.share_answer import ShareAnswer
-from sharecore.broker.share_rights import may_read, split
+from sharecore.broker.share_rights import hidden, may_read
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import FetchLimits, PartitionFetch, ReadySet, ShareFetch
 from sharecore.session import FINAL_EPOCH, SharePartitionId, ShareSession
@@ -74,17 +74,15 @@ class ShareFetching:
     def _begin_fetch(self, done: Callable[[None], None]) -> None:
         request, session = self._request, self._session
         order, ready = session.rotation(), _ready_set(session)
-        hidden: dict[SharePartitionId, KafkaError] = {}
-        if self._context.broker.authorizer is not None:
-            _, hidden = split(self._context, session.partitions)
+        unreadable = hidden(self._context, session.partitions)
         leaders, self._refused = self._share.partitions.get_all(
-            session.group_id, order(ready.ids - hidden.keys() if hidden else ready.ids)
+            session.group_id, order(ready.ids - unreadable.keys() if unreadable else ready.ids)
         )
         if request.max_bytes < 0 and request.max_records != 0:
             refusal = KafkaError(ErrorCode.INVALID_REQUEST)
             self._refused = dict.fromkeys(order(session.partitions), refusal) | self._refused
             leaders = []
-        self._refused |= hidden
+        self._refused |= unreadable
         waits = len(session.partitions) > len(self._refused)
         room = self._context.records_room()
         limits = FetchLimits(
@@ -112,7 +110,7 @@ class ShareFetching:
             asyncio.get_running_loop().call_later,
             ended,
             order=order,
-            hidden=hidden,
+            hidden=unreadable,
         )
         fetched = fetch.begin()
         if fetched is None:

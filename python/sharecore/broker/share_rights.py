@@ -19,14 +19,14 @@ def may_read(context: RequestContext, topic_id: UUID) -> bool:
     return topic is None or context.may(Operation.READ, ResourceType.TOPIC, topic.name)
 
 
-def split(
+def hidden(
     context: RequestContext, partitions: Iterable[SharePartitionId]
-) -> tuple[list[SharePartitionId], dict[SharePartitionId, KafkaError]]:
-    """Partitions that the client may read, and what it is told of the others."""
-    readable, refused = [], {}
-    for partition in partitions:
-        if may_read(context, partition[0]):
-            readable.append(partition)
-        else:
-            refused[partition] = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return readable, refused
+) -> dict[SharePartitionId, KafkaError]:
+    """Partitions that the client may not read, and what it is told of them; none without an authorizer."""
+    if context.broker.authorizer is None:
+        return {}
+    return {
+        partition: KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        for partition in partitions
+        if not may_read(context, partition[0])
+    }

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.admin import Settings, SettingsFile, Value, administered
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
 from sharecore.cli.tables import show
+from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
     from sharecore.admin.acls import AclAdmin
     from sharecore.security.acl import Acl, AclFilter
 
-Value = TypeVar("Value")
-acls = typer.Typer(
-    help="What is allowed to whom, here or on Apache Kafka.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+acls = commands(
+    "What is allowed to whom, here or on Apache Kafka.",
 )
 _Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
 Topic = Annotated[_Text, typer.Option("--topic", help="A topic; * for all.")]
@@ -159,11 +156,7 @@ def _run(
 ) -> Value:
     from sharecore.admin.acls import AclAdmin
 
-    async def run() -> Value:
-        async with AclAdmin(client_settings(bootstrap, setting, file, API_TIMEOUT_MS)) as admin:
-            return await act(admin)
-
-    return run_with(bootstrap, run)
+    return administered(AclAdmin, bootstrap, setting, file, act)
 
 
 def _resources(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
 
@@ -20,6 +20,7 @@ API_TIMEOUT_MS = 5000
 TOKEN_SECONDS = 3600.0
 """After how long a client of confluent-kafka asks for the token again; the broker knows when it ends."""
 Value = TypeVar("Value")
+Administrator = TypeVar("Administrator")
 
 Settings = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
@@ -61,6 +62,26 @@ def run_with(address: str, act: Callable[[], Coroutine[Any, Any, Value]]) -> Val
         return asyncio.run(act())
     except (ConfigError, KafkaError, OSError) as error:
         raise CommandFailed(str(error)) from None
+
+
+def administered(
+    kind: Callable[[dict[str, str]], AbstractAsyncContextManager[Administrator]],
+    address: str,
+    settings: list[str] | None,
+    file: Path | None,
+    act: Callable[[Administrator], Coroutine[Any, Any, Value]],
+) -> Value:
+    """What comes of an action of an administrator; raises CommandFailed with one line.
+
+    Args:
+        kind: makes the administrator out of a client's settings.
+    """
+
+    async def run() -> Value:
+        async with kind(client_settings(address, settings, file, API_TIMEOUT_MS)) as admin:
+            return await act(admin)
+
+    return run_with(address, run)
 
 
 def client_settings(

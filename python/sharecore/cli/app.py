@@ -20,6 +20,7 @@ from sharecore.cli.spark import spark
 from sharecore.cli.state import state
 from sharecore.cli.store import store
 from sharecore.cli.top.command import top
+from sharecore.cli.typers import CONTEXT
 from sharecore.cli.users import users
 from sharecore.cli.work import work
 
@@ -31,7 +32,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings=CONTEXT,
 )
 app.command("serve", short_help="Run a broker.")(serve)
 app.command("produce", short_help="Write records to a topic.")(produce)

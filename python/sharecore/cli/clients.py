@@ -50,6 +50,19 @@ def failures_in_one_line() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
+@contextmanager
+def confluent_failures() -> Iterator[None]:
+    """Makes an error of confluent-kafka's one line, and of Ctrl-C the end; within `failures_in_one_line`."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        raise CommandFailed(error.args[0].str()) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
 def connect(address: str) -> socket.socket:
     """A connection to HOST:PORT, the first where there are several.
 

@@ -10,12 +10,10 @@ import typer
 
 from sharecore.cli.clients import CommandFailed, failures_in_one_line
 from sharecore.cli.serve import EXIT_USAGE, Assignments, gather
+from sharecore.cli.typers import commands
 
-config = typer.Typer(
-    help="Settings of the broker: an example file, a check, explanations.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+config = commands(
+    "Settings of the broker: an example file, a check, explanations.",
 )
 
 

@@ -14,6 +14,7 @@ from sharecore.cli.clients import (
     Bootstrap,
     CommandFailed,
     check_clients,
+    confluent_failures,
     failures_in_one_line,
     is_refusal,
 )
@@ -52,7 +53,7 @@ def consume(
     """Take records as a member of a share group: accepted unless told otherwise, each shown on a line."""
     with failures_in_one_line():
         check_clients(bootstrap)
-        from confluent_kafka import KafkaException, ShareConsumer
+        from confluent_kafka import ShareConsumer
 
         refused: list[str] = []
 
@@ -61,17 +62,13 @@ def consume(
                 refused.append(error.str())
 
         chosen = confluent_settings(bootstrap, settings, command_config) | {"error_cb": on_error}
-        try:
+        with confluent_failures():
             if from_beginning:
                 start_at_the_beginning(chosen, group, refused)
             member = {"group.id": group, "share.acknowledgement.mode": "explicit"}
             with ShareConsumer(chosen | member) as consumer:
                 consumer.subscribe([topic])
                 settle(consumer, reject or [], release or [], max_records, idle, refused)
-        except KafkaException as error:
-            raise CommandFailed(error.args[0].str()) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
 
 
 def settle(

@@ -13,6 +13,7 @@ from sharecore.cli.admin import Settings, SettingsFile, admin_at, key_values
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed
 from sharecore.cli.peek import peek
 from sharecore.cli.tables import known, show
+from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,11 +37,10 @@ class _DescribesByDefault(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-groups = typer.Typer(
+groups = commands(
+    "List, describe, reset and delete share groups, here or on Apache Kafka 4.2 and later.",
     cls=_DescribesByDefault,
-    help="List, describe, reset and delete share groups, here or on Apache Kafka 4.2 and later.",
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=False,
 )
 
 

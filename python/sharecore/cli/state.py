@@ -16,16 +16,14 @@ from sharecore.cli.clients import (
     failures_in_one_line,
 )
 from sharecore.cli.state_output import FORMATS, show_history, show_problems, show_states
+from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
     from sharecore.admin import StateDump, StateHistory
     from sharecore.sharestate.keys import SharePartitionKey
 
-state = typer.Typer(
-    help="Show what the broker keeps of share groups.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+state = commands(
+    "Show what the broker keeps of share groups.",
 )
 
 

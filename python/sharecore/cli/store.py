@@ -13,6 +13,7 @@ import typer
 
 from sharecore.cli.clients import CommandFailed
 from sharecore.cli.tables import show
+from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
     from sharecore.storage.damage import Damage, Part, Progress
@@ -20,11 +21,8 @@ if TYPE_CHECKING:
 EXIT_DAMAGED, EXIT_NOT_DONE = 1, 2
 _SHOWN_MAX = 50
 
-store = typer.Typer(
-    help="Check a data directory, and save what is whole of a damaged one.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+store = commands(
+    "Check a data directory, and save what is whole of a damaged one.",
 )
 
 Directory = Annotated[

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, Value, client_settings, run_with
+from sharecore.cli.admin import Settings, SettingsFile, Value, administered
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
 from sharecore.cli.tables import show
+from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
     from sharecore.admin.users import Users
 
 _MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
-users = typer.Typer(
-    help="Users that say who they are with SCRAM, here or on Apache Kafka.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+users = commands(
+    "Users that say who they are with SCRAM, here or on Apache Kafka.",
 )
 Name = Annotated[str, typer.Argument(metavar="USER", help="Name of the user.")]
 Mechanisms = Annotated[
@@ -121,8 +119,4 @@ def _run(
 ) -> Value:
     from sharecore.admin.users import Users
 
-    async def run() -> Value:
-        async with Users(client_settings(bootstrap, setting, file, API_TIMEOUT_MS)) as admin:
-            return await act(admin)
-
-    return run_with(bootstrap, run)
+    return administered(Users, bootstrap, setting, file, act)

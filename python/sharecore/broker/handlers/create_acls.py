@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext
+from sharecore.broker.handlers.describe_acls import check_may
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import (
     CLUSTER_NAME,
@@ -19,9 +20,7 @@ from sharecore.security.principal import Principal
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     try:
-        context.require(Operation.ALTER, ResourceType.CLUSTER)
-        if context.broker.authorizer is None:
-            raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+        check_may(context, Operation.ALTER)
     except KafkaError as error:
         refused = {"error_code": error.code, "error_message": error.message or None}
         return {"results": [refused for _ in request.creations]}

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext
-from sharecore.broker.handlers.describe_acls import filter_of
-from sharecore.errors import ErrorCode, KafkaError
-from sharecore.security.acl import Acl, Operation, ResourceType
+from sharecore.broker.handlers.describe_acls import check_may, filter_of
+from sharecore.errors import KafkaError
+from sharecore.security.acl import Acl, Operation
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     try:
-        context.require(Operation.ALTER, ResourceType.CLUSTER)
-        if context.broker.authorizer is None:
-            raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+        check_may(context, Operation.ALTER)
     except KafkaError as error:
         refused: dict[str, Any] = {
             "error_code": error.code,

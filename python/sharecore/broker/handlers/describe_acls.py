@@ -10,9 +10,7 @@ from sharecore.security.acl import AclFilter, Operation, ResourceType
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
-    if context.broker.authorizer is None:
-        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    check_may(context, Operation.DESCRIBE)
     resources: dict[tuple[int, str, int], list[dict[str, Any]]] = {}
     for acl in context.broker.acls.select(filter_of(request)):
         entry = {
@@ -29,6 +27,13 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             for (kind, name, pattern), acls in resources.items()
         ],
     }
+
+
+def check_may(context: RequestContext, operation: Operation) -> None:
+    """Raises KafkaError unless the client may do that with entries, and there are any."""
+    context.require(operation, ResourceType.CLUSTER)
+    if context.broker.authorizer is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 
 def filter_of(asked: Any) -> AclFilter:

@@ -8,21 +8,30 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, confluent_settings, key_values
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, check_clients, failures_in_one_line
+from sharecore.cli.clients import (
+    BOOTSTRAP,
+    Bootstrap,
+    CommandFailed,
+    check_clients,
+    confluent_failures,
+    failures_in_one_line,
+)
 from sharecore.cli.dlq.letter import EXHAUSTED, REJECTED, Letter, Wanted, read_letter
 from sharecore.cli.tables import show as show_table
+from sharecore.cli.typers import commands
 
-dlq = typer.Typer(
-    help="Dead letters (KIP-1191) of share groups, here or on Apache Kafka 4.4 and later.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+dlq = commands(
+    "Dead letters (KIP-1191) of share groups, here or on Apache Kafka 4.4 and later.",
 )
 
 Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
@@ -64,16 +73,13 @@ def list_letters(
     """Count the letters of dead-letter topics, by group, source and cause."""
     wanted = _wanted(group, cause, since, until, source)
     with _clients(bootstrap, settings, command_config) as chosen:
-        from sharecore.cli.dlq.reading import Topic, dead_letter_topics, open_consumer
+        from sharecore.cli.dlq.reading import dead_letter_topics, open_consumer
 
         found: dict[tuple[str, str, str, str], list[Letter]] = {}
         counts: dict[tuple[str, str, str, str], int] = {}
         consumer = open_consumer(chosen)
         for name in topic or dead_letter_topics(chosen):
-            for message in Topic(consumer, name).read():
-                letter = read_letter(message)
-                if letter is None or not wanted.takes(letter):
-                    continue
+            for letter in _letters(consumer, name, wanted):
                 about = name, letter.group, letter.origin[0], letter.cause
                 ends = found.setdefault(about, [letter, letter])
                 ends[1] = letter
@@ -109,16 +115,10 @@ def show(
     """Show letters: where they lie, what they are about, and the record where they carry it."""
     wanted = _wanted(group, cause, since, until, source, key, pattern, header)
     with _clients(bootstrap, settings, command_config) as chosen:
-        from sharecore.cli.dlq.reading import Topic, open_consumer
+        from sharecore.cli.dlq.reading import open_consumer
 
         consumer = open_consumer(chosen)
-        letters = []
-        for message in Topic(consumer, topic).read():
-            letter = read_letter(message)
-            if letter is not None and wanted.takes(letter):
-                letters.append(letter)
-                if len(letters) == limit:
-                    break
+        letters = list(islice(_letters(consumer, topic, wanted), limit))
         consumer.close()
     if as_json:
         for letter in letters:
@@ -217,14 +217,17 @@ def redrive(
 def _clients(bootstrap: str, settings: list[str] | None, file: Path | None) -> Iterator[dict[str, str]]:
     with failures_in_one_line():
         check_clients(bootstrap)
-        from confluent_kafka import KafkaException
-
-        try:
+        with confluent_failures():
             yield confluent_settings(bootstrap, settings, file)
-        except KafkaException as error:
-            raise CommandFailed(error.args[0].str()) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
+
+
+def _letters(consumer: Consumer, topic: str, wanted: Wanted) -> Iterator[Letter]:
+    from sharecore.cli.dlq.reading import Topic
+
+    for message in Topic(consumer, topic).read():
+        letter = read_letter(message)
+        if letter is not None and wanted.takes(letter):
+            yield letter
 
 
 def _wanted(

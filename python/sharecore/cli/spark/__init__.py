@@ -6,6 +6,8 @@ import click
 import typer
 from typer.core import TyperGroup
 
+from sharecore.cli.typers import commands
+
 
 class _Later(TyperGroup):
     """Has its commands made when one of them is wanted: a broker that starts need not wait for them."""
@@ -25,12 +27,9 @@ class _Later(TyperGroup):
             self.commands.update(typer.main.get_group(jobs).commands)
 
 
-spark = typer.Typer(
+spark = commands(
+    "Jobs over share groups, on Spark: on this machine, or on a cluster with --master.",
     cls=_Later,
-    help="Jobs over share groups, on Spark: on this machine, or on a cluster with --master.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 

@@ -1,0 +1,15 @@
+"""How the commands' help is printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+def commands(help: str, **more: Any) -> typer.Typer:
+    """A group of commands, which by itself prints its help, without rich: that takes long to import."""
+    given = {"no_args_is_help": True, "rich_markup_mode": None, "context_settings": CONTEXT} | more
+    return typer.Typer(help=help, **given)
