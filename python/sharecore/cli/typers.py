@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 def commands(help: str, **more: Any) -> typer.Typer:
