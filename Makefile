@@ -185,6 +185,13 @@ metrics-page: .venv-test/.installed ## write docs/metrics.md from the code's dec
 interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker
 	$(PYTEST) tests/interop
 
+build/go/client: $(wildcard tests/interop/go/*.go tests/interop/go/go.*)
+	@.ci/need go
+	cd tests/interop/go && go build -o $(CURDIR)/$@ .
+
+interop-go: .venv/.installed .venv-test/.installed jars build/go/client ## a client in Go, franz-go, over SASL_SSL, on a running broker and on Apache Kafka (takes Go)
+	$(PYTEST) tests/interop/go
+
 .venv-spark/.installed: build/wheel pyproject.toml
 	@.ci/need python java
 	$(PYTHON) -m venv .venv-spark
