@@ -1,9 +1,14 @@
-"""Rates over a sliding window, and buckets of tokens, as Kafka counts quotas. Time is an argument."""
+"""Rates over a sliding window and buckets of tokens, as Kafka counts quotas. Time is an argument."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +61,6 @@ class Rate:
             return 0
         return max(int((value - bound) / bound * self._elapsed_ms(now_ms) + 0.5), 0)
 
-    def is_idle(self, now_ms: float) -> bool:
-        """Whether there is nothing left to remember."""
-        self._forget(now_ms)
-        return not self._samples
-
     def _forget(self, now_ms: float) -> None:
         samples, window = self._samples, self._window
         while samples and now_ms - samples[0][1] >= window.samples * window.sample_ms:
@@ -97,14 +97,38 @@ class TokenBucket:
         self._refill(bound, now_ms)
         return max(int(-self._tokens * 1000 / bound + 0.5), 0)
 
-    def is_idle(self, bound: float, now_ms: float) -> bool:
-        """Whether it is full."""
-        self._refill(bound, now_ms)
-        return self._tokens >= self._burst(bound)
-
     def _burst(self, bound: float) -> float:
         return self._window.samples * self._window.sample_ms / 1000 * bound
 
     def _refill(self, bound: float, now_ms: float) -> None:
         self._tokens = min(self._burst(bound), self._tokens + bound * (now_ms - self._at_ms) / 1000)
         self._at_ms = now_ms
+
+
+class Recent(Generic[Key, Value]):
+    """Values of keys, made when first asked for; of too many the one that was not used for longest goes.
+
+    Args:
+        make: makes a value.
+        size_max: how many are remembered.
+    """
+
+    __slots__ = ("_make", "_size_max", "_values")
+
+    def __init__(self, make: Callable[[], Value], size_max: int) -> None:
+        self._make = make
+        self._size_max = size_max
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, key: Key) -> Value:
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+            return value
+        if len(self._values) >= self._size_max:
+            self._values.popitem(last=False)
+        value = self._values[key] = self._make()
+        return value

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharecore.rates import Rate, TokenBucket, Window
+from sharecore.rates import Rate, Recent, TokenBucket, Window
 
 
 def test_a_window_that_has_just_begun_counts_as_a_whole_one() -> None:
@@ -27,9 +27,8 @@ def test_who_waits_as_told_is_back_at_the_bound() -> None:
 def test_what_is_older_than_the_window_is_forgotten() -> None:
     rate = Rate(Window(3, 1000))
     rate.record(900, 0)
-    assert not rate.is_idle(2_999)
-    assert rate.is_idle(3_000)
-    assert rate.measure(10_000) == 0
+    assert rate.measure(2_999) > 0
+    assert rate.measure(3_000) == 0
 
 
 def test_what_is_taken_back_does_not_count() -> None:
@@ -41,12 +40,25 @@ def test_what_is_taken_back_does_not_count() -> None:
 
 def test_a_bucket_is_full_at_first_and_may_be_overdrawn() -> None:
     bucket = TokenBucket(Window(11, 1000))
-    assert bucket.is_idle(2, 0)
     bucket.take(22, 2, 0)
     assert bucket.throttle_ms(2, 0) == 0
     bucket.take(3, 2, 0)
     assert bucket.throttle_ms(2, 0) == 1500
     assert bucket.throttle_ms(2, 1000) == 500
     assert bucket.throttle_ms(2, 1500) == 0
-    assert not bucket.is_idle(2, 10_000)
-    assert bucket.is_idle(2, 13_000)
+    bucket.take(22, 2, 13_000)
+    assert bucket.throttle_ms(2, 13_000) == 0
+
+
+def test_what_was_not_used_for_longest_is_forgotten_first() -> None:
+    made: list[int] = []
+
+    def make() -> int:
+        made.append(len(made) + 1)
+        return made[-1]
+
+    recent: Recent[str, int] = Recent(make, 2)
+    assert [recent["a"], recent["b"], recent["a"], recent["c"]] == [1, 2, 1, 3]
+    assert [recent["a"], recent["c"]] == [1, 3]
+    assert recent["b"] == 4
+    assert len(recent) == 2

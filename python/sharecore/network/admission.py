@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from sharecore.network.limits import Limits, ListenerLimits
-from sharecore.rates import Rate, Window
+from sharecore.rates import Rate, Recent, Window
 
 log = logging.getLogger("sharecore.network")
 
@@ -40,7 +40,7 @@ class Admission:
         self._from_host: Counter[str] = Counter()
         self._rates: dict[str, tuple[Rate, Window]] = {}
         """Of the broker under an empty name, of a listener under its own."""
-        self._host_rates: dict[str, Rate] = {}
+        self._host_rates: Recent[str, Rate] = Recent(lambda: Rate(limits().window), _ADDRESSES_MAX)
         self._room: list[Callable[[], None]] = []
         self._said_at_ms: float | None = None
 
@@ -70,12 +70,6 @@ class Admission:
         if bound is None:
             return 0
         now_ms, window = self._now_ms(), self._limits().window
-        if host not in self._host_rates:
-            if len(self._host_rates) >= _ADDRESSES_MAX:
-                self._host_rates = {
-                    name: rate for name, rate in self._host_rates.items() if not rate.is_idle(now_ms)
-                }
-            self._host_rates[host] = Rate(window)
         rate = self._host_rates[host]
         rate.record(1, now_ms)
         delay_ms = min(rate.throttle_ms(bound, now_ms), window.sample_ms)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.quotas.keys import CONSUMER, CONTROLLER, PRODUCER, REQUEST
 from sharecore.quotas.limits import ClientQuotas, Scope
-from sharecore.rates import Rate, TokenBucket, Window
+from sharecore.rates import Rate, Recent, TokenBucket, Window
 
 _REMEMBERED_MAX = 10_000
 _OF_REQUESTS = frozenset({PRODUCER, CONSUMER, REQUEST})
@@ -28,10 +28,9 @@ class Throttles:
     ) -> None:
         self._quotas = quotas
         self._window = window
-        self._mutations = mutations
         self._now_ms = now_ms
-        self._rates: dict[tuple[str, Scope], Rate] = {}
-        self._buckets: dict[Scope, tuple[TokenBucket, float]] = {}
+        self._rates: Recent[tuple[str, Scope], Rate] = Recent(lambda: Rate(window), _REMEMBERED_MAX)
+        self._buckets: Recent[Scope, TokenBucket] = Recent(lambda: TokenBucket(mutations), _REMEMBERED_MAX)
         self._changed()
         quotas.on_change(self._changed)
 
@@ -54,7 +53,7 @@ class Throttles:
         """Undoes what `consumed` has counted for an answer that is not sent."""
         limit = self._quotas.limit(CONSUMER, user, client_id)
         if limit is not None:
-            self._rate(CONSUMER, limit.scope).record(-size, self._now_ms())
+            self._rates[CONSUMER, limit.scope].record(-size, self._now_ms())
 
     def room(self, user: str, client_id: str) -> int:
         """Bytes of records that one answer may carry at most: what the whole window gives."""
@@ -79,34 +78,16 @@ class Throttles:
         limit = self._quotas.limit(CONTROLLER, user, client_id)
         if limit is None:
             return Mutations(None, 0, self._now_ms, strict=strict)
-        if len(self._buckets) >= _REMEMBERED_MAX:
-            now_ms = self._now_ms()
-            self._buckets = {
-                scope: (bucket, bound)
-                for scope, (bucket, bound) in self._buckets.items()
-                if not bucket.is_idle(bound, now_ms)
-            }
-        bucket = self._buckets.get(limit.scope, (None, 0))[0] or TokenBucket(self._mutations)
-        self._buckets[limit.scope] = bucket, limit.bound
-        return Mutations(bucket, limit.bound, self._now_ms, strict=strict)
+        return Mutations(self._buckets[limit.scope], limit.bound, self._now_ms, strict=strict)
 
     def _count(self, key: str, user: str, client_id: str, amount: float) -> int:
         limit = self._quotas.limit(key, user, client_id)
         if limit is None:
             return 0
         now_ms = self._now_ms()
-        rate = self._rate(key, limit.scope)
+        rate = self._rates[key, limit.scope]
         rate.record(amount, now_ms)
         return rate.throttle_ms(limit.bound, now_ms)
-
-    def _rate(self, key: str, scope: Scope) -> Rate:
-        rate = self._rates.get((key, scope))
-        if rate is None:
-            if len(self._rates) >= _REMEMBERED_MAX:
-                now_ms = self._now_ms()
-                self._rates = {name: each for name, each in self._rates.items() if not each.is_idle(now_ms)}
-            rate = self._rates[key, scope] = Rate(self._window)
-        return rate
 
 
 class Mutations:

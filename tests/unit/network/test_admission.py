@@ -156,10 +156,12 @@ def test_the_rate_of_a_listener_is_its_own() -> None:
 
 
 def test_addresses_without_end_take_no_memory_without_end() -> None:
-    now_ms = [0.0]
     limits = Limits(window=Window(3, 1000))
-    admission = Admission(lambda: limits, lambda host: 1.0, lambda: now_ms[0])
+    # all at one moment: no address has been quiet
+    admission = Admission(lambda: limits, lambda host: 1.0, lambda: 0.0)
+    assert [admission.host_delay_ms("regular") for _ in range(3)] == [0, 0, 1000]
     for number in range(25_000):
-        now_ms[0] += 1
         admission.host_delay_ms(f"host-{number}")
-    assert len(admission._host_rates) <= 10_000
+        if number % 5_000 == 0:
+            assert admission.host_delay_ms("regular") == 1000, "who comes again is remembered"
+    assert len(admission._host_rates) == 10_000

@@ -62,18 +62,19 @@ def test_a_changed_quota_counts_at_once(tmp_path: Path) -> None:
 
 
 def test_strangers_without_end_take_no_memory_without_end(tmp_path: Path) -> None:
-    now_ms = [0.0]
-
     async def test(quotas: ClientQuotas) -> None:
         every = entity_of([("user", None), ("client-id", None)])
         await quotas.change({every: {PRODUCER: 10.0, CONTROLLER: 1.0}})
-        throttles = Throttles(quotas, Window(), Window(), lambda: now_ms[0])
+        # all at one moment: nobody has been idle
+        throttles = Throttles(quotas, Window(), Window(), lambda: 0.0)
         for number in range(25_000):
-            now_ms[0] += 5
             throttles.produced("ann", f"client-{number}", 1)
             throttles.mutations("ann", f"client-{number}", strict=True).take(1)
-        assert len(throttles._rates) <= 10_001
-        assert len(throttles._buckets) <= 10_001
+            if number % 5_000 == 0:
+                throttles.produced("bob", "regular", 100)
+        assert len(throttles._rates) == 10_000
+        assert len(throttles._buckets) == 10_000
+        assert throttles.produced("bob", "regular", 0) == 40_000, "who comes again is remembered"
 
     kept(tmp_path, test)
 
