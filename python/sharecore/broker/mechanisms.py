@@ -32,9 +32,12 @@ class Mechanisms:
     def __init__(self, config: BrokerConfig, listeners: Iterable[Listener], credentials: Credentials) -> None:
         self._names = [listener.name for listener in listeners if listener.sasl]
         self._credentials = credentials
+        self._checked: dict[str, TokenKeys] = {}
+        """What the last check fetched, so that a change that passed does not fetch it again."""
+        self._refreshing: dict[TokenKeys, Periodic] | None = None
+        """Of the keys that are in use; None while nothing is fetched from time to time."""
         self._keys: dict[str, TokenKeys] = {}
-        self._refreshing: list[Periodic] = []
-        self._offered = self._read(config)
+        self._offered, self._keys = self._read(config)
 
     def of(self, listener: str) -> Mapping[str, Mechanism]:
         """What a listener offers; nothing without SASL."""
@@ -42,34 +45,53 @@ class Mechanisms:
 
     def start(self) -> None:
         """Fetches the keys that sign tokens from time to time."""
-        self._refreshing = [_refreshing(keys) for keys in self._keys.values()]
-        for each in self._refreshing:
-            each.start()
+        self._refreshing = {}
+        self._refresh()
 
     def stop(self) -> None:
         """Stops fetching."""
-        for each in self._refreshing:
+        for each in (self._refreshing or {}).values():
             each.stop()
+        self._refreshing = None
 
     def check(self, config: BrokerConfig) -> None:
         """Raises ConfigError when the listeners could not go on with `config`."""
-        self._read(config)
+        self._checked = self._read(config)[1]
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Applies a changed configuration; one that cannot be used changes nothing."""
         try:
-            self._offered = self._read(config)
+            self._offered, self._keys = self._read(config)
         except ConfigError as error:
             log.error("the mechanisms of authentication stay as they were: %s", error)
+        self._checked = {}
+        self._refresh()
 
-    def _read(self, config: BrokerConfig) -> dict[str, Mapping[str, Mechanism]]:
-        return {name: mechanisms_of(config, name, self._credentials, self._keys_of) for name in self._names}
+    def _read(self, config: BrokerConfig) -> tuple[dict[str, Mapping[str, Mechanism]], dict[str, TokenKeys]]:
+        """The mechanisms of each listener, and the keys that they go by, by their addresses."""
+        known, used = self._checked | self._keys, dict[str, TokenKeys]()
 
-    def _keys_of(self, config: BrokerConfig) -> TokenKeys:
-        url = config.sasl_oauthbearer_jwks_endpoint_url or ""
-        if url not in self._keys:
-            self._keys[url] = TokenKeys(config)
-        return self._keys[url]
+        def keys_of(config: BrokerConfig) -> TokenKeys:
+            url = config.sasl_oauthbearer_jwks_endpoint_url or ""
+            if url not in used:
+                used[url] = known.get(url) or TokenKeys(config)
+            return used[url]
+
+        offered: dict[str, Mapping[str, Mechanism]] = {
+            name: mechanisms_of(config, name, self._credentials, keys_of) for name in self._names
+        }
+        return offered, used
+
+    def _refresh(self) -> None:
+        """Has the keys fetched that are in use, and no others."""
+        if self._refreshing is None:
+            return
+        used = set(self._keys.values())
+        for keys in self._refreshing.keys() - used:
+            self._refreshing.pop(keys).stop()
+        for keys in used - self._refreshing.keys():
+            self._refreshing[keys] = _refreshing(keys)
+            self._refreshing[keys].start()
 
 
 def _refreshing(keys: TokenKeys) -> Periodic:

@@ -13,7 +13,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.harness.running import Client, RunningBroker
-from tests.unit.broker.test_sasl import authenticate, may_ask
+from tests.unit.broker.test_sasl import authenticate, connect, may_ask
+from tests.unit.broker.test_tls import alter
 
 KEYS = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
 AUTHENTICATIONS_MAX = 2
@@ -58,7 +59,7 @@ def bearer(number: int = 0, **claims: Any) -> bytes:
 
 
 def tell(broker: RunningBroker, token: bytes) -> bool:
-    client = Client(broker.port)
+    client = connect(broker)
     try:
         authenticate(client, "OAUTHBEARER", token)
         return may_ask(client)
@@ -88,6 +89,32 @@ def test_new_keys_are_fetched(broker: RunningBroker, home: Path) -> None:
     deadline = time.monotonic() + 20
     while not tell(broker, bearer(1, user="dora")):
         assert time.monotonic() < deadline
+
+
+def test_keys_that_a_change_brings_are_fetched_again_as_well(tmp_path: Path) -> None:
+    write_keys(tmp_path / "keys.json", 1)
+    mechanisms = "listener.name.sasl_plaintext.sasl.enabled.mechanisms"
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        mechanisms: "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{login} user_ann="planted";',
+        "sasl.oauthbearer.jwks.endpoint.url": (tmp_path / "keys.json").as_uri(),
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms": "20",
+    }
+    broker = RunningBroker(tmp_path / "data", settings).start()
+    try:
+        assert alter(broker, mechanisms, "PLAIN,OAUTHBEARER") == 0
+        assert tell(broker, bearer(sub="dora"))
+        write_keys(tmp_path / "keys.json", 2)
+        deadline = time.monotonic() + 20
+        while not tell(broker, bearer(1, sub="dora")):
+            assert time.monotonic() < deadline
+        # what no listener goes by is fetched no more
+        assert alter(broker, mechanisms, "PLAIN") == 0
+        assert broker.look(lambda inside: inside.mechanisms._refreshing) == {}
+    finally:
+        broker.stop()
 
 
 def test_so_many_clients_may_be_saying_who_they_are(broker: RunningBroker) -> None:
