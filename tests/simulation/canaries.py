@@ -20,7 +20,7 @@ from sharecore.network import Connection
 from sharecore.partition import leader as leader_module
 from sharecore.partition.leader import SharePartition
 from sharecore.session.cache import ShareSessionCache
-from sharecore.storage import Log, Storage
+from sharecore.storage import Storage, StoreLog
 from sharecore.waiting import DelayedFetch
 
 Patch = Callable[[], Any]
@@ -76,7 +76,7 @@ def _answered_first(self: SharePartition, member: str, batches: Any, done: Any) 
 _acknowledge = SharePartition.acknowledge
 _persist = SharePartition._persist
 _resume = ShareSessionCache.resume
-_append = Log.append
+_append = StoreLog.append
 _end = TransactionCoordinator.end
 _options = broker_module._storage_options
 
@@ -104,7 +104,7 @@ def _epoch_ignored(self: ShareSessionCache, group: Any, member: Any, epoch: int)
     return _resume(self, group, member, epoch)
 
 
-def _sequences_forgotten(self: Log, records: bytes, *, now_ms: int) -> Any:
+def _sequences_forgotten(self: StoreLog, records: bytes, *, now_ms: int) -> Any:
     self._store.expire_producers(now_ms + 3_600_000_000, 0)
     return _append(self, records, now_ms=now_ms)
 
@@ -170,7 +170,9 @@ CANARIES: dict[str, Canary] = {
     ),
     "aborted records": Canary(_instead(SharePartition, "_aborted", lambda self, part: [])),
     "read committed that reads all": Canary(_read_uncommitted),
-    "sequence numbers that are forgotten": Canary(_instead(Log, "append", _sequences_forgotten), CRASHES),
+    "sequence numbers that are forgotten": Canary(
+        _instead(StoreLog, "append", _sequences_forgotten), CRASHES
+    ),
     "commits that abort": Canary(_instead(TransactionCoordinator, "end", _outcome_flipped)),
     "memory that is not given back": Canary(_instead(Connection, "_free", _nothing)),
 }

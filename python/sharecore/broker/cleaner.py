@@ -16,7 +16,7 @@ from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, TopicConfig
 from sharecore.config.keys import LONG_MAX
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage import Log, Storage
+from sharecore.storage import Storage, StoreLog, store_logs
 from sharecore.storage.cleaner import Dirt, Limits, LogCleaner
 from sharecore.waiting import Periodic
 
@@ -27,7 +27,7 @@ _SEAL_SECONDS = 0.2
 
 
 class _Candidate(NamedTuple):
-    log: Log
+    log: StoreLog
     config: TopicConfig
     dirt: Dirt
 
@@ -119,7 +119,7 @@ class Cleaner:
             for topic in self._storage.topics
             if topic.name not in INTERNAL_TOPICS
             and "compact" in (config := self._topic_configs.get(topic.name)).cleanup_policy
-            for partition in topic.partitions
+            for partition in store_logs(topic)
             if partition.log_id not in passed_over
         ]
         if not logs:
@@ -130,7 +130,7 @@ class Cleaner:
         due = [each for each in candidates if each.is_due(now_ms)]
         return max(due, key=_Candidate.ratio, default=None)
 
-    def _look(self, logs: list[tuple[Log, TopicConfig]], now_ms: int) -> list[_Candidate]:
+    def _look(self, logs: list[tuple[StoreLog, TopicConfig]], now_ms: int) -> list[_Candidate]:
         """What is new in each log; on a thread that may wait for the disk."""
         found = self._dirt(logs, now_ms)
         if any(each.wants_new_segment(now_ms) for each in found):
@@ -140,7 +140,7 @@ class Cleaner:
             found = self._dirt(logs, now_ms)
         return found
 
-    def _dirt(self, logs: list[tuple[Log, TopicConfig]], now_ms: int) -> list[_Candidate]:
+    def _dirt(self, logs: list[tuple[StoreLog, TopicConfig]], now_ms: int) -> list[_Candidate]:
         found = []
         for partition, config in logs:
             try:

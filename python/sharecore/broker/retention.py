@@ -9,7 +9,7 @@ from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, TopicConfig
 from sharecore.errors import KafkaError
-from sharecore.storage import Log, Storage
+from sharecore.storage import Storage, StoreLog, store_logs
 from sharecore.waiting import Periodic
 
 log = logging.getLogger("sharecore.broker")
@@ -56,12 +56,12 @@ class Retention:
         for topic in tuple(self._storage.topics):
             config = self._topic_configs.get(topic.name)
             if "delete" in config.cleanup_policy:
-                for partition in topic.partitions:
+                for partition in store_logs(topic):
                     await self._trim(partition, config, now_ms)
         idle_since = now_ms - self._broker_config().producer_id_expiration_ms
         self._storage.store.expire_producers(idle_since, _PRODUCERS_MAX)
 
-    async def _trim(self, partition: Log, config: TopicConfig, now_ms: int) -> None:
+    async def _trim(self, partition: StoreLog, config: TopicConfig, now_ms: int) -> None:
         oldest_ms = None if config.retention_ms < 0 else now_ms - config.retention_ms
         max_bytes = None if config.retention_bytes < 0 else config.retention_bytes
         about = {"topic": partition.topic, "partition": partition.index}

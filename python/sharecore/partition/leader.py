@@ -12,10 +12,10 @@ from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition.failures import client_error, is_fenced, load_error
+from sharecore.partition.failures import client_error, is_fenced
+from sharecore.partition.loading import Loaded, load
 from sharecore.partition.records import AckBatch, Acquired, aborted_ranges, holding, subtracted
-from sharecore.partition.reset import first_offset
-from sharecore.persister import LoadedState, Persister, SharePartitionKey
+from sharecore.persister import Persister, SharePartitionKey
 from sharecore.storage import Reader
 from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
@@ -78,6 +78,7 @@ class SharePartition:
         self._office = office
         self._outbox = None if office is None else office.outbox(key.group_id, log, self._archive)
         self._loading = False
+        self._closed: KafkaError | None = None
         self._loads = loads or Spans()
         self._load_began_ms = 0
         self._start_is_persisted = True
@@ -102,10 +103,7 @@ class SharePartition:
         self._loading = True
         self._load_began_ms = self._clock.monotonic_ms()
         self.error = None
-        try:
-            self._persister.read(self.key, self.leader_epoch, self._loaded)
-        except KafkaError as error:
-            self._loaded(error)
+        load(self.key, self.leader_epoch, self._persister, self.log, self.config, self._clock, self._loaded)
 
     def when_loaded(self, callback: Callable[[], object]) -> None:
         """Calls back once loading has ended, well or not; at once when it has."""
@@ -114,21 +112,20 @@ class SharePartition:
         else:
             callback()
 
-    def _loaded(self, state: LoadedState | KafkaError) -> None:
+    def _loaded(self, loaded: Loaded | KafkaError) -> None:
         self._loading = False
         self._loads.add(self._clock.monotonic_ms() - self._load_began_ms)
-        if isinstance(state, KafkaError):
-            self.error = load_error(state)
+        if self._closed is not None:
+            self.error = self._closed
+        elif isinstance(loaded, KafkaError):
+            self.error = loaded
         else:
-            self._begin(state)
+            self._begin(loaded)
         callbacks, self._on_loaded = self._on_loaded, []
         settle(callbacks)
 
-    def _begin(self, state: LoadedState) -> None:
-        self._start_is_persisted = state.start_offset != _UNKNOWN
-        start_offset = state.start_offset
-        if not self._start_is_persisted:
-            start_offset = first_offset(self.config, self.log, self._clock.now_ms())
+    def _begin(self, loaded: Loaded) -> None:
+        state, start_offset, self._start_is_persisted = loaded
         try:
             self.engine = Partition(start_offset, state.batches, **self._limits())
         except (KafkaError, ValueError) as error:
@@ -160,7 +157,7 @@ class SharePartition:
 
     def close(self, error: KafkaError) -> None:
         """Ends the leader: the topic or the group is gone, or another has taken over."""
-        self.error = error
+        self._closed = self.error = error
         if self.engine is not None:
             self.log.off_advance(self._log_advanced)
             self.engine = None

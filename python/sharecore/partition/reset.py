@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sharecore.config import GroupConfig
+from sharecore.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from sharecore.storage import Log
+    from sharecore.storage import Found, Log
 
 
-def first_offset(config: GroupConfig, log: Log, now_ms: int) -> int:
-    """The start offset by the group's reset policy (`share.auto.offset.reset`).
+def find_first_offset(
+    config: GroupConfig, log: Log, now_ms: int, done: Callable[[int | KafkaError], object]
+) -> None:
+    """Looks for the start offset by the group's reset policy (`share.auto.offset.reset`).
 
     Args:
         now_ms: by the clock that record timestamps follow.
+        done: called with it, or with why it cannot be known; at once unless times are to be looked up.
     """
+
+    def latest() -> int:
+        return log.last_stable_offset if config.read_committed else log.high_watermark
+
+    def found(looking: asyncio.Future[Found | None]) -> None:
+        if looking.cancelled():
+            return
+        error = looking.exception()
+        if error is None:
+            first = looking.result()
+            done(latest() if first is None else first[0])
+        else:
+            done(
+                error
+                if isinstance(error, KafkaError)
+                else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            )
+
     reset = config.offset_reset
-    if reset.strategy == "earliest":
-        return log.start_offset
     if reset.strategy == "by_duration":
-        found = log.offset_for(now_ms - reset.duration_ms)
-        if found is not None:
-            return found[0]
-    return log.last_stable_offset if config.read_committed else log.high_watermark
+        log.find_offset(now_ms - reset.duration_ms).add_done_callback(found)
+    else:
+        done(log.start_offset if reset.strategy == "earliest" else latest())

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from sharecore.storage.catalogue import Catalogue
 from sharecore.storage.configs import Configs, ResourceType
-from sharecore.storage.log import Appended, Log, RecordsRefused, ScannedBatch, Slice
+from sharecore.storage.log import Appended, Found, Log, RecordsRefused, ScannedBatch, Slice
 from sharecore.storage.reader import Reader
 from sharecore.storage.storage import Storage, StorageOptions
+from sharecore.storage.store_log import StoreLog
+from sharecore.storage.store_topics import store_logs
 from sharecore.storage.ticket import Ticket
 from sharecore.storage.topics import Topic, Topics
 
@@ -18,6 +20,7 @@ __all__ = [
     "Appended",
     "Catalogue",
     "Configs",
+    "Found",
     "Log",
     "Reader",
     "RecordsRefused",
@@ -26,7 +29,9 @@ __all__ = [
     "Slice",
     "Storage",
     "StorageOptions",
+    "StoreLog",
     "Ticket",
     "Topic",
     "Topics",
+    "store_logs",
 ]

@@ -1,23 +1,18 @@
-"""Small durable facts under keys: the catalogue of the store."""
+"""Small durable facts under keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 
 from sharecore.storage.ticket import Ticket
 
-if TYPE_CHECKING:
-    from sharecore._core import Store
 
+class Catalogue(ABC):
+    """Keys and values in memory, written through to what keeps them; a change shows once it is durable."""
 
-class Catalogue:
-    """Keys and values in memory, written through to the store; a change shows once it is durable."""
-
-    def __init__(self, store: Store, ticket: Callable[[int], Ticket]) -> None:
-        self._store = store
-        self._ticket = ticket
-        self._entries = dict(store.entries(b""))
+    def __init__(self, entries: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        self._entries = dict(entries)
 
     def get(self, key: bytes) -> bytes | None:
         """The value under `key`."""
@@ -32,24 +27,11 @@ class Catalogue:
         """Sets one entry; raises KafkaError(KAFKA_STORAGE_ERROR) when it cannot be written."""
         await self.change([(key, value)])
 
-    def change(
-        self,
-        puts: Iterable[tuple[bytes, bytes]] = (),
-        deletes: Iterable[bytes] = (),
-        *,
-        create_logs: Iterable[int] = (),
-        drop_logs: Iterable[int] = (),
-    ) -> Ticket:
-        """Changes entries and logs, all of them or none."""
-        puts, deletes = list(puts), list(deletes)
-        sequence = self._store.change(puts, deletes, create_logs=list(create_logs), drop_logs=list(drop_logs))
-        ticket = self._ticket(sequence)
+    @abstractmethod
+    def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:
+        """Changes entries, all of them or none."""
 
-        def durable(ended: Ticket) -> None:
-            if ended.error is None:
-                self._entries.update(puts)
-                for key in deletes:
-                    self._entries.pop(key, None)
-
-        ticket.add_done_callback(durable)
-        return ticket
+    def _changed(self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes]) -> None:
+        self._entries.update(puts)
+        for key in deletes:
+            self._entries.pop(key, None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sharecore import _core
-from sharecore.storage.log import Log
 from sharecore.storage.storage import Storage
+from sharecore.storage.store_log import StoreLog
 
 
 class Dirt(NamedTuple):
@@ -69,7 +69,7 @@ class LogCleaner:
     def __init__(self, storage: Storage) -> None:
         self._core = _core.LogCleaner(storage.store)
 
-    def dirt(self, log: Log, newest_ms: int) -> Dirt:
+    def dirt(self, log: StoreLog, newest_ms: int) -> Dirt:
         """What there is to compact, segments with records newer than `newest_ms` left out.
 
         Raises:
@@ -78,7 +78,7 @@ class LogCleaner:
         return Dirt(*self._core.dirt(log.log_id, newest_ms))
 
     def clean(
-        self, log: Log, *, now_ms: int, newest_ms: int, delete_retention_ms: int, limits: Limits
+        self, log: StoreLog, *, now_ms: int, newest_ms: int, delete_retention_ms: int, limits: Limits
     ) -> Cleaned | None:
         """One pass; None when there was nothing to do.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharecore._core import Store, survey_store
-from sharecore.storage.topics import stored_topics, topic_entry
+from sharecore.storage.store_topics import stored_topics, topic_entry
 
 Progress = Callable[[int, int], object]
 """Called with the bytes that are done and how many there are."""

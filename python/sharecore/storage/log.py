@@ -1,27 +1,19 @@
-"""One partition of one topic."""
+"""One partition of one topic, as the rest of the house knows it."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple
 from uuid import UUID
 
-from sharecore._core import records_without_key
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.ticket import Ticket
-from sharecore.waiting import settle
+from sharecore.waiting import Done, settle
 
-if TYPE_CHECKING:
-    from sharecore._core import Store
-
-_SCAN_BYTES = 1 << 20
-_LEADER_EPOCH = 0
 ANY_RECORDS = (1 << 63) - 1
 """As many records as there are."""
-
-T = TypeVar("T")
 
 
 class RecordsRefused(KafkaError):
@@ -82,7 +74,11 @@ class ScannedBatch(NamedTuple):
         return key[2:4] == b"\x00\x01"
 
 
-class Log:
+Found = tuple[int, int, int]
+"""Offset, its timestamp and leader epoch."""
+
+
+class Log(ABC):
     """A log of record batches.
 
     Attributes:
@@ -95,42 +91,26 @@ class Log:
 
     __slots__ = (
         "__weakref__",
-        "_disk",
         "_listeners",
-        "_store",
-        "_ticket",
         "end_offset",
         "high_watermark",
         "index",
         "last_stable_offset",
-        "log_id",
         "needs_keys",
         "start_offset",
         "topic",
         "topic_id",
     )
 
-    def __init__(
-        self,
-        store: Store,
-        ticket: Callable[[int], Ticket],
-        disk: DiskReads,
-        log_id: int,
-        topic: str,
-        index: int,
-        topic_id: UUID,
-    ) -> None:
-        self._store = store
-        self._ticket = ticket
-        self._disk = disk
+    def __init__(self, topic: str, index: int, topic_id: UUID) -> None:
         self._listeners: list[Callable[[Log], object]] = []
-        self.log_id = log_id
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
         self.needs_keys = False
         self.start_offset = self.high_watermark = self.last_stable_offset = self.end_offset = 0
 
+    @abstractmethod
     def append(self, records: bytes, *, now_ms: int) -> Appended:
         """Appends a client's record batch.
 
@@ -145,24 +125,6 @@ class Log:
                 UNSUPPORTED_FOR_MESSAGE_FORMAT, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, or
                 KAFKA_STORAGE_ERROR when too much waits for the disk. Nothing is appended then.
         """
-        if self.needs_keys:
-            self._check_keys(records)
-        return self._appended(self._store.append(self.log_id, records, now_ms))
-
-    def _check_keys(self, records: bytes) -> None:
-        indexes = records_without_key(records)
-        if not indexes:
-            return
-        where = f"{self.topic}-{self.index}"
-        reason = f"Compacted topic cannot accept message without key in topic partition {where}"
-        named = ", ".join(f"RecordError(batchIndex={index}, message='{reason}')" for index in indexes[:3])
-        raise RecordsRefused(
-            ErrorCode.INVALID_RECORD,
-            indexes,
-            reason,
-            f"One or more records have been rejected due to {len(indexes)} record errors in total, and only "
-            f"showing the first three errors at most: [{named}]",
-        )
 
     def append_local(
         self, records: Sequence[LocalRecord], *, now_ms: int, producer: tuple[int, int] | None = None
@@ -176,24 +138,15 @@ class Log:
             KafkaError: INVALID_PRODUCER_EPOCH when the producer has been fenced, MESSAGE_TOO_LARGE, or
                 KAFKA_STORAGE_ERROR when too much waits for the disk.
         """
-        return self._appended(self._store.append_local(self.log_id, records, now_ms, producer))
+        raise _not_here()
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, *, coordinator_epoch: int, commit: bool, now_ms: int
     ) -> Appended:
         """Ends a producer's transaction in this log (a control batch, KIP-98)."""
-        return self._appended(
-            self._store.append_marker(
-                self.log_id, producer_id, producer_epoch, coordinator_epoch, commit, now_ms
-            )
-        )
+        raise _not_here()
 
-    def _appended(self, appended: tuple[int, int, int, int, int]) -> Appended:
-        base, last, append_time_ms, start, sequence = appended
-        if last >= self.end_offset:
-            self.end_offset = last + 1
-        return Appended(base, last, append_time_ms, start, self._ticket(sequence))
-
+    @abstractmethod
     def read(
         self,
         offset: int,
@@ -214,8 +167,8 @@ class Log:
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE, or KAFKA_STORAGE_ERROR when the disk cannot be read.
         """
-        return Slice(*self._store.read(self.log_id, offset, max_bytes, limit, at_least_one, max_records))
 
+    @abstractmethod
     def read_cached(
         self,
         offset: int,
@@ -229,9 +182,8 @@ class Log:
 
         An event loop reads with this, and calls `warm` after None.
         """
-        found = self._store.read_cached(self.log_id, offset, max_bytes, limit, at_least_one, max_records)
-        return None if found is None else Slice(*found)
 
+    @abstractmethod
     def warm(
         self,
         offset: int,
@@ -247,22 +199,13 @@ class Log:
             ended: called on the event loop when that is done, whether it went well or not; an error shows
                 again in `read`.
         """
-        reading = self._disk.run(lambda: self._store.warm(self.log_id, offset, max_bytes, limit, max_records))
 
-        def done(reading: asyncio.Future[None]) -> None:
-            if not reading.cancelled():
-                reading.exception()
-                ended()
-
-        reading.add_done_callback(done)
-
+    @abstractmethod
     def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
         """How many bytes `read` would return, without reading them; raises as it does.
 
         Never waits: `max_bytes` when only the disk knows.
         """
-        found = self._store.readable_bytes(self.log_id, offset, max_bytes, limit)
-        return max_bytes if found is None else found
 
     def scan(self, offset: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
         """Durable records from `offset` on: offset, timestamp, key, value; control records are left out.
@@ -270,11 +213,7 @@ class Log:
         Raises:
             ValueError: a batch cannot be decoded; says where.
         """
-        for batch in self.scan_batches(offset):
-            if not batch.is_control:
-                for record in batch.records:
-                    if record[0] >= offset:
-                        yield record
+        raise _not_here()
 
     def scan_batches(self, offset: int) -> Iterator[ScannedBatch]:
         """Durable batches with their records, the first of which holds `offset` or follows it.
@@ -282,50 +221,25 @@ class Log:
         Raises:
             ValueError: a batch cannot be decoded; says where.
         """
-        while offset < self.high_watermark:
-            batches, following = self._store.scan(self.log_id, offset, _SCAN_BYTES)
-            if following <= offset:
-                return
-            yield from map(ScannedBatch._make, batches)
-            offset = following
+        raise _not_here()
 
-    def offset_for(self, timestamp: int) -> tuple[int, int, int] | None:
-        """The first record from the start on that is not older: offset, timestamp, leader epoch."""
-        found = self._store.offset_for(self.log_id, timestamp)
-        return None if found is None else (*found, _LEADER_EPOCH)
+    @abstractmethod
+    def find_offset(self, timestamp: int) -> asyncio.Future[Found | None]:
+        """The first record from the start on that is not older; a thread that may wait for the disk looks."""
 
-    def max_timestamp(self) -> tuple[int, int, int] | None:
-        """The first of the newest records: offset, timestamp, leader epoch."""
-        timestamp = self._store.max_timestamp(self.log_id)
-        return None if timestamp is None else self.offset_for(timestamp)
+    @abstractmethod
+    def find_max_timestamp(self) -> asyncio.Future[Found | None]:
+        """The first of the newest records."""
 
-    def look_up(self, find: Callable[[Log], T]) -> asyncio.Future[T]:
-        """Calls `find` with this log in a thread that may wait for the disk, as `offset_for` does."""
-        return self._disk.run(lambda: find(self))
-
+    @abstractmethod
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         """Transactions with records in `[first, end)` that were aborted: producer id, first offset."""
-        return self._store.aborted(self.log_id, first, end)
 
     def delete_records(self, before_offset: int) -> Ticket:
         """Moves the start to `before_offset`; raises KafkaError(OFFSET_OUT_OF_RANGE) past the end."""
-        return self._ticket(self._store.delete_records(self.log_id, before_offset))
+        raise _not_here()
 
-    async def retain(self, *, oldest_ms: int | None, max_bytes: int | None) -> Ticket | None:
-        """Deletes what is too old or too much, batch by batch from the start.
-
-        Args:
-            oldest_ms: batches go whose newest record is older than this.
-            max_bytes: batches go as long as so many bytes are left behind them.
-
-        Returns:
-            the write that moves the start; None when nothing has to go.
-        """
-        sequence = await self._disk.run(
-            lambda: self._store.retain(self.log_id, oldest_ms=oldest_ms, max_bytes=max_bytes)
-        )
-        return None if sequence is None else self._ticket(sequence)
-
+    @abstractmethod
     def configure(
         self,
         *,
@@ -336,19 +250,15 @@ class Log:
         needs_keys: bool = False,
     ) -> None:
         """Sets what the log accepts (max.message.bytes, message.timestamp.*, cleanup.policy)."""
-        self.needs_keys = needs_keys
-        self._store.configure(
-            self.log_id,
-            max_batch_bytes=max_batch_bytes,
-            log_append_time=log_append_time,
-            before_max_ms=before_max_ms,
-            after_max_ms=after_max_ms,
-        )
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the batches that it holds."""
-        return self._store.log_bytes(self.log_id)
+        raise _not_here()
+
+    def when_known(self, done: Done) -> None:
+        """Calls back once it is known where the log begins and ends, at once where that always is."""
+        done(None)
 
     def on_advance(self, callback: Callable[[Log], object]) -> None:
         """Calls back after the high watermark, the last stable offset or the start has moved."""
@@ -359,11 +269,11 @@ class Log:
         if callback in self._listeners:
             self._listeners.remove(callback)
 
-    def moved(self, offsets: tuple[int, int, int, int]) -> None:
-        """Takes the offsets that the store reports; for the storage alone."""
-        self.start_offset, self.high_watermark, self.last_stable_offset, self.end_offset = offsets
-
     def notify(self) -> None:
         """Tells the listeners; for the storage alone."""
         if self._listeners:
             settle(tuple(self._listeners), self)
+
+
+def _not_here() -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, "This log is kept by another broker, which alone can do that.")

@@ -13,12 +13,12 @@ from weakref import WeakValueDictionary
 
 from sharecore._core import Store
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage.catalogue import Catalogue
 from sharecore.storage.configs import Configs
 from sharecore.storage.disk_reads import THREADS, DiskReads
-from sharecore.storage.log import Log
+from sharecore.storage.store_catalogue import StoreCatalogue
+from sharecore.storage.store_log import StoreLog
+from sharecore.storage.store_topics import StoreTopics
 from sharecore.storage.ticket import Ticket
-from sharecore.storage.topics import Topics
 
 logger = logging.getLogger(__name__)
 
@@ -71,11 +71,11 @@ class Storage:
         self._ended = 0
         self._settled = Ticket(0)
         self._settled.settle()
-        self._logs: WeakValueDictionary[int, Log] = WeakValueDictionary()
+        self._logs: WeakValueDictionary[int, StoreLog] = WeakValueDictionary()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.catalogue = Catalogue(self.store, self._ticket)
+        self.catalogue = StoreCatalogue(self.store, self._ticket)
         self.configs = Configs(self.catalogue)
-        self.topics = Topics(self.catalogue, self.configs, self.store.new_log_id, self._open_log)
+        self.topics = StoreTopics(self.catalogue, self.configs, self.store.new_log_id, self._open_log)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Has `loop` resolve tickets and call listeners."""
@@ -125,10 +125,10 @@ class Storage:
             self._tickets.append(Ticket(sequence))
         return self._tickets[-1]
 
-    def _open_log(self, log_id: int, topic: str, index: int, topic_id: UUID) -> Log:
+    def _open_log(self, log_id: int, topic: str, index: int, topic_id: UUID) -> StoreLog:
         log = self._logs.get(log_id)
         if log is None:
-            self._logs[log_id] = log = Log(
+            self._logs[log_id] = log = StoreLog(
                 self.store, self._ticket, self._disk, log_id, topic, index, topic_id
             )
             log.moved(self.store.offsets(log_id))

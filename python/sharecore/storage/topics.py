@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage.catalogue import Catalogue
-from sharecore.storage.configs import Configs, ResourceType, config_key, encode_settings
 from sharecore.storage.log import Log
 from sharecore.waiting import settle
-
-_PREFIX = b"topic/"
-_RESERVED_IDS = frozenset({UUID(int=0), UUID(int=1)})
-
-OpenLog = Callable[[int, str, int, UUID], Log]
-"""Makes the log with an id, for a topic's name, a partition's index and a topic id."""
 
 
 class TopicChange(Enum):
@@ -43,27 +33,13 @@ class Topic:
         self.partitions = partitions
 
 
-class Topics:
-    """All topics of the broker.
+class Topics(ABC):
+    """All topics that there are."""
 
-    Args:
-        new_log_id: returns an id for a new log.
-        open_log: makes the object for a log.
-    """
-
-    def __init__(
-        self, catalogue: Catalogue, configs: Configs, new_log_id: Callable[[], int], open_log: OpenLog
-    ) -> None:
-        self._catalogue = catalogue
-        self._configs = configs
-        self._new_log_id = new_log_id
-        self._open_log = open_log
+    def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
-        self._changing: set[str] = set()
         self._listeners: list[Listener] = []
-        for name, topic_id, log_ids in stored_topics(catalogue.scan(_PREFIX)):
-            self._add(Topic(name, topic_id, self._logs(log_ids, name, topic_id)))
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(list(self._by_name.values()))
@@ -88,31 +64,15 @@ class Topics:
         topic = self._by_name.get(name)
         return topic.partitions[index] if topic and 0 <= index < len(topic.partitions) else None
 
+    @abstractmethod
     async def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
         """Creates a topic; it shows when it is durable.
 
         Raises:
             KafkaError: TOPIC_ALREADY_EXISTS, or KAFKA_STORAGE_ERROR when it cannot be written.
         """
-        if name in self._by_name or name in self._changing:
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        topic_id = _new_topic_id()
-        log_ids = [self._new_log_id() for _ in range(partitions)]
-        puts = [_entry(name, topic_id, log_ids)]
-        if settings:
-            puts.append((config_key(ResourceType.TOPIC, name), encode_settings(settings)))
-        self._changing.add(name)
-        try:
-            await self._catalogue.change(puts, create_logs=log_ids)
-        finally:
-            self._changing.discard(name)
-        topic = Topic(name, topic_id, self._logs(log_ids, name, topic_id))
-        self._add(topic)
-        if settings:
-            self._configs.changed(ResourceType.TOPIC, name, settings)
-        self._tell(TopicChange.CREATED, topic)
-        return topic
 
+    @abstractmethod
     async def add_partitions(self, name: str, count: int) -> None:
         """Grows a topic to `count` partitions.
 
@@ -121,51 +81,14 @@ class Topics:
                 REASSIGNMENT_IN_PROGRESS when another change of it is under way,
                 KAFKA_STORAGE_ERROR when it cannot be written.
         """
-        topic = self._claim(name)
-        have = len(topic.partitions)
-        if count <= have:
-            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s).")
-        added = [self._new_log_id() for _ in range(count - have)]
-        log_ids = [log.log_id for log in topic.partitions] + added
-        self._changing.add(name)
-        try:
-            await self._catalogue.change([_entry(name, topic.topic_id, log_ids)], create_logs=added)
-        finally:
-            self._changing.discard(name)
-        topic.partitions += self._logs(log_ids, name, topic.topic_id)[have:]
-        self._tell(TopicChange.GREW, topic)
 
+    @abstractmethod
     async def delete(self, name: str) -> None:
         """Deletes a topic with its records and settings; raises KafkaError as `add_partitions` does."""
-        topic = self._claim(name)
-        self._changing.add(name)
-        try:
-            await self._catalogue.change(
-                deletes=[_PREFIX + name.encode(), config_key(ResourceType.TOPIC, name)],
-                drop_logs=[log.log_id for log in topic.partitions],
-            )
-        finally:
-            self._changing.discard(name)
-        del self._by_name[name], self._by_id[topic.topic_id]
-        self._configs.changed(ResourceType.TOPIC, name, {})
-        self._tell(TopicChange.DELETED, topic)
 
     def on_change(self, listener: Listener) -> None:
         """Calls back with what happened to which topic, after it happened."""
         self._listeners.append(listener)
-
-    def _claim(self, name: str) -> Topic:
-        topic = self._by_name.get(name)
-        if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if name in self._changing:
-            raise KafkaError(
-                ErrorCode.REASSIGNMENT_IN_PROGRESS, f"Topic '{name}' is being changed; try again."
-            )
-        return topic
-
-    def _logs(self, log_ids: list[int], name: str, topic_id: UUID) -> list[Log]:
-        return [self._open_log(log_id, name, index, topic_id) for index, log_id in enumerate(log_ids)]
 
     def _add(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
@@ -174,27 +97,5 @@ class Topics:
     def _tell(self, change: TopicChange, topic: Topic) -> None:
         settle(tuple(self._listeners), change, topic)
 
-
-def stored_topics(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, UUID, list[int]]]:
-    """Name, id and logs of the topics among entries of the catalogue."""
-    for key, value in entries:
-        if key.startswith(_PREFIX):
-            stored = json.loads(value)
-            yield key.removeprefix(_PREFIX).decode(), UUID(stored["id"]), stored["logs"]
-
-
-def topic_entry(name: str, log_ids: list[int]) -> tuple[bytes, bytes]:
-    """The entry of a new topic whose logs there are already."""
-    return _entry(name, _new_topic_id(), log_ids)
-
-
-def _entry(name: str, topic_id: UUID, log_ids: list[int]) -> tuple[bytes, bytes]:
-    return _PREFIX + name.encode(), json.dumps({"id": str(topic_id), "logs": log_ids}).encode()
-
-
-def _new_topic_id() -> UUID:
-    """An id that Kafka would give: not a reserved one, and no dash in front of its text form."""
-    while True:
-        topic_id = uuid4()
-        if topic_id not in _RESERVED_IDS and not base64.urlsafe_b64encode(topic_id.bytes).startswith(b"-"):
-            return topic_id
+    def _remove(self, topic: Topic) -> None:
+        del self._by_name[topic.name], self._by_id[topic.topic_id]

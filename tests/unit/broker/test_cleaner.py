@@ -14,7 +14,7 @@ from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.config import BrokerConfig
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage import Log, Storage
+from sharecore.storage import Log, Storage, StoreLog
 from sharecore.storage.cleaner import Cleaned
 
 HOUR_MS = 3_600_000
@@ -74,7 +74,7 @@ class Bench:
             cleaner = Cleaner(self.storage, configs, lambda: config, self.clock)
             clean = cleaner._cleaner.clean
 
-            def passed(log: Log, **how: Any) -> Cleaned | None:
+            def passed(log: StoreLog, **how: Any) -> Cleaned | None:
                 self.passes.append((log.topic, how))
                 if log.topic in (instead or {}):
                     (instead or {})[log.topic]()

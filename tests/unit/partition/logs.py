@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from struct import pack
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -144,8 +145,15 @@ class MemoryLog:
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         return self.transactions
 
-    def offset_for(self, timestamp: int) -> tuple[int, int, int] | None:
-        return next(((first, timestamp, 0) for first, _, _ in self._batches if first >= timestamp), None)
+    def when_known(self, done: Callable[[None], object]) -> None:
+        done(None)
+
+    def find_offset(self, timestamp: int) -> Future[tuple[int, int, int] | None]:
+        looking: Future[tuple[int, int, int] | None] = Future()
+        looking.set_result(
+            next(((first, timestamp, 0) for first, _, _ in self._batches if first >= timestamp), None)
+        )
+        return looking
 
     def on_advance(self, callback: Callable[[Any], None]) -> None:
         self._listeners.append(callback)

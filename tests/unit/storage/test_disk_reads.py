@@ -145,6 +145,6 @@ def test_an_offset_that_is_none_is_refused_at_once(storage: Storage) -> None:
 def test_times_are_looked_up_in_a_thread(storage: Storage) -> None:
     async def main() -> tuple[object, object]:
         log = log_of(storage)
-        return await log.look_up(lambda log: log.offset_for(100)), await log.look_up(Log.max_timestamp)
+        return await log.find_offset(100), await log.find_max_timestamp()
 
     assert asyncio.run(main()) == ((100, 100, 0), (ROUNDS - 1, ROUNDS - 1, 0))

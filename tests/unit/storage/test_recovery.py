@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from tests.unit.storage.test_storage import create
 
-from sharecore.storage import Log, Storage, StorageOptions
+from sharecore.storage import Storage, StorageOptions, StoreLog, store_logs
 
 OPTIONS = StorageOptions(segment_bytes=16 << 10, cache_bytes=4096)
 RECORDS = [(b"k%d" % i, b"v" * 90) for i in range(10)]
 
 
-def open_logs(path: Path) -> tuple[Storage, list[Log]]:
+def open_logs(path: Path) -> tuple[Storage, list[StoreLog]]:
     storage = Storage(path, OPTIONS)
     topic = storage.topics.get("t")
     assert topic is not None
-    return storage, list(topic.partitions)
+    return storage, store_logs(topic)
 
 
-def fill(storage: Storage, logs: list[Log], rounds: int) -> None:
+def fill(storage: Storage, logs: list[StoreLog], rounds: int) -> None:
     for i in range(rounds):
         for log in logs:
             log.append_local(RECORDS, now_ms=i)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage import ResourceType, Storage
+from sharecore.storage import ResourceType, Storage, StoreLog
 
 RECORDS = [(b"k%d" % i, b"v%d" % i) for i in range(10)]
 
@@ -72,7 +72,7 @@ def test_a_failed_write_takes_its_offsets_back(storage: Storage) -> None:
 def test_offsets_are_found_by_time(storage: Storage) -> None:
     create(storage, "t")
     log = storage.topics.log("t", 0)
-    assert log is not None
+    assert isinstance(log, StoreLog)
     for time in (1000, 2000, 3000):
         log.append_local(RECORDS, now_ms=time)
     storage.sync()

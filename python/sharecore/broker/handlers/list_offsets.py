@@ -9,7 +9,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.storage import Log
+from sharecore.storage import Found, Log
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = (
     -1,
@@ -28,9 +28,6 @@ _SINCE_VERSION = {
     _EARLIEST_PENDING_UPLOAD: 11,
 }
 _READ_COMMITTED = 1
-
-Found = tuple[int, int, int]
-"""Offset, its timestamp and leader epoch."""
 
 
 def handle(context: RequestContext, request: Any) -> Result:
@@ -56,8 +53,8 @@ async def _look_up(context: RequestContext, request: Any) -> dict[str, Any]:
 
 def _found_by_time(log: Log, timestamp: int) -> Awaitable[Found | None]:
     if timestamp == _MAX_TIMESTAMP:
-        return log.look_up(Log.max_timestamp)
-    return log.look_up(lambda log: log.offset_for(timestamp))
+        return log.find_max_timestamp()
+    return log.find_offset(timestamp)
 
 
 def _answers(

@@ -1,0 +1,41 @@
+"""The catalogue of the compiled store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from sharecore.storage.catalogue import Catalogue
+from sharecore.storage.ticket import Ticket
+
+if TYPE_CHECKING:
+    from sharecore._core import Store
+
+
+class StoreCatalogue(Catalogue):
+    """The catalogue of a data directory; logs are made and dropped with its entries."""
+
+    def __init__(self, store: Store, ticket: Callable[[int], Ticket]) -> None:
+        super().__init__(store.entries(b""))
+        self._store = store
+        self._ticket = ticket
+
+    def change(
+        self,
+        puts: Iterable[tuple[bytes, bytes]] = (),
+        deletes: Iterable[bytes] = (),
+        *,
+        create_logs: Iterable[int] = (),
+        drop_logs: Iterable[int] = (),
+    ) -> Ticket:
+        """Changes entries and logs, all of them or none."""
+        puts, deletes = list(puts), list(deletes)
+        sequence = self._store.change(puts, deletes, create_logs=list(create_logs), drop_logs=list(drop_logs))
+        ticket = self._ticket(sequence)
+
+        def durable(ended: Ticket) -> None:
+            if ended.error is None:
+                self._changed(puts, deletes)
+
+        ticket.add_done_callback(durable)
+        return ticket

@@ -1,0 +1,214 @@
+"""One partition of one topic in the compiled store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sharecore._core import records_without_key
+from sharecore.errors import ErrorCode
+from sharecore.storage.disk_reads import DiskReads
+from sharecore.storage.log import (
+    ANY_RECORDS,
+    Appended,
+    Found,
+    LocalRecord,
+    Log,
+    RecordsRefused,
+    ScannedBatch,
+    Slice,
+)
+from sharecore.storage.ticket import Ticket
+
+if TYPE_CHECKING:
+    from sharecore._core import Store
+
+_SCAN_BYTES = 1 << 20
+_LEADER_EPOCH = 0
+
+
+class StoreLog(Log):
+    """A log in the store of a data directory."""
+
+    __slots__ = ("_disk", "_store", "_ticket", "log_id")
+
+    def __init__(
+        self,
+        store: Store,
+        ticket: Callable[[int], Ticket],
+        disk: DiskReads,
+        log_id: int,
+        topic: str,
+        index: int,
+        topic_id: UUID,
+    ) -> None:
+        super().__init__(topic, index, topic_id)
+        self._store = store
+        self._ticket = ticket
+        self._disk = disk
+        self.log_id = log_id
+
+    def append(self, records: bytes, *, now_ms: int) -> Appended:
+        if self.needs_keys:
+            self._check_keys(records)
+        return self._appended(self._store.append(self.log_id, records, now_ms))
+
+    def _check_keys(self, records: bytes) -> None:
+        indexes = records_without_key(records)
+        if not indexes:
+            return
+        where = f"{self.topic}-{self.index}"
+        reason = f"Compacted topic cannot accept message without key in topic partition {where}"
+        named = ", ".join(f"RecordError(batchIndex={index}, message='{reason}')" for index in indexes[:3])
+        raise RecordsRefused(
+            ErrorCode.INVALID_RECORD,
+            indexes,
+            reason,
+            f"One or more records have been rejected due to {len(indexes)} record errors in total, and only "
+            f"showing the first three errors at most: [{named}]",
+        )
+
+    def append_local(
+        self, records: Sequence[LocalRecord], *, now_ms: int, producer: tuple[int, int] | None = None
+    ) -> Appended:
+        return self._appended(self._store.append_local(self.log_id, records, now_ms, producer))
+
+    def append_marker(
+        self, producer_id: int, producer_epoch: int, *, coordinator_epoch: int, commit: bool, now_ms: int
+    ) -> Appended:
+        return self._appended(
+            self._store.append_marker(
+                self.log_id, producer_id, producer_epoch, coordinator_epoch, commit, now_ms
+            )
+        )
+
+    def _appended(self, appended: tuple[int, int, int, int, int]) -> Appended:
+        base, last, append_time_ms, start, sequence = appended
+        if last >= self.end_offset:
+            self.end_offset = last + 1
+        return Appended(base, last, append_time_ms, start, self._ticket(sequence))
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ANY_RECORDS,
+    ) -> Slice:
+        return Slice(*self._store.read(self.log_id, offset, max_bytes, limit, at_least_one, max_records))
+
+    def read_cached(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ANY_RECORDS,
+    ) -> Slice | None:
+        found = self._store.read_cached(self.log_id, offset, max_bytes, limit, at_least_one, max_records)
+        return None if found is None else Slice(*found)
+
+    def warm(
+        self,
+        offset: int,
+        max_bytes: int,
+        ended: Callable[[], object],
+        *,
+        limit: int | None = None,
+        max_records: int = ANY_RECORDS,
+    ) -> None:
+        reading = self._disk.run(lambda: self._store.warm(self.log_id, offset, max_bytes, limit, max_records))
+
+        def done(reading: asyncio.Future[None]) -> None:
+            if not reading.cancelled():
+                reading.exception()
+                ended()
+
+        reading.add_done_callback(done)
+
+    def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
+        found = self._store.readable_bytes(self.log_id, offset, max_bytes, limit)
+        return max_bytes if found is None else found
+
+    def scan(self, offset: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+        for batch in self.scan_batches(offset):
+            if not batch.is_control:
+                for record in batch.records:
+                    if record[0] >= offset:
+                        yield record
+
+    def scan_batches(self, offset: int) -> Iterator[ScannedBatch]:
+        while offset < self.high_watermark:
+            batches, following = self._store.scan(self.log_id, offset, _SCAN_BYTES)
+            if following <= offset:
+                return
+            yield from map(ScannedBatch._make, batches)
+            offset = following
+
+    def find_offset(self, timestamp: int) -> asyncio.Future[Found | None]:
+        return self._disk.run(lambda: self.offset_for(timestamp))
+
+    def find_max_timestamp(self) -> asyncio.Future[Found | None]:
+        return self._disk.run(self.max_timestamp)
+
+    def offset_for(self, timestamp: int) -> Found | None:
+        """As `find_offset`; waits for the disk."""
+        found = self._store.offset_for(self.log_id, timestamp)
+        return None if found is None else (*found, _LEADER_EPOCH)
+
+    def max_timestamp(self) -> Found | None:
+        """As `find_max_timestamp`; waits for the disk."""
+        timestamp = self._store.max_timestamp(self.log_id)
+        return None if timestamp is None else self.offset_for(timestamp)
+
+    def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
+        return self._store.aborted(self.log_id, first, end)
+
+    def delete_records(self, before_offset: int) -> Ticket:
+        return self._ticket(self._store.delete_records(self.log_id, before_offset))
+
+    async def retain(self, *, oldest_ms: int | None, max_bytes: int | None) -> Ticket | None:
+        """Deletes what is too old or too much, batch by batch from the start.
+
+        Args:
+            oldest_ms: batches go whose newest record is older than this.
+            max_bytes: batches go as long as so many bytes are left behind them.
+
+        Returns:
+            the write that moves the start; None when nothing has to go.
+        """
+        sequence = await self._disk.run(
+            lambda: self._store.retain(self.log_id, oldest_ms=oldest_ms, max_bytes=max_bytes)
+        )
+        return None if sequence is None else self._ticket(sequence)
+
+    def configure(
+        self,
+        *,
+        max_batch_bytes: int,
+        log_append_time: bool,
+        before_max_ms: int,
+        after_max_ms: int,
+        needs_keys: bool = False,
+    ) -> None:
+        self.needs_keys = needs_keys
+        self._store.configure(
+            self.log_id,
+            max_batch_bytes=max_batch_bytes,
+            log_append_time=log_append_time,
+            before_max_ms=before_max_ms,
+            after_max_ms=after_max_ms,
+        )
+
+    @property
+    def size_bytes(self) -> int:
+        return self._store.log_bytes(self.log_id)
+
+    def moved(self, offsets: tuple[int, int, int, int]) -> None:
+        """Takes the offsets that the store reports; for the storage alone."""
+        self.start_offset, self.high_watermark, self.last_stable_offset, self.end_offset = offsets
