@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 from sharecore._core import Partition
-from sharecore.broker import broker as broker_module
+from sharecore.broker import store_ground as ground_module
 from sharecore.broker.share import ShareServices
 from sharecore.coordinator.transactions.coordinator import TransactionCoordinator
 from sharecore.errors import KafkaError
@@ -78,7 +78,7 @@ _persist = SharePartition._persist
 _resume = ShareSessionCache.resume
 _append = StoreLog.append
 _end = TransactionCoordinator.end
-_options = broker_module._storage_options
+_options = ground_module._storage_options
 
 
 def _refusals_hidden(self: SharePartition, member: str, batches: Any, done: Any) -> None:
@@ -148,7 +148,7 @@ CANARIES: dict[str, Canary] = {
     "answers before the sync": Canary(_instead(Storage, "_ticket", _settled_at_once), CRASHES),
     "no sync": Canary(
         _instead(
-            broker_module, "_storage_options", lambda config: replace(_options(config), durability="os")
+            ground_module, "_storage_options", lambda config: replace(_options(config), durability="os")
         ),
         CRASHES,
     ),

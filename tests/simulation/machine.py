@@ -19,6 +19,7 @@ from tests.simulation.network import Listening, Network
 
 from sharecore import _core
 from sharecore.broker.broker import Broker
+from sharecore.broker.store_ground import StoreGround
 from sharecore.config import BrokerConfig
 from sharecore.storage import Storage, StorageOptions
 
@@ -160,7 +161,7 @@ class Machine:
 
     async def _start(self) -> None:
         self.broker = Broker(
-            self._config, clock=self.clock, check_names=True, open_storage=self._open_storage
+            self._config, clock=self.clock, check_names=True, ground=StoreGround(self._open_storage)
         )
         await self.broker.start()
 

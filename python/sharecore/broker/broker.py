@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sharecore.broker.authentication import Authentication
-from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.dead_letters import dead_letter_office
 from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
+from sharecore.broker.ground import Ground
 from sharecore.broker.group_configs import GroupConfigs
-from sharecore.broker.identity import identify
-from sharecore.broker.internal_topics import ensure_internal_topics
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
-from sharecore.broker.retention import Retention
 from sharecore.broker.services import Services
 from sharecore.broker.share import ShareServices
+from sharecore.broker.store_ground import StoreGround
 from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.broker.transport import Transport
 from sharecore.clock import Clock, SystemClock
@@ -38,16 +35,13 @@ from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
 from sharecore.security.scram import Credentials, first_credential
-from sharecore.storage import ResourceType, Storage, StorageOptions
+from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
     from sharecore.broker.metrics import BrokerMetrics
     from sharecore.metrics.requests import OnFrame
 
 log = logging.getLogger("sharecore.broker")
-
-_STATE_BYTES = 32 << 20
-"""What may wait for the disk besides the records of clients: state of groups, topics and configurations."""
 
 
 class Broker(Services):
@@ -58,7 +52,7 @@ class Broker(Services):
         clock: where time comes from.
         users: users of SCRAM that are there from the start.
         check_names: refuse answers with misspelt names (for tests).
-        open_storage: opens the data directory.
+        ground: what it stands on; its data directory, unless another is given.
 
     Raises:
         ConfigError: listeners, keys or certificates that cannot be used.
@@ -71,13 +65,14 @@ class Broker(Services):
         clock: Clock | None = None,
         users: Sequence[FirstUser] = (),
         check_names: bool = False,
-        open_storage: Callable[[Path, StorageOptions], Storage] = Storage,
+        ground: Ground | None = None,
     ) -> None:
         self.static_config = config
         self.config = config
         self.clock = clock or SystemClock()
         self._first_users = users
-        self._open_storage = open_storage
+        self.ground: Ground = StoreGround() if ground is None else ground
+        self.served = self.ground.served
         self._super_users = super_users_of(config)
         self.authorizer: Authorizer | None = None
         self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
@@ -90,40 +85,38 @@ class Broker(Services):
         self._authentication = Authentication(
             lambda: self.config, lambda listener: self.mechanisms.of(listener), dispatch, self.clock
         )
-        self._retention: Retention | None = None
-        self._cleaner: Cleaner | None = None
         self.metrics_port = 0
 
     async def start(self) -> None:
         """Opens what is kept and listens.
 
         Raises:
-            ConfigError: the data directory is not this broker's, or the persister cannot be had.
-            OSError: an address or the data directory cannot be had.
-            KafkaError: the data directory cannot be written.
+            ConfigError: what is kept is not this broker's, or the persister cannot be had.
+            OSError: an address or what is kept cannot be had.
+            KafkaError: what is kept cannot be written.
         """
-        data_dir = Path(self.config.data_dir)
-        self.identity = identify(data_dir, self.config.node_id)
-        self.storage = self._open_storage(data_dir, _storage_options(self.config))
+        await self.ground.open(self)
         try:
             if self.metrics is not None:
                 self.metrics_port = await self.metrics.start()
             await self._start_services()
             await self._listen()
+            await self.ground.begin(self)
             if self.metrics is not None:
                 self.metrics.ready()
         except BaseException:
             if self.metrics is not None:
                 self.metrics.stop()
-            self.storage.close()
+            self.ground.close()
             raise
 
     async def _start_services(self) -> None:
-        self.storage.attach(asyncio.get_running_loop())
-        self.topics, self.configs = self.storage.topics, self.storage.configs
-        self.credentials = Credentials(self.storage.catalogue)
-        self.acls = Acls(self.storage.catalogue)
-        self.quotas = ClientQuotas(self.storage.catalogue)
+        ground = self.ground
+        self.identity, self.catalogue, self.cluster = ground.identity, ground.catalogue, ground.cluster
+        self.topics, self.configs = ground.topics, ground.configs
+        self.credentials = Credentials(self.catalogue)
+        self.acls = Acls(self.catalogue)
+        self.quotas = ClientQuotas(self.catalogue)
         self.throttles = _throttles(self.quotas, self.config, self.clock)
         if self.config.sharecore_audit_log:
             audit.write_to(self.config.sharecore_audit_log, allowed=self.config.sharecore_audit_allowed)
@@ -144,15 +137,18 @@ class Broker(Services):
         self.configs.on_change(self._settings_changed)
         self.topic_configs = TopicConfigs(self.topics, self.configs, lambda: self.config)
         self.group_configs = GroupConfigs(self.configs, lambda: self.config)
-        self.producer_ids = ProducerIds(self.storage.catalogue)
-        self.features = Features(
-            self.storage.catalogue, self.identity.node_id, self.static_config.sharecore_features
-        )
+        self.producer_ids = ProducerIds(self.catalogue)
+        self.features = Features(self.catalogue, self.identity.node_id, self.static_config.sharecore_features)
         await self.features.keep()
-        await ensure_internal_topics(self.topics, self.config)
         loop = asyncio.get_running_loop()
         self.groups = Coordinators(
-            lambda: self.config, self.topics, self.group_configs, self.producer_ids, self.clock, loop
+            lambda: self.config,
+            self.topics,
+            self.group_configs,
+            self.producer_ids,
+            ground,
+            self.clock,
+            loop,
         )
         self.share = ShareServices(
             lambda: self.config,
@@ -161,16 +157,14 @@ class Broker(Services):
             self.groups.registry,
             self.groups.records,
             self._dead_letters(loop),
+            ground,
+            self.cluster,
             self.clock,
             loop,
         )
         self.features.on_change(self.share.broker_reconfigured)
         self.groups.start()
         self.share.start()
-        self._retention = Retention(self.storage, self.topic_configs, lambda: self.config, self.clock)
-        self._retention.start()
-        self._cleaner = Cleaner(self.storage, self.topic_configs, lambda: self.config, self.clock)
-        self._cleaner.start()
 
     def _dead_letters(self, loop: asyncio.AbstractEventLoop) -> DeadLetterOffice:
         return dead_letter_office(
@@ -209,10 +203,8 @@ class Broker(Services):
 
     async def stop(self) -> None:
         """Takes no more requests, ends those that wait, and closes what is kept after what was answered."""
-        if self._retention is not None:
-            self._retention.stop()
-        if self._cleaner is not None:
-            self._cleaner.stop()
+        await self.ground.drain()
+        self.ground.end()
         if self.metrics is not None:
             self.metrics.stop()
         self.transport.stop()
@@ -221,12 +213,12 @@ class Broker(Services):
         # What waits for the disk is answered. Share fetches that wait are not: after an empty answer a client
         # would send the next one into the closing connection, and take its acknowledgements for lost.
         await self.share.finish()
-        self.storage.sync()
+        await self.ground.settle()
         await asyncio.sleep(0)
         await self.server.close()
         self.share.stop()
         self.groups.stop()
-        self.storage.close()
+        self.ground.close()
 
     def describe(self) -> str:
         """What a person who started it wants to know."""
@@ -236,7 +228,7 @@ class Broker(Services):
         metrics = f", metrics on port {self.metrics_port}" if self.metrics_port else ""
         return (
             f"sharecore serves {where} (node {self.identity.node_id} of cluster {self.identity.cluster_id}), "
-            f"data in {self.config.data_dir}, durability {self.config.sharecore_durability}{metrics}"
+            f"{self.ground.describe()}{metrics}"
         )
 
     def _settings_changed(self, kind: ResourceType, name: str) -> None:
@@ -276,13 +268,6 @@ def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]
         ) from None
     requests = RequestTimes(dispatch)
     return BrokerMetrics(broker, requests), requests.on_frame
-
-
-def _storage_options(config: BrokerConfig) -> StorageOptions:
-    # whatever the network lets in must find room before the disk
-    waiting = config.queued_max_request_bytes
-    staging = (waiting if waiting >= 0 else config.socket_request_max_bytes * 4) + _STATE_BYTES
-    return StorageOptions(durability=config.sharecore_durability, staging_bytes=staging)
 
 
 def _throttles(quotas: ClientQuotas, config: BrokerConfig, clock: Clock) -> Throttles:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.producer_ids import ProducerIds
+from sharecore.broker.state_logs import StateLogs
 from sharecore.broker.topic_view import TopicDirectory
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
@@ -38,6 +39,7 @@ class Coordinators:
     Args:
         config: the broker's configuration as it is now.
         group_configs: the groups' own.
+        state: where the records are kept.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Coordinators:
         topics: Topics,
         group_configs: GroupConfigs,
         producer_ids: ProducerIds,
+        state: StateLogs,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -56,10 +59,16 @@ class Coordinators:
         self._loop = loop
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self.registry = GroupRegistry()
-        self.records = CoordinatorRuntime(lambda: self._logs_of(OFFSETS_TOPIC), clock, loop)
+        self.records = CoordinatorRuntime(
+            lambda: state.logs(OFFSETS_TOPIC),
+            clock,
+            loop,
+            compacted=not state.self_compacting,
+            check_owner=state.check_owner,
+        )
         # markers follow a decision without waiting for it: when it fails, so do they, and are not tried again
         self._transaction_records = CoordinatorRuntime(
-            lambda: self._logs_of(TRANSACTIONS_TOPIC), clock, loop, attempts_max=1
+            lambda: state.logs(TRANSACTIONS_TOPIC), clock, loop, attempts_max=1
         )
         self.offsets = Offsets(self.records)
         now = config()
@@ -165,12 +174,6 @@ class Coordinators:
         """A group without members has given its name to one of another protocol; its offsets stay."""
         assert isinstance(group, CommittingGroup)
         self._delete_records(group, lambda error: None)
-
-    def _logs_of(self, topic: str) -> Sequence[Log]:
-        found = self._topics.get(topic)
-        if found is None:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} does not exist.")
-        return found.partitions
 
     def _log_of(self, partition: TopicPartition) -> Log | None:
         return self._topics.log(partition.topic, partition.partition)

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.handlers import SERVED, Served
 from sharecore.broker.metering import Meter
+from sharecore.broker.served import Served
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Answer, Connection, Disconnect, Pending
 from sharecore.protocol import ApiKey, Codec, RequestReader, codec
@@ -29,15 +29,12 @@ class Dispatcher:
 
     Args:
         broker: the services, for the handlers.
-        served: the APIs on offer.
         check_names: refuse to send an answer with a field name that no schema has (for tests).
     """
 
-    def __init__(
-        self, broker: Services, served: Mapping[ApiKey, Served] = SERVED, *, check_names: bool = False
-    ) -> None:
+    def __init__(self, broker: Services, *, check_names: bool = False) -> None:
         self._broker = broker
-        self._served: dict[int, Served] = dict(served.items())
+        self._served: dict[int, Served] = dict(broker.served.items())
         self._check_names = check_names
         self._log_requests = log.isEnabledFor(logging.DEBUG)
         self._reader = RequestReader()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections import Counter
 from importlib.metadata import version
@@ -101,7 +100,7 @@ class BrokerMetrics:
         self._about_requests(sheet)
         self._about_groups(sheet)
         self._about_share_state(sheet)
-        self._about_store(sheet)
+        self._broker.ground.report(sheet)
         sheet.summary(f.SCRAPE_TIME, self._scrapes, self._scrape_cpu_s)
         text = sheet.text(self._process) + lines.text()
         self._scrapes += 1
@@ -213,20 +212,6 @@ class BrokerMetrics:
         sheet.add(f.STATE_WRITES, writes.items)
         _spans(sheet, writes, f.STATE_WRITE_TIME, f.STATE_WRITE_MAX)
         sheet.add(f.STATE_WRITE_FAILURES, writes.failed)
-
-    def _about_store(self, sheet: Sheet) -> None:
-        commits, seconds, written, failed, segments, held, live, staged = self._broker.storage.store.figures()
-        sheet.histogram(f.STORE_COMMIT_TIME, EDGES, commits, seconds)
-        for family, value in (
-            (f.STORE_WRITTEN, written),
-            (f.STORE_FAILURES, failed),
-            (f.STORE_SEGMENTS, segments),
-            (f.STORE_BYTES, held),
-            (f.STORE_LIVE, live),
-            (f.STORE_STAGED, staged),
-            (f.DISK_FREE, shutil.disk_usage(self._broker.static_config.data_dir).free),
-        ):
-            sheet.add(family, value)
 
 
 def _spans(sheet: Sheet, spans: Spans, times: Family, longest: Family) -> None:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from sharecore.broker.cluster import Cluster
 from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.features import Features
+from sharecore.broker.ground import Ground
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.identity import Identity
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
+from sharecore.broker.served import Served
 from sharecore.broker.share import ShareServices
 from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.broker.transport import Transport
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, Listener
 from sharecore.network import Server
+from sharecore.protocol import ApiKey
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer
 from sharecore.security.scram import Credentials
-from sharecore.storage import Configs, Storage, Topics
+from sharecore.storage import Catalogue, Configs, Topics
 
 
 class Services:
@@ -29,6 +35,9 @@ class Services:
         config: the configuration now; it changes when a client alters it.
         authorizer: who may do what; None where nobody is asked.
         listeners: by name, with the ports that they were given.
+        ground: what it stands on.
+        cluster: who leads and coordinates what.
+        served: the APIs on offer.
     """
 
     static_config: BrokerConfig
@@ -39,7 +48,8 @@ class Services:
     transport: Transport
     server: Server
     identity: Identity
-    storage: Storage
+    ground: Ground
+    catalogue: Catalogue
     topics: Topics
     configs: Configs
     topic_configs: TopicConfigs
@@ -53,3 +63,5 @@ class Services:
     features: Features
     groups: Coordinators
     share: ShareServices
+    cluster: Cluster
+    served: Mapping[ApiKey, Served]

@@ -7,7 +7,9 @@ import logging
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
+from sharecore.broker.cluster import Cluster
 from sharecore.broker.group_configs import GroupConfigs
+from sharecore.broker.state_logs import StateLogs
 from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.broker.topic_view import TopicDirectory
 from sharecore.clock import Clock
@@ -40,6 +42,8 @@ class ShareServices:
         registry: groups of all types.
         records: `__consumer_offsets`.
         dead_letters: writes them.
+        state: where the states are kept.
+        cluster: which share partitions this broker leads.
     """
 
     def __init__(
@@ -50,27 +54,32 @@ class ShareServices:
         registry: GroupRegistry,
         records: CoordinatorRuntime,
         dead_letters: DeadLetterOffice,
+        state: StateLogs,
+        cluster: Cluster,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._config = config
         self._all_topics = topics
+        self._cluster = cluster
         self._loop = loop
         self.dead_letters = dead_letters
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watched: set[Connection] = set()
         self.topics = TopicDirectory(topics, hidden=INTERNAL_TOPICS)
         state_records = CoordinatorRuntime(
-            self._state_logs,
+            lambda: state.logs(STATE_TOPIC),
             clock,
             loop,
             write_timeout_ms=config().share_coordinator_write_timeout_ms,
             compacted=False,
+            check_owner=state.check_owner,
         )
         self.coordinator = ShareCoordinator(
             state_records,
             updates_per_snapshot=config().share_coordinator_snapshot_update_records_per_snapshot,
             cold_ms=config().share_coordinator_cold_partition_snapshot_interval_ms,
+            route=state.route,
         )
         self.persister = _persister(config(), self.coordinator, loop)
         self.partitions = SharePartitions(
@@ -80,6 +89,7 @@ class ShareServices:
             clock=clock,
             call_later=loop.call_later,
             office=dead_letters,
+            leader_epoch=lambda topic_id, partition: cluster.leader(topic_id, partition).epoch,
         )
         self.sessions = ShareSessionCache(config().group_share_max_share_sessions, self._session_closed)
         self.states = ShareTopicStates(self.persister, records, self.topics)
@@ -159,18 +169,13 @@ class ShareServices:
         """State was begun anew or deleted behind its leader's back: it loads again."""
         self.partitions.drop_group(key.group_id, [key.topic_id])
 
-    def _state_logs(self) -> list[Log]:
-        topic = self._all_topics.get(STATE_TOPIC)
-        if topic is None:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no topic {STATE_TOPIC}")
-        return list(topic.partitions)
-
     def _find_log(self, topic_id: UUID, partition: int) -> Log:
         topic = self._all_topics.by_id(topic_id)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         if not 0 <= partition < len(topic.partitions):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._cluster.check_leader(topic_id, partition)
         return topic.partitions[partition]
 
     def _end_offset(self, topic: TopicInfo, partition: int) -> int | None:

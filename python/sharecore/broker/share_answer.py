@@ -6,16 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sharecore.errors import KafkaError
+from sharecore.broker.cluster import Cluster
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import PartitionFetch
 from sharecore.session import SharePartitionId
+
+_REDIRECTS = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 class ShareAnswer:
     """An answer while its partitions come together, in the order in which they are first named.
 
     Args:
-        node_id: this broker's number; it leads all share partitions.
+        cluster: knows the leaders.
+        listener: of the client, whose addresses it is told.
         lock_ms: how long leases of the group run.
 
     Attributes:
@@ -24,18 +28,22 @@ class ShareAnswer:
         failed: those that could not be fetched.
     """
 
-    def __init__(self, node_id: int, lock_ms: int) -> None:
-        self._leader = {"leader_id": node_id, "leader_epoch": 0}
+    def __init__(self, cluster: Cluster, listener: str, lock_ms: int) -> None:
+        self._cluster = cluster
+        self._listener = listener
         self._lock_ms = lock_ms
         self.partitions: dict[SharePartitionId, dict[str, Any]] = {}
         self.served: list[SharePartitionId] = []
         self.failed: list[SharePartitionId] = []
+        self._redirected: set[int] = set()
 
     def name(self, partition: SharePartitionId, **fields: Any) -> None:
         """Names a partition, or says more of one that is named."""
         entry = self.partitions.get(partition)
         if entry is None:
-            entry = {"partition_index": partition[1], "current_leader": self._leader}
+            leader, epoch = self._cluster.leader(*partition)
+            current = {"leader_id": leader, "leader_epoch": epoch}
+            entry = {"partition_index": partition[1], "current_leader": current}
             self.partitions[partition] = entry
         entry.update(fields)
 
@@ -45,6 +53,8 @@ class ShareAnswer:
         Args:
             prefix: of the names of the fields: `acknowledge_`, where an answer has room for two errors.
         """
+        if error.code in _REDIRECTS:
+            self._redirected.add(self._cluster.leader(*partition).node_id)
         self.name(
             partition,
             **{f"{prefix}error_code": error.code, f"{prefix}error_message": error.message or None},
@@ -81,4 +91,13 @@ class ShareAnswer:
             "responses": [
                 {"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in topics.items()
             ],
+            "node_endpoints": self._endpoints(),
         }
+
+    def _endpoints(self) -> list[dict[str, Any]]:
+        """Where the leaders are of partitions that are led elsewhere (KIP-951)."""
+        if not self._redirected:
+            return []
+        return [
+            node._asdict() for node in self._cluster.nodes(self._listener) if node.node_id in self._redirected
+        ]

@@ -40,7 +40,7 @@ class ShareFetching:
 
     def __init__(self, context: RequestContext, request: Any, session: ShareSession) -> None:
         self._context = context
-        self._node_id = context.broker.identity.node_id
+        self._cluster = context.broker.cluster
         self._share = context.broker.share
         self._request = request
         self._session = session
@@ -132,9 +132,10 @@ class ShareFetching:
     def _answer(self) -> dict[str, Any]:
         group_id = self._session.group_id
         partitions = self._share.partitions
-        answer = ShareAnswer(self._node_id, partitions.config(group_id).share_record_lock_duration_ms)
+        lock_ms = partitions.config(group_id).share_record_lock_duration_ms
+        answer = ShareAnswer(self._cluster, self._context.connection.listener, lock_ms)
         for fetched in self._fetched:
-            answer.fetched(fetched)
+            answer.fetched(self._still_led(fetched))
         for partition, error in self._refused.items():
             answer.refuse(partition, error)
         request = self._request
@@ -149,6 +150,14 @@ class ShareFetching:
         for entry in answer.partitions.values():
             entry.setdefault("records", b"")
         return answer.message()
+
+    def _still_led(self, fetched: PartitionFetch) -> PartitionFetch:
+        """What may be told: a leader that has lost its place meanwhile, asleep perhaps, leases nothing."""
+        try:
+            self._cluster.check_leader(*fetched.partition.id)
+        except KafkaError as error:
+            return PartitionFetch(fetched.partition, b"", [], error)
+        return fetched
 
 
 def _ready_set(session: ShareSession) -> ReadySet:

@@ -60,7 +60,8 @@ class CoordinatorRuntime:
         attempts_max: how often a write that fails is tried in all.
         write_timeout_ms: after this long a write is answered with REQUEST_TIMED_OUT.
         compacted: whether partitions are rewritten when most of them is out of date.
-        owns: whether a partition is this broker's at the moment.
+        check_owner: raises KafkaError (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is
+            this broker's at the moment.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class CoordinatorRuntime:
         attempts_max: int = ATTEMPTS_MAX,
         write_timeout_ms: int = WRITE_TIMEOUT_MS,
         compacted: bool = True,
-        owns: Callable[[int], bool] = lambda partition: True,
+        check_owner: Callable[[int], None] = lambda partition: None,
     ) -> None:
         self.clock = clock
         self.timers = timers
@@ -80,7 +81,7 @@ class CoordinatorRuntime:
         self._attempts_max = attempts_max
         self._write_timeout_ms = write_timeout_ms
         self._compacted = compacted
-        self._owns = owns
+        self.check_owner = check_owner
         self._opened: list[StagedLog] = []
         self._replayers: dict[int, Replayer] = {}
         self._transactional: TransactionalReplayer | None = None
@@ -126,11 +127,6 @@ class CoordinatorRuntime:
         compactor = Compactor(staged, self.clock, self.timers)
         return staged
 
-    def check_owner(self, partition: int) -> None:
-        """Raises KafkaError(NOT_COORDINATOR) where a partition is another broker's."""
-        if not self._owns(partition):
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-
     def partition_of(self, key: str) -> int:
         """The partition that holds the records of a group or a transactional id."""
         return partition_for(key, len(self.partitions))
@@ -143,18 +139,18 @@ class CoordinatorRuntime:
             KafkaError: UNKNOWN_SERVER_ERROR when a record is damaged: what it stood for would be lost
                 silently.
         """
-        count = 0
-        for partition in self.partitions:
-            began_ms = self.clock.monotonic_ms()
-            loaded = self._load(partition.log)
-            self.loads.add(self.clock.monotonic_ms() - began_ms, loaded)
-            count += loaded
-            for (index, reason), records in self._passed_over.items():
-                logger.warning(
-                    "%s-%d: passed over %d records: %s", partition.log.topic, index, records, reason
-                )
-            self._passed_over.clear()
-        return count
+        return sum(self.load_partition(index) for index in range(len(self.partitions)))
+
+    def load_partition(self, index: int) -> int:
+        """Replays one partition, as `load` does all of them: it has become this broker's."""
+        log = self.partitions[index].log
+        began_ms = self.clock.monotonic_ms()
+        loaded = self._load(log)
+        self.loads.add(self.clock.monotonic_ms() - began_ms, loaded)
+        for (_, reason), records in self._passed_over.items():
+            logger.warning("%s-%d: passed over %d records: %s", log.topic, index, records, reason)
+        self._passed_over.clear()
+        return loaded
 
     def append(self, key: str, records: Sequence[Record], done: Done) -> None:
         """Writes records of a group or a transactional id; `done` is called when all of them are durable."""

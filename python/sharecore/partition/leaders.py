@@ -26,11 +26,13 @@ class SharePartitions:
     """Share-partition leaders by group, topic and partition; created on first use.
 
     Args:
-        find_log: the log of a topic's partition; raises UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION.
+        find_log: the log of a topic's partition; raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, or
+            NOT_LEADER_OR_FOLLOWER where another broker leads it.
         group_config: the present configuration of a group.
         persister: keeps the state.
         call_later: for locks that run out.
         office: writes dead letters; without one there are none.
+        leader_epoch: of this broker as the leader of a topic's partition.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class SharePartitions:
         clock: Clock,
         call_later: CallLater,
         office: DeadLetterOffice | None = None,
+        leader_epoch: Callable[[UUID, int], int] = lambda topic_id, partition: 0,
     ) -> None:
         self._find_log = find_log
+        self._leader_epoch = leader_epoch
         self._group_config = group_config
         self._persister = persister
         self._clock = clock
@@ -74,7 +78,7 @@ class SharePartitions:
         """The leader of a share partition; one that failed to load is made anew.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION.
+            KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
         """
         leader = self.peek(group_id, topic_id, partition)
         if leader is not None:
@@ -88,6 +92,7 @@ class SharePartitions:
             clock=self._clock,
             call_later=self._call_later,
             fenced=self._fenced,
+            leader_epoch=self._leader_epoch(topic_id, partition),
             loads=self.loads,
             office=self._office,
         )
@@ -147,6 +152,11 @@ class SharePartitions:
         error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._drop(lambda leader: leader.key.topic_id == topic_id, error)
         self.retired = {key: tally for key, tally in self.retired.items() if key[1] != topic_id}
+
+    def drop_partitions(self, which: Callable[[UUID, int], bool]) -> None:
+        """Another broker leads these partitions of topics from now on."""
+        error = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._drop(lambda leader: which(leader.key.topic_id, leader.key.partition), error)
 
     def drop_group(self, group_id: str, topics: Iterable[UUID] | None = None) -> None:
         """State of the group has been deleted or begun anew, of all its topics or of some: leaders load

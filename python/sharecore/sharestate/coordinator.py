@@ -35,6 +35,11 @@ class StateSummary(NamedTuple):
     delivery_complete_count: int
 
 
+def kafkas_partition(key: SharePartitionKey, partitions: int) -> int:
+    """Where Kafka keeps the state of a share partition, out of so many partitions of the state topic."""
+    return partition_for(key.coordinator_key(), partitions)
+
+
 class ShareCoordinator:
     """Initializes, reads, writes and deletes share-partition state.
 
@@ -45,6 +50,7 @@ class ShareCoordinator:
         runtime: the state topic.
         updates_per_snapshot: `share.coordinator.snapshot.update.records.per.snapshot`.
         cold_ms: `share.coordinator.cold.partition.snapshot.interval.ms`.
+        route: the partition, out of so many, that holds the state of a share partition; Kafka's unless given.
     """
 
     def __init__(
@@ -53,11 +59,13 @@ class ShareCoordinator:
         *,
         updates_per_snapshot: int = 500,
         cold_ms: int = 300_000,
+        route: Callable[[SharePartitionKey, int], int] = kafkas_partition,
     ) -> None:
         self._runtime = runtime
         self._clock = runtime.clock
         self._updates_per_snapshot = updates_per_snapshot
         self._cold_ms = cold_ms
+        self._route = route
         self._shards: list[StateShard] = []
         self._routes: dict[SharePartitionKey, StateShard] = {}
         self.loads = Spans()
@@ -216,7 +224,7 @@ class ShareCoordinator:
 
     def partition_of(self, key: SharePartitionKey) -> int:
         """The partition of the state topic that holds the state of a share partition."""
-        return partition_for(key.coordinator_key(), len(self._all_shards()))
+        return self._route(key, len(self._all_shards()))
 
     @property
     def version(self) -> tuple[int, int]:
@@ -248,6 +256,21 @@ class ShareCoordinator:
                 shard.snapshot_cold(now_ms, self._cold_ms)
                 shard.prune()
 
+    def load(self, partition: int) -> None:
+        """Reads a partition of the topic that has become this broker's; else that is done on first use.
+
+        Raises:
+            KafkaError: why it cannot be read.
+        """
+        self._all_shards()[partition].ensure_loaded()
+
+    def resign(self, partition: int) -> None:
+        """Forgets a partition of the topic that is another broker's from now on."""
+        shard = self._all_shards()[partition]
+        shard.forget()
+        self._routes = {key: route for key, route in self._routes.items() if route is not shard}
+        self._changes += 1
+
     def _all_shards(self) -> list[StateShard]:
         if not self._shards:
             self._shards = [
@@ -272,7 +295,7 @@ class ShareCoordinator:
         if key.partition < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
         shards = self._all_shards()
-        shard = shards[partition_for(key.coordinator_key(), len(shards))]
+        shard = shards[self._route(key, len(shards))]
         self._runtime.check_owner(shard.index)
         shard.ensure_loaded()
         return shard

@@ -72,6 +72,11 @@ class StateShard:
         self._loads.add(self._monotonic_ms() - began_ms, len(self.states))
         self._staged.stale = False
 
+    def forget(self) -> None:
+        """Lets go of what was read; the next use reads again."""
+        self.states = {}
+        self._staged.stale = True
+
     def append(
         self, record: Record, now_ms: int, done: Done | None, *, snapshot_of: ShareState | None = None
     ) -> None:

@@ -276,4 +276,4 @@ class Log(ABC):
 
 
 def _not_here() -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, "This log is kept by another broker, which alone can do that.")
+    return KafkaError(ErrorCode.INVALID_REQUEST, "Another broker keeps this log, and alone can do that.")

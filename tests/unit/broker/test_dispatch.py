@@ -12,7 +12,8 @@ import pytest
 from sharecore.broker.broker import Broker
 from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
-from sharecore.broker.handlers import SERVED, Served
+from sharecore.broker.handlers import SERVED
+from sharecore.broker.served import Served
 from sharecore.config import BrokerConfig
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Limits, Server
@@ -57,7 +58,8 @@ def serve(test: Callable[[Call], Awaitable[None]], handler: Any = None) -> None:
         broker.throttles = Throttles(
             ClientQuotas(cast(Catalogue, Nothing())), Window(), Window(), lambda: 0.0
         )
-        dispatcher = Dispatcher(broker, served, check_names=True)
+        broker.served = served
+        dispatcher = Dispatcher(broker, check_names=True)
         server = Server(dispatcher.on_frame, Limits())
         port = await server.listen("127.0.0.1", 0, "PLAINTEXT")
 

@@ -6,7 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from sharecore.broker.broker import _limits, _storage_options
+from sharecore.broker.broker import _limits
+from sharecore.broker.store_ground import _storage_options
 from sharecore.config import BrokerConfig, broker_keys
 from sharecore.network import Limits
 

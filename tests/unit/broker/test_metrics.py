@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, acquired, produce
 
+from sharecore.broker.store_ground import StoreGround
 from sharecore.metrics.families import FAMILIES
 from sharecore.metrics.family import Kind
 from sharecore.protocol import ApiKey
@@ -183,7 +184,9 @@ def test_health(broker: RunningBroker) -> None:
 def test_a_broker_whose_disk_takes_no_writes_is_not_ready(tmp_path: Path) -> None:
     running = RunningBroker(tmp_path, SETTINGS).start()
     try:
-        running.look(lambda broker: broker.storage.store.plan_fault("write", 28, times=1))
+        ground = running.look(lambda broker: broker.ground)
+        assert isinstance(ground, StoreGround)
+        running.look(lambda broker: ground.storage.store.plan_fault("write", 28, times=1))
         status, text = get(running, "/readyz")
         assert status == 503
         assert "cannot be written" in json.loads(text)["reason"]

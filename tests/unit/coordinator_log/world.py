@@ -140,4 +140,15 @@ def record_log(
     owns: Callable[[int], bool] = lambda partition: True,
 ) -> CoordinatorRuntime:
     """The topic of these partitions."""
-    return CoordinatorRuntime(lambda: logs, world, world, attempts_max=attempts_max, owns=owns)
+    return CoordinatorRuntime(
+        lambda: logs,
+        world,
+        world,
+        attempts_max=attempts_max,
+        check_owner=lambda partition: own(owns(partition)),
+    )
+
+
+def own(owned: bool) -> None:
+    if not owned:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)

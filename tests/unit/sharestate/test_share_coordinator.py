@@ -4,7 +4,7 @@ import random
 from uuid import UUID
 
 import pytest
-from tests.unit.coordinator_log.world import World
+from tests.unit.coordinator_log.world import World, own
 from tests.unit.partition.logs import MemoryLog
 
 from sharecore._core import Partition
@@ -485,7 +485,7 @@ def test_state_that_another_broker_coordinates_is_neither_read_nor_written() -> 
             world,
             world,
             compacted=False,
-            owns=lambda index: mine[0],
+            check_owner=lambda index: own(mine[0]),
         )
     )
     coordinator.initialize(KEY, 0, 0, lambda error: None)

@@ -25,27 +25,8 @@ has to say. Error codes are `ErrorCode` or int, arrays any iterable with a lengt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sharecore.broker.served import Served
 from sharecore.protocol.apis import ApiKey
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """An API that is offered: its versions, and the module of this package that handles it.
-
-    Args:
-        min_version: lowest version served.
-        max_version: highest version served.
-        module: name of the module under `sharecore.broker.handlers`, imported when a client first needs it.
-        offered_min_version: lowest version that ApiVersions tells, where that is another.
-    """
-
-    min_version: int
-    max_version: int
-    module: str
-    offered_min_version: int | None = None
-
 
 SERVED: dict[ApiKey, Served] = {
     # older librdkafka looks for version 0 to find out about compression; Kafka tells it the same

@@ -7,7 +7,6 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.broker.features import SUPPORTED
-from sharecore.broker.handlers import SERVED
 from sharecore.errors import ErrorCode
 
 _FEATURES_FROM_ZERO_SINCE = 4
@@ -30,7 +29,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                 ),
                 "max_version": served.max_version,
             }
-            for key, served in sorted(SERVED.items())
+            for key, served in sorted(context.broker.served.items())
         ],
         "supported_features": [
             {"name": name, "min_version": low, "max_version": high}

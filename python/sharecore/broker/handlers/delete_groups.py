@@ -21,6 +21,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 def _delete(context: RequestContext, group_id: str, done: Done) -> None:
     context.require(Operation.DELETE, ResourceType.GROUP, group_id)
     broker = context.broker
+    broker.cluster.check_coordinator(group_id)
     group = broker.groups.registry.get(group_id)
     if isinstance(group, ShareGroup):
         broker.share.groups.delete(group, done)

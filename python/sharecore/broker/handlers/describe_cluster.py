@@ -1,4 +1,4 @@
-"""DescribeCluster: a cluster of one."""
+"""DescribeCluster: the brokers that there are."""
 
 from __future__ import annotations
 
@@ -18,19 +18,14 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             "error_message": "this is a broker's endpoint; the request asks for controllers",
         }
     broker = context.broker
-    listener = broker.listeners[context.connection.listener]
     return {
         "endpoint_type": _BROKERS,
         "error_message": None,
         "cluster_id": broker.identity.cluster_id,
-        "controller_id": broker.identity.node_id,
+        "controller_id": broker.cluster.controller(),
         "brokers": [
-            {
-                "broker_id": broker.identity.node_id,
-                "host": listener.advertised_host,
-                "port": listener.advertised_port,
-                "rack": broker.config.broker_rack,
-            }
+            {"broker_id": node_id, "host": host, "port": port, "rack": rack}
+            for node_id, host, port, rack in broker.cluster.nodes(context.connection.listener)
         ],
         "cluster_authorized_operations": (
             _operations(context) if request.include_cluster_authorized_operations else NOT_REQUESTED

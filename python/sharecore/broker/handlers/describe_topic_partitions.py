@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
+from sharecore.broker.cluster import NOBODY, Cluster
 from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_name
 from sharecore.errors import ErrorCode, KafkaError
@@ -42,7 +44,9 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                 "name": name,
                 "topic_id": topic.topic_id,
                 "is_internal": name in INTERNAL_TOPICS,
-                "partitions": [_partition(context.broker.identity.node_id, index) for index in indexes],
+                "partitions": [
+                    _partition(context.broker.cluster, topic.topic_id, index) for index in indexes
+                ],
                 "topic_authorized_operations": context.operations(ResourceType.TOPIC, name),
             }
         )
@@ -51,13 +55,16 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     return {"topics": answers, "next_cursor": None}
 
 
-def _partition(node_id: int, index: int) -> dict[str, Any]:
+def _partition(cluster: Cluster, topic_id: UUID, index: int) -> dict[str, Any]:
+    leader = cluster.leader(topic_id, index)
+    led = leader.node_id != NOBODY
     return {
+        "error_code": ErrorCode.NONE if led else ErrorCode.LEADER_NOT_AVAILABLE,
         "partition_index": index,
-        "leader_id": node_id,
-        "leader_epoch": 0,
-        "replica_nodes": [node_id],
-        "isr_nodes": [node_id],
+        "leader_id": leader.node_id,
+        "leader_epoch": leader.epoch,
+        "replica_nodes": [leader.node_id] if led else [],
+        "isr_nodes": [leader.node_id] if led else [],
         "eligible_leader_replicas": [],
         "last_known_elr": [],
     }

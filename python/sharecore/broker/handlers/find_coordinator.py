@@ -1,4 +1,4 @@
-"""FindCoordinator: one broker coordinates everything; what is asked for must only be well formed."""
+"""FindCoordinator: which broker coordinates a group, a transactional id or a share partition's state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import base64
 import binascii
 import re
 from typing import Any
+from uuid import UUID
 
+from sharecore.broker.cluster import Cluster
 from sharecore.broker.context import REFUSALS, RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
@@ -41,12 +43,18 @@ def _find(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
         return refusal | {"error_code": REFUSALS[_RESOURCES[key_type]]}
     if key_type == _SHARE and not (context.api_version >= _SHARE_SINCE_VERSION and _is_share_key(key)):
         return refusal
-    listener = context.broker.listeners[context.connection.listener]
-    return {
-        "node_id": context.broker.identity.node_id,
-        "host": listener.advertised_host,
-        "port": listener.advertised_port,
-    }
+    node_id = _coordinator(context.broker.cluster, key_type, key)
+    for node in context.broker.cluster.nodes(context.connection.listener):
+        if node.node_id == node_id:
+            return {"node_id": node_id, "host": node.host, "port": node.port}
+    return refusal | {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+
+
+def _coordinator(cluster: Cluster, key_type: int, key: str) -> int:
+    if key_type != _SHARE:
+        return cluster.coordinator(key)
+    _, topic_id, partition = key.rsplit(":", 2)
+    return cluster.leader(UUID(bytes=base64.urlsafe_b64decode(topic_id + "==")), int(partition)).node_id
 
 
 def _is_share_key(key: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from typing import Any
 from uuid import UUID
 
+from sharecore.broker.cluster import NOBODY, Cluster
 from sharecore.broker.context import NOT_REQUESTED, RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_collision, check_name
 from sharecore.errors import ErrorCode, KafkaError
@@ -81,18 +82,10 @@ async def _create_and_answer(context: RequestContext, request: Any, names: list[
 
 def _answer(context: RequestContext, request: Any, topics: list[dict[str, Any]]) -> dict[str, Any]:
     broker = context.broker
-    listener = broker.listeners[context.connection.listener]
     return {
-        "brokers": [
-            {
-                "node_id": broker.identity.node_id,
-                "host": listener.advertised_host,
-                "port": listener.advertised_port,
-                "rack": broker.config.broker_rack,
-            }
-        ],
+        "brokers": [node._asdict() for node in broker.cluster.nodes(context.connection.listener)],
         "cluster_id": broker.identity.cluster_id,
-        "controller_id": broker.identity.node_id,
+        "controller_id": broker.cluster.controller(),
         "topics": topics,
         "cluster_authorized_operations": (
             _cluster_operations(context)
@@ -144,25 +137,31 @@ def _look_up(
     }
 
 
+def _partition(cluster: Cluster, topic_id: UUID, index: int) -> dict[str, Any]:
+    leader = cluster.leader(topic_id, index)
+    led = leader.node_id != NOBODY
+    return {
+        "error_code": ErrorCode.NONE if led else ErrorCode.LEADER_NOT_AVAILABLE,
+        "partition_index": index,
+        "leader_id": leader.node_id,
+        "leader_epoch": leader.epoch,
+        "replica_nodes": [leader.node_id] if led else [],
+        "isr_nodes": [leader.node_id] if led else [],
+    }
+
+
 def _operations(context: RequestContext, request: Any, name: str) -> int:
     asked = request.include_topic_authorized_operations
     return context.operations(ResourceType.TOPIC, name) if asked else NOT_REQUESTED
 
 
 def _describe(context: RequestContext, request: Any, topic: Topic) -> dict[str, Any]:
-    nodes = [context.broker.identity.node_id]
     return {
         "name": topic.name,
         "topic_id": topic.topic_id,
         "is_internal": topic.name in INTERNAL_TOPICS,
         "partitions": [
-            {
-                "partition_index": index,
-                "leader_id": nodes[0],
-                "leader_epoch": 0,
-                "replica_nodes": nodes,
-                "isr_nodes": nodes,
-            }
+            _partition(context.broker.cluster, topic.topic_id, index)
             for index in range(len(topic.partitions))
         ],
         "topic_authorized_operations": _operations(context, request, topic.name),

@@ -38,7 +38,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     if request.share_session_epoch == FINAL_EPOCH:
         share.sessions.close(session)
     lock_ms = share.partitions.config(session.group_id).share_record_lock_duration_ms
-    answer = ShareAnswer(context.broker.identity.node_id, lock_ms)
+    answer = ShareAnswer(context.broker.cluster, context.connection.listener, lock_ms)
 
     def ended() -> dict[str, Any]:
         answer.acknowledged(gather.outcomes)

@@ -120,12 +120,24 @@ class ShareGroupCoordinator:
                 self._renew_session(group, member)
             self._states.resume(group)
 
+    def resign(self, partition: int) -> None:
+        """Forgets the groups whose records a partition of the topic holds: another broker goes on."""
+        for group in self._registry:
+            if isinstance(group, ShareGroup) and self._records.partition_of(group.group_id) == partition:
+                self._registry.remove(group)
+                for member_id in group.members:
+                    session = self._sessions.pop((group.group_id, member_id), None)
+                    if session is not None:
+                        session.cancel()
+
     def find(self, group_id: str) -> ShareGroup | None:
         """The share group of this name.
 
         Raises:
-            KafkaError: GROUP_ID_NOT_FOUND when it is a group of another type.
+            KafkaError: GROUP_ID_NOT_FOUND when it is a group of another type, NOT_COORDINATOR when another
+                broker coordinates it.
         """
+        self._records.check_owner(self._records.partition_of(group_id))
         return self._registry.find(group_id, ShareGroup)
 
     def create(self, group_id: str) -> ShareGroup:

@@ -1,0 +1,89 @@
+"""The cluster that clients see: its brokers, and which of them leads and coordinates what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from uuid import UUID
+
+from sharecore.config import Listener
+
+if TYPE_CHECKING:
+    from sharecore.broker.identity import Identity
+
+NOBODY = -1
+
+
+class Node(NamedTuple):
+    """A broker, and where a client finds it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Leader(NamedTuple):
+    """Who leads a partition; `node_id` is `NOBODY` while nobody does."""
+
+    node_id: int
+    epoch: int
+
+
+class Cluster(Protocol):
+    """Who the brokers are, and what each of them leads."""
+
+    def nodes(self, listener: str) -> Sequence[Node]:
+        """The live brokers, with the addresses that clients of a listener use."""
+
+    def controller(self) -> int:
+        """The broker that clients take for the controller."""
+
+    def leader(self, topic_id: UUID, partition: int) -> Leader:
+        """The leader of a partition and of its share partitions; epochs never fall."""
+
+    def coordinator(self, group_id: str) -> int:
+        """The broker that coordinates a group; `NOBODY` while none does."""
+
+    def check_leader(self, topic_id: UUID, partition: int) -> None:
+        """Raises KafkaError(NOT_LEADER_OR_FOLLOWER) unless this broker leads the partition now."""
+
+    def check_coordinator(self, group_id: str) -> None:
+        """Raises KafkaError(NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS) unless this broker coordinates
+        the group now.
+        """
+
+
+class SingleBroker:
+    """A cluster of one, which leads everything.
+
+    Args:
+        listeners: by name, with the ports that they were given.
+    """
+
+    def __init__(
+        self, identity: Identity, listeners: Callable[[], Mapping[str, Listener]], rack: str | None
+    ) -> None:
+        self._node_id = identity.node_id
+        self._leader = Leader(identity.node_id, 0)
+        self._listeners = listeners
+        self._rack = rack
+
+    def nodes(self, listener: str) -> Sequence[Node]:
+        own = self._listeners()[listener]
+        return [Node(self._node_id, own.advertised_host, own.advertised_port, self._rack)]
+
+    def controller(self) -> int:
+        return self._node_id
+
+    def leader(self, topic_id: UUID, partition: int) -> Leader:
+        return self._leader
+
+    def coordinator(self, group_id: str) -> int:
+        return self._node_id
+
+    def check_leader(self, topic_id: UUID, partition: int) -> None:
+        """It leads every partition."""
+
+    def check_coordinator(self, group_id: str) -> None:
+        """It coordinates every group."""

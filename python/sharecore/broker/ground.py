@@ -1,0 +1,76 @@
+"""What a broker stands on: where records, state and settings are kept, and who leads what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from sharecore.broker.cluster import Cluster
+from sharecore.broker.coordinators import Coordinators
+from sharecore.broker.identity import Identity
+from sharecore.broker.served import Served
+from sharecore.broker.share import ShareServices
+from sharecore.broker.state_logs import StateLogs
+from sharecore.broker.topic_configs import TopicConfigs
+from sharecore.clock import Clock
+from sharecore.config import BrokerConfig, Listener
+from sharecore.protocol import ApiKey
+from sharecore.storage import Catalogue, Configs, Topics
+
+if TYPE_CHECKING:
+    from sharecore.metrics.exposition import Sheet
+
+
+class Host(Protocol):
+    """What of a broker its ground uses."""
+
+    clock: Clock
+    listeners: dict[str, Listener]
+    config: BrokerConfig
+    topic_configs: TopicConfigs
+    groups: Coordinators
+    share: ShareServices
+
+
+class Ground(StateLogs, Protocol):
+    """All that a broker does not do by itself.
+
+    Attributes:
+        served: the APIs on offer.
+        identity: cluster and node; this and what follows exist once it is open.
+        catalogue: small durable facts.
+        configs: dynamic configurations.
+        topics: the topics that clients see.
+        cluster: who leads and coordinates what.
+    """
+
+    served: Mapping[ApiKey, Served]
+    identity: Identity
+    catalogue: Catalogue
+    configs: Configs
+    topics: Topics
+    cluster: Cluster
+
+    async def open(self, broker: Host) -> None:
+        """Gets at what is kept; raises ConfigError, OSError or KafkaError where that cannot be."""
+
+    async def begin(self, broker: Host) -> None:
+        """The services are there: leads what is to be led, and looks after what is kept."""
+
+    async def drain(self) -> None:
+        """The broker is about to stop, and still answers: hands over what can be."""
+
+    def end(self) -> None:
+        """Stops looking after what is kept."""
+
+    async def settle(self) -> None:
+        """Waits for the writes under way."""
+
+    def close(self) -> None:
+        """Lets go of what is kept."""
+
+    def describe(self) -> str:
+        """Where everything is kept, for a person."""
+
+    def report(self, sheet: Sheet) -> None:
+        """Puts figures of its own among the metrics."""

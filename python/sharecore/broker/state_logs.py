@@ -1,0 +1,28 @@
+"""Where the coordinators of a broker keep their records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from sharecore.coordinator_log.topic_log import TopicLog
+from sharecore.sharestate.keys import SharePartitionKey
+
+
+class StateLogs(Protocol):
+    """The topics in which coordinators keep their records."""
+
+    @property
+    def self_compacting(self) -> bool:
+        """Whether the logs themselves let go of records of groups that are out of date."""
+
+    def logs(self, topic: str) -> Sequence[TopicLog]:
+        """The partitions of a coordinator's topic; raises COORDINATOR_NOT_AVAILABLE without it."""
+
+    def check_owner(self, partition: int) -> None:
+        """Raises KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is this
+        broker's now.
+        """
+
+    def route(self, key: SharePartitionKey, partitions: int) -> int:
+        """The partition, out of so many, that holds the state of a share partition."""

@@ -1,0 +1,132 @@
+"""A broker by itself: everything is kept in a data directory, and it leads all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sharecore.broker.cleaner import Cleaner
+from sharecore.broker.cluster import Cluster, SingleBroker
+from sharecore.broker.handlers import SERVED
+from sharecore.broker.identity import Identity, identify
+from sharecore.broker.internal_topics import ensure_internal_topics
+from sharecore.broker.retention import Retention
+from sharecore.broker.served import Served
+from sharecore.config import BrokerConfig
+from sharecore.coordinator_log.topic_log import TopicLog
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.sharestate.coordinator import kafkas_partition
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.storage import Catalogue, Configs, Storage, StorageOptions, Topics
+
+if TYPE_CHECKING:
+    from sharecore.broker.ground import Host
+    from sharecore.metrics.exposition import Sheet
+
+_STATE_BYTES = 32 << 20
+"""What may wait for the disk besides the records of clients: state of groups, topics and configurations."""
+
+
+class StoreGround:
+    """The store of a data directory.
+
+    Args:
+        open_storage: opens the data directory.
+    """
+
+    served: Mapping[ApiKey, Served] = SERVED
+    self_compacting = False
+    identity: Identity
+    catalogue: Catalogue
+    configs: Configs
+    topics: Topics
+    cluster: Cluster
+
+    def __init__(self, open_storage: Callable[[Path, StorageOptions], Storage] = Storage) -> None:
+        self._open_storage = open_storage
+        self._retention: Retention | None = None
+        self._cleaner: Cleaner | None = None
+
+    async def open(self, broker: Host) -> None:
+        """Opens the data directory.
+
+        Raises:
+            ConfigError: it is not this broker's.
+            OSError: it cannot be had.
+            KafkaError: it cannot be written.
+        """
+        config = broker.config
+        self._data_dir = Path(config.data_dir)
+        self._durability = config.sharecore_durability
+        self.identity = identify(self._data_dir, config.node_id)
+        self.storage = self._open_storage(self._data_dir, _storage_options(config))
+        self.storage.attach(asyncio.get_running_loop())
+        self.catalogue, self.configs = self.storage.catalogue, self.storage.configs
+        self.topics = self.storage.topics
+        self.cluster = SingleBroker(self.identity, lambda: broker.listeners, config.broker_rack)
+        try:
+            await ensure_internal_topics(self.topics, config)
+        except BaseException:
+            self.storage.close()
+            raise
+
+    async def begin(self, broker: Host) -> None:
+        """Looks after retention and compaction from now on."""
+        chores = self.storage, broker.topic_configs, lambda: broker.config, broker.clock
+        self._retention, self._cleaner = Retention(*chores), Cleaner(*chores)
+        self._retention.start()
+        self._cleaner.start()
+
+    async def drain(self) -> None:
+        """There is nobody to hand over to."""
+
+    def end(self) -> None:
+        """Stops looking after retention and compaction."""
+        if self._retention is not None:
+            self._retention.stop()
+        if self._cleaner is not None:
+            self._cleaner.stop()
+
+    async def settle(self) -> None:
+        """Waits for the disk."""
+        self.storage.sync()
+
+    def close(self) -> None:
+        """Closes the data directory."""
+        self.storage.close()
+
+    def describe(self) -> str:
+        """Where everything is kept, for a person."""
+        return f"data in {self._data_dir}, durability {self._durability}"
+
+    def logs(self, topic: str) -> Sequence[TopicLog]:
+        """The partitions of a coordinator's topic; raises COORDINATOR_NOT_AVAILABLE without it."""
+        found = self.topics.get(topic)
+        if found is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no topic {topic}")
+        return list(found.partitions)
+
+    def check_owner(self, partition: int) -> None:
+        """Every partition is this broker's."""
+
+    def route(self, key: SharePartitionKey, partitions: int) -> int:
+        """The partition, out of so many, that holds the state of a share partition: Kafka's."""
+        return kafkas_partition(key, partitions)
+
+    def report(self, sheet: Sheet) -> None:
+        """The figures of the store."""
+        # loaded where metrics are asked for
+        from sharecore.broker.store_metrics import report
+
+        report(sheet, self.storage.store.figures(), shutil.disk_usage(self._data_dir).free)
+
+
+def _storage_options(config: BrokerConfig) -> StorageOptions:
+    # whatever the network lets in must find room before the disk
+    waiting = config.queued_max_request_bytes
+    staging = (waiting if waiting >= 0 else config.socket_request_max_bytes * 4) + _STATE_BYTES
+    return StorageOptions(durability=config.sharecore_durability, staging_bytes=staging)

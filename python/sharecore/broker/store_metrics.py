@@ -1,0 +1,27 @@
+"""The figures of the store as metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharecore.metrics import families as f
+from sharecore.metrics.durations import EDGES
+
+if TYPE_CHECKING:
+    from sharecore.metrics.exposition import Sheet
+
+
+def report(sheet: Sheet, figures: tuple[list[int], float, int, int, int, int, int, int], free: int) -> None:
+    """Puts the store's figures and the bytes that are free on its disk among the metrics."""
+    commits, seconds, written, failed, segments, held, live, staged = figures
+    sheet.histogram(f.STORE_COMMIT_TIME, EDGES, commits, seconds)
+    for family, value in (
+        (f.STORE_WRITTEN, written),
+        (f.STORE_FAILURES, failed),
+        (f.STORE_SEGMENTS, segments),
+        (f.STORE_BYTES, held),
+        (f.STORE_LIVE, live),
+        (f.STORE_STAGED, staged),
+        (f.DISK_FREE, free),
+    ):
+        sheet.add(family, value)
