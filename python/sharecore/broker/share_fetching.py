@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from sharecore.broker.share_acknowledgements import acknowledge
 from sharecore.broker.share_answer import ShareAnswer
 from sharecore.broker.share_rights import hidden, may_read
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition import FetchLimits, PartitionFetch, ReadySet, ShareFetch
+from sharecore.partition import FetchLimits, PartitionFetch, ReadySet, ShareFetch, SharePartition
 from sharecore.session import FINAL_EPOCH, SharePartitionId, ShareSession
 from sharecore.waiting import Gather, Later, reply
 
@@ -73,15 +73,19 @@ class ShareFetching:
 
     def _begin_fetch(self, done: Callable[[None], None]) -> None:
         request, session = self._request, self._session
-        order, ready = session.rotation(), _ready_set(session)
+        first, ready = session.rotation(), _ready_set(session)
         unreadable = hidden(self._context, session.partitions)
-        leaders, self._refused = self._share.partitions.get_all(
-            session.group_id, order(ready.ids - unreadable.keys() if unreadable else ready.ids)
-        )
+        found: Sequence[SharePartition] = ()
+        if ready.unknown:
+            found, self._refused = self._share.partitions.get_all(
+                session.group_id, session.in_order(ready.unknown - unreadable.keys(), first)
+            )
+        passed_over: Container[SharePartitionId] = unreadable
         if request.max_bytes < 0 and request.max_records != 0:
             refusal = KafkaError(ErrorCode.INVALID_REQUEST)
-            self._refused = dict.fromkeys(order(session.partitions), refusal) | self._refused
-            leaders = []
+            everything = session.in_order(session.partitions, first)
+            self._refused = dict.fromkeys(everything, refusal) | self._refused
+            found, passed_over = (), self._refused
         self._refused |= unreadable
         waits = len(session.partitions) > len(self._refused)
         room = self._context.records_room()
@@ -104,13 +108,13 @@ class ShareFetching:
 
         fetch = ShareFetch(
             session.member_id,
-            leaders,
+            found,
             ready,
             limits,
             asyncio.get_running_loop().call_later,
             ended,
-            order=order,
-            hidden=unreadable,
+            first=first,
+            hidden=passed_over,
         )
         fetched = fetch.begin()
         if fetched is None:
@@ -163,6 +167,5 @@ class ShareFetching:
 def _ready_set(session: ShareSession) -> ReadySet:
     if session.ready is None:
         session.ready = ReadySet(session.partitions)
-        session.ready.add(session.partitions)
     assert isinstance(session.ready, ReadySet)
     return session.ready

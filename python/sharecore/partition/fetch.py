@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 from typing import NamedTuple
 
 from sharecore.errors import ErrorCode, KafkaError
@@ -34,43 +35,44 @@ class PartitionFetch(NamedTuple):
 
 
 class ShareFetch(DelayedFetch[list[PartitionFetch]]):
-    """Gathers records for one member, partitions in the order given.
+    """Gathers records for one member out of a ready set, from the place `first` on.
 
-    It ends when at least `min_bytes` were acquired, when a partition has an error to tell, or when its time
-    is over; nothing is acquired before that, so that no lease runs while the client waits. Records that have
-    to be read from the disk first are waited for, whatever the time.
+    It ends when at least `min_bytes` were acquired, when a partition that it waits for has failed, or when
+    its time is over; nothing is acquired before that, so that no lease runs while the client waits. Records
+    that have to be read from the disk first are waited for, whatever the time.
 
     Args:
-        partitions: leaders of those of the ready set.
-        ready: what comes into it while the fetch waits is looked at, too.
+        found: leaders of partitions that the ready set does not know yet; they are loaded.
+        ready: where it looks; what comes into it while the fetch waits is looked at, too.
         ended: called once with what was acquired, unless `begin` returned it.
-        order: in which partitions are served; leaves out those that have left the session.
-        hidden: partitions that the member may not read.
+        hidden: partitions that it must not look at.
     """
 
     def __init__(
         self,
         member: str,
-        partitions: Sequence[SharePartition],
+        found: Sequence[SharePartition],
         ready: ReadySet,
         limits: FetchLimits,
         call_later: CallLater,
         ended: Callable[[list[PartitionFetch]], object],
         *,
-        order: Callable[[Collection[SharePartitionId]], list[SharePartitionId]] = list,
+        first: int = 0,
         hidden: Container[SharePartitionId] = (),
     ) -> None:
         super().__init__(call_later, ended)
         self._member = member
-        self._partitions = {partition.id: partition for partition in partitions}
+        self._found = found
+        self._failed: list[SharePartition] = []
         self._ready = ready
         self._limits = limits
-        self._order = order
+        self._first = first
         self._hidden = hidden
+        self._gathering = False
 
     def begin(self) -> list[PartitionFetch] | None:
         """Fetches at once, or begins to wait: None, and `ended` will be called."""
-        for partition in self._partitions.values():
+        for partition in self._found:
             partition.load()
         return self.start(self._limits.max_wait_ms if self._wants_records else 0)
 
@@ -79,6 +81,8 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         return self._limits.max_bytes > 0 and self._limits.max_records > 0
 
     def look(self, *, late: bool) -> list[PartitionFetch] | None:
+        if self._found:
+            self._take_in()
         if late:
             return self._last_look()
         min_bytes = self._limits.min_bytes
@@ -87,10 +91,22 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         results = self._gather()
         return results if any(result.acquired for result in results) else None
 
+    def _take_in(self) -> None:
+        """Puts those leaders into the ready set that have loaded."""
+        found, loading = self._found, []
+        for partition in found:
+            if partition.engine is not None:
+                self._ready.put(partition)
+            elif partition.error is not None:
+                self._failed.append(partition)
+            else:
+                loading.append(partition)
+        self._found = loading
+
     def _last_look(self) -> list[PartitionFetch] | None:
         results = self._gather()
         if not results and self._wants_records:
-            reading = [partition for partition in self._partitions.values() if partition.reading]
+            reading = [partition for partition in self._walk() if partition.reading]
             for partition in reading:
                 partition.when_read(self.again)
             if reading:
@@ -99,9 +115,9 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
 
     def watch(self) -> None:
         self._ready.wait(self)
-        for partition in list(self._partitions.values()):
-            if partition.engine is None:
-                partition.when_loaded(self.again)
+        for partition in self._found:
+            partition.when_loaded(self.again)
+        for partition in chain(self._walk(), self._found, self._failed):
             self._ready.ask(partition)
 
     def unwatch(self) -> None:
@@ -110,21 +126,25 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
     def offer(self, partition: SharePartition) -> None:
         """A partition may have something now."""
         if partition.id not in self._hidden:
-            self._partitions[partition.id] = partition
             self.again()
 
     def partition_failed(self, partition: SharePartition, error: KafkaError) -> None:
-        """A partition that it waits for is gone."""
-        if self.waiting and partition.id not in self._hidden:
-            self._partitions[partition.id] = partition
+        """A partition of the session is gone."""
+        if self.waiting and not self._gathering and partition.id not in self._hidden:
+            self._failed.append(partition)
             self.end(self._gather())
+
+    def _walk(self) -> Iterator[SharePartition]:
+        """The partitions to look at, in their order."""
+        leaders = self._ready.walk(self._first)
+        return leaders if not self._hidden else (each for each in leaders if each.id not in self._hidden)
 
     def _readable(self, wanted: int) -> bool:
         """Whether the partitions have so many bytes together.
 
         One that cannot be read counts for nothing here; the answer tells of it.
         """
-        for partition in self._partitions.values():
+        for partition in self._walk():
             with suppress(KafkaError):
                 wanted -= partition.readable_bytes(wanted)
             if wanted <= 0:
@@ -132,29 +152,26 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         return False
 
     def _gather(self) -> list[PartitionFetch]:
-        """Each partition that has something gets an equal part of the bytes; the first has one batch
-        whatever its size.
+        self._gathering = True
+        try:
+            return self._acquire()
+        finally:
+            self._gathering = False
+
+    def _acquire(self) -> list[PartitionFetch]:
+        """As many partitions that have something as records are wanted get an equal part of the bytes each,
+        others what is left; the first has one batch whatever its size.
         """
         limits = self._limits
-        ready: list[SharePartition] = []
         results: list[PartitionFetch] = []
-        for name in self._order(self._partitions):
-            partition = self._partitions[name]
-            if partition.error is None and partition.fetchable:
-                ready.append(partition)
-            elif partition.error is not None:
-                results.append(PartitionFetch(partition, b"", [], partition.error))
-            elif partition.engine is not None:
-                del self._partitions[name]
-                self._ready.empty(partition)
+        fetchable = self._fetchable()
+        chosen = list(islice(fetchable, limits.max_records)) if self._wants_records else []
         bytes_left, records_left = limits.max_bytes, limits.max_records
-        for partition in ready:
-            if bytes_left <= 0 or records_left <= 0:
-                break
+        for partition in chain(chosen, fetchable) if chosen else ():
             try:
                 records, acquired = partition.acquire(
                     self._member,
-                    min(bytes_left, limits.max_bytes // len(ready)),
+                    min(bytes_left, limits.max_bytes // len(chosen)),
                     records_left,
                     limits.batch_size,
                     record_limit=limits.record_limit,
@@ -168,4 +185,17 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
                 results.append(PartitionFetch(partition, records, acquired))
                 bytes_left -= len(records)
                 records_left -= sum(last - first + 1 for first, last, _ in acquired)
-        return results
+                if bytes_left <= 0 or records_left <= 0:
+                    break
+        failed = [PartitionFetch(each, b"", [], each.error) for each in self._failed if each.error]
+        return failed + results
+
+    def _fetchable(self) -> Iterator[SharePartition]:
+        """The partitions that have something; empty ones leave the ready set."""
+        for partition in self._walk():
+            if partition.fetchable:
+                yield partition
+            elif partition.engine is not None:
+                self._ready.empty(partition)
+            elif partition.error is not None:
+                self._failed.append(partition)

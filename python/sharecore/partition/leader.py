@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sharecore._core import Partition, Write
@@ -13,22 +14,21 @@ from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.failures import client_error, is_fenced
+from sharecore.partition.leasing import Leasing
 from sharecore.partition.loading import Loaded, load
-from sharecore.partition.records import AckBatch, Acquired, aborted_ranges, holding, subtracted
+from sharecore.partition.records import AckBatch, Acquired
 from sharecore.persister import Persister, SharePartitionKey
-from sharecore.storage import Reader
 from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
 if TYPE_CHECKING:
     from sharecore.partition.ready import ReadySet
-    from sharecore.storage import Log, Slice
+    from sharecore.storage import Log
 
 logger = logging.getLogger(__name__)
 
 Engine = Partition
 Answer = TypeVar("Answer")
 
-_READS_MAX = 8
 _UNKNOWN = -1
 
 
@@ -85,12 +85,13 @@ class SharePartition:
         self._timer: Timer | None = None
         self._timer_due_ms = 0
         self._interested: dict[ReadySet, None] = {}
+        self._holders: set[ReadySet] = set()
         self._on_loaded: list[Callable[[], object]] = []
         self._on_read: dict[Callable[[], object], None] = {}
         self._waking = False
         self._writes = 0
-        self._read_committed = config.read_committed
-        self._reader = Reader(log, self._read)
+        self._leasing = Leasing(log, self._read)
+        self._leasing.read_committed = config.read_committed
 
     # the leader's life
 
@@ -141,7 +142,7 @@ class SharePartition:
     def configure(self, config: GroupConfig) -> None:
         """Applies a changed configuration; running locks keep their deadlines."""
         self.config = config
-        self._read_committed = config.read_committed
+        self._leasing.read_committed = config.read_committed
         if self.engine is not None:
             self._tell(partial(self.engine.configure, **self._limits()))
             self.wake()
@@ -166,8 +167,10 @@ class SharePartition:
             self._timer = None
         if self._outbox is not None:
             self._outbox.close()
-        interested, self._interested = self._interested, {}
-        for each in interested:
+        told = [*self._interested, *self._holders]
+        self._interested.clear()
+        self._holders.clear()
+        for each in told:
             each.failed(self, error)
 
     @property
@@ -179,7 +182,7 @@ class SharePartition:
             or self._writes
             or (self._outbox is not None and self._outbox.busy)
             or (engine is not None and engine.next_deadline_ms is not None)
-            or any(each.waiting for each in self._interested)
+            or any(each.waiting for each in chain(self._interested, self._holders))
         )
 
     # an engine that has failed is of no more use: this leader ends, and the next request loads the state anew
@@ -203,7 +206,7 @@ class SharePartition:
     @property
     def readable_end(self) -> int:
         """The offset before which records may be delivered."""
-        return self.log.last_stable_offset if self._read_committed else self.log.high_watermark
+        return self.log.last_stable_offset if self._leasing.read_committed else self.log.high_watermark
 
     @property
     def fetchable(self) -> bool:
@@ -233,18 +236,7 @@ class SharePartition:
         record_limit: bool,
         at_least_one: bool,
     ) -> tuple[bytes, list[Acquired]]:
-        """Leases records to a member.
-
-        Each read starts at the engine's next fetch offset and goes no further than the records wanted, and
-        what was acquired together with the last of them: records given back far behind the newest do not make
-        everything between them be read. What is near its delivery limit comes without other reads: in smaller
-        company, in the end alone. What lies on the disk is not waited for: a thread reads it, and those who
-        wait try again then.
-
-        Args:
-            max_bytes: about how many bytes of record batches.
-            max_records: about how many records, exact with `record_limit`.
-            at_least_one: one record batch comes whatever its size.
+        """Leases records to a member (see `Leasing.acquire`), and sees to it that the lease ends.
 
         Returns:
             the record batches that hold the records, and what was acquired; both empty when there is nothing.
@@ -256,82 +248,35 @@ class SharePartition:
         engine = self.engine
         assert engine is not None
         now_ms = self._clock.monotonic_ms()
-        end = self.readable_end
-        parts: list[bytes] = []
-        acquired: list[Acquired] = []
-        size = 0
-        read_to = _UNKNOWN
-        slow = False
-        for _ in range(_READS_MAX):
-            if max_records <= 0 or (parts and size >= max_bytes) or not engine.can_acquire:
-                break
-            offset = max(engine.next_fetch_offset, self.log.start_offset)
-            if offset >= end or offset <= read_to:
-                break
-            was_slow, slow = slow, engine.is_slow(offset)
-            if acquired and (was_slow or slow):
-                break
-            try:
-                to = offset + max_records - 1
-                part = self._reader.read(
-                    offset,
-                    max_bytes - size,
-                    limit=end,
-                    at_least_one=at_least_one and not parts,
-                    max_records=(to if record_limit else engine.batch_end(to)) - offset + 1,
-                )
-                if part is None or not part.batches:
-                    break
-                aborted = self._aborted(part) if self._read_committed else None
-                # by position: each name would cost as much as a getter
-                more = engine.acquire(
-                    now_ms, member, part.batches, offset, max_records, batch_size, record_limit
-                )
-                if aborted and more:
-                    more = self._without(aborted, now_ms, more)
-                    # room in the window that no write tells of
-                    self._call_later(0, self.wake)
-            except KafkaError as error:
-                self._check_engine(error)
-                if acquired and self.engine is engine:
-                    break
-                raise
-            read_to = part.batches[-1][1]
-            if not more:
-                continue
-            records = holding(part.records, part.batches, more)
-            parts.append(records)
-            size += len(records)
-            acquired += more
-            max_records -= sum(last - first + 1 for first, last, _ in more)
-        if acquired:
+        leased = self._leasing.acquire(
+            engine,
+            now_ms,
+            member,
+            self.readable_end,
+            max_bytes,
+            max_records,
+            batch_size,
+            record_limit=record_limit,
+            at_least_one=at_least_one,
+        )
+        if leased.error is not None:
+            self._check_engine(leased.error)
+            if not leased.acquired or self.engine is not engine:
+                raise leased.error
+        if leased.archived:
+            # room in the window that no write tells of
+            self._call_later(0, self.wake)
+        if leased.acquired:
             self.used_ms = now_ms
             self._arm(now_ms + self.config.share_record_lock_duration_ms)
             if not self._start_is_persisted:
                 self._persist_start()
-        return (parts[0] if len(parts) == 1 else b"".join(parts)), acquired
-
-    def _aborted(self, part: Slice) -> list[tuple[int, int]]:
-        """The offsets of what was read that belong to aborted transactions, as ranges."""
-        aborted = self.log.aborted(part.batches[0][0], part.batches[-1][1] + 1)
-        return aborted_ranges(part.records, part.batches, aborted) if aborted else []
-
-    def _without(
-        self, aborted: Sequence[tuple[int, int]], now_ms: int, acquired: list[Acquired]
-    ) -> list[Acquired]:
-        """What is left of an acquisition once the records of aborted transactions are archived."""
-        assert self.engine is not None
-        for first, last in aborted:
-            # an acquisition may end before the records that were read
-            for acquired_first, acquired_last, _ in acquired:
-                if first <= acquired_last and acquired_first <= last:
-                    self.engine.archive(now_ms, max(first, acquired_first), min(last, acquired_last))
-        return subtracted(acquired, aborted)
+        return leased.records, leased.acquired
 
     @property
     def reading(self) -> bool:
         """Whether records that a fetch may lease are being read from the disk."""
-        return self._reader.warming and self.fetchable
+        return self._leasing.reading and self.fetchable
 
     def when_read(self, callback: Callable[[], object]) -> None:
         """Calls back, once, when what is being read from the disk is in memory."""
@@ -343,12 +288,19 @@ class SharePartition:
         settle(callbacks)
 
     def tell(self, interested: ReadySet) -> None:
-        """Has somebody told, once, when there may be something to acquire."""
+        """Has somebody told, once, when there may be something to acquire, or when the leader has ended."""
+        self._holders.discard(interested)
         self._interested[interested] = None
+
+    def tell_end(self, interested: ReadySet) -> None:
+        """Has somebody told when the leader has ended."""
+        if interested not in self._interested:
+            self._holders.add(interested)
 
     def tell_no_more(self, interested: ReadySet) -> None:
         """Takes that back."""
         self._interested.pop(interested, None)
+        self._holders.discard(interested)
 
     def wake(self) -> None:
         """Tells those who want to know, longest waiting first, until nothing is left to acquire."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -17,7 +18,10 @@ class Partition(Protocol):
     id: SharePartitionId
 
     def tell(self, interested: ReadySet) -> None:
-        """Has somebody told, once, when there may be something to acquire."""
+        """Has somebody told, once, when there may be something to acquire, or when the leader has ended."""
+
+    def tell_end(self, interested: ReadySet) -> None:
+        """Has somebody told when the leader has ended."""
 
     def tell_no_more(self, interested: ReadySet) -> None:
         """Takes that back."""
@@ -36,24 +40,26 @@ class Offered(Protocol):
 class ReadySet:
     """The share partitions of one session that a fetch has to look at.
 
+    They stand in the order of the session, so that a fetch can begin anywhere and end where it has enough.
     One that a fetch finds empty leaves the set, and its leader is asked to tell, once, when that may have
-    changed. So a fetch costs by what has something, not by what the session has. Those without a leader, not
-    loaded or failed, stay: each fetch tries them again.
+    changed. So a fetch costs by what it looks at, not by what the session has.
 
     Args:
-        partitions: those of the session, as it is at any time.
+        places: the partitions of the session, as it is at any time, with numbers that give their order.
 
     Attributes:
-        ids: those to look at.
+        unknown: those without a leader that is loaded; each fetch tries them again.
     """
 
-    __slots__ = ("_asked", "_fetches", "_partitions", "ids")
+    __slots__ = ("_fetches", "_known", "_leaders", "_order", "_places", "unknown")
 
-    def __init__(self, partitions: Container[SharePartitionId]) -> None:
-        self._partitions = partitions
+    def __init__(self, places: Mapping[SharePartitionId, int]) -> None:
+        self._places = places
         self._fetches: dict[Offered, None] = {}
-        self._asked: set[Partition] = set()
-        self.ids: set[SharePartitionId] = set()
+        self._known: set[Partition] = set()
+        self._order: list[int] = []
+        self._leaders: dict[int, Any] = {}
+        self.unknown: set[SharePartitionId] = set(places)
 
     @property
     def waiting(self) -> bool:
@@ -62,26 +68,57 @@ class ReadySet:
 
     def add(self, partitions: Iterable[SharePartitionId]) -> None:
         """Partitions have come into the session."""
-        self.ids.update(partitions)
+        self.unknown.update(partitions)
 
-    def forget(self, partitions: Iterable[SharePartitionId]) -> None:
-        """Partitions have left the session."""
-        self.ids.difference_update(partitions)
+    def forget(self, partitions: Mapping[SharePartitionId, int]) -> None:
+        """Partitions have left the session; with the places that they had."""
+        self.unknown.difference_update(partitions)
+        for place in partitions.values():
+            leader = self._take_out(place)
+            if leader is not None:
+                self._let_go(leader)
+
+    def move(self, before: int, behind: int) -> None:
+        """A partition has another place, behind all others."""
+        leader = self._take_out(before)
+        if leader is not None:
+            self._order.append(behind)
+            self._leaders[behind] = leader
 
     def close(self) -> None:
         """The session has ended."""
-        for partition in self._asked:
+        for partition in self._known:
             partition.tell_no_more(self)
-        self._asked.clear()
+        self._known.clear()
+
+    def walk(self, first: int) -> Iterator[Any]:
+        """The leaders of the set, from a place on and round; the set may change meanwhile."""
+        start = bisect_left(self._order, first)
+        for place in self._order[start:] + self._order[:start]:
+            leader = self._leaders.get(place)
+            if leader is not None:
+                yield leader
+
+    def put(self, partition: Partition) -> None:
+        """A leader is loaded, or may have something."""
+        self.unknown.discard(partition.id)
+        place = self._places.get(partition.id)
+        if place is None:
+            return
+        if place not in self._leaders:
+            insort(self._order, place)
+            self._leaders[place] = partition
+        self._known.add(partition)
+        partition.tell_end(self)
 
     def empty(self, partition: Partition) -> None:
         """A fetch has found nothing in a partition."""
-        self.ids.discard(partition.id)
+        self._take_out(self._places.get(partition.id))
         self.ask(partition)
 
     def ask(self, partition: Partition) -> None:
         """Has a partition tell when it may have something."""
-        self._asked.add(partition)
+        self._known.add(partition)
         partition.tell(self)
 
     def wait(self, fetch: Offered) -> None:
@@ -94,19 +131,31 @@ class ReadySet:
 
     def told(self, partition: Partition) -> None:
         """A partition may have something; it tells once, and is asked again where a fetch goes on waiting."""
-        self._asked.discard(partition)
-        if partition.id not in self._partitions:
+        if partition.id not in self._places:
+            self._let_go(partition)
             return
-        self.ids.add(partition.id)
+        self.put(partition)
         for fetch in list(self._fetches):
             fetch.offer(partition)
-        if self._fetches and partition.id in self._partitions:
+        if self._fetches and partition.id in self._places:
             self.ask(partition)
 
     def failed(self, partition: Partition, error: KafkaError) -> None:
         """A partition's leader has ended."""
-        self._asked.discard(partition)
-        if partition.id in self._partitions:
-            self.ids.add(partition.id)
+        self._known.discard(partition)
+        place = self._places.get(partition.id)
+        if place is not None:
+            self._take_out(place)
+            self.unknown.add(partition.id)
             for fetch in list(self._fetches):
                 fetch.partition_failed(partition, error)
+
+    def _take_out(self, place: int | None) -> Any:
+        if place is None or (leader := self._leaders.pop(place, None)) is None:
+            return None
+        del self._order[bisect_left(self._order, place)]
+        return leader
+
+    def _let_go(self, partition: Partition) -> None:
+        self._known.discard(partition)
+        partition.tell_no_more(self)

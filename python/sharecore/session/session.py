@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import count, islice
 from typing import Protocol
 from uuid import UUID
@@ -35,8 +35,11 @@ class Ready(Protocol):
     def add(self, partitions: Iterable[SharePartitionId]) -> None:
         """Partitions have come into the session."""
 
-    def forget(self, partitions: Iterable[SharePartitionId]) -> None:
-        """Partitions have left the session."""
+    def forget(self, partitions: Mapping[SharePartitionId, int]) -> None:
+        """Partitions have left the session; with the places that they had."""
+
+    def move(self, before: int, behind: int) -> None:
+        """A partition has another place, behind all others."""
 
     def close(self) -> None:
         """The session has ended."""
@@ -101,11 +104,13 @@ class ShareSession:
 
     def forget(self, partitions: Iterable[SharePartitionId]) -> None:
         """Takes partitions out of the session; unknown ones are passed over."""
-        gone = list(partitions)
-        for partition in gone:
-            self.partitions.pop(partition, None)
-            self.unreported.pop(partition, None)
-        if self.ready is not None:
+        gone: dict[SharePartitionId, int] = {}
+        for partition in partitions:
+            place = self.partitions.pop(partition, None)
+            if place is not None:
+                gone[partition] = place
+                self.unreported.pop(partition, None)
+        if self.ready is not None and gone:
             self.ready.forget(gone)
 
     def report(
@@ -133,29 +138,32 @@ class ShareSession:
                 for partition in partitions:
                     self.unreported.pop(partition, None)
             for partition in served if len(self.partitions) > 1 else ():
-                if partition in self.partitions:
-                    del self.partitions[partition]
-                    self.partitions[partition] = next(self._numbers)
+                before = self.partitions.pop(partition, None)
+                if before is not None:
+                    self.partitions[partition] = behind = next(self._numbers)
+                    if self.ready is not None:
+                        self.ready.move(before, behind)
         for partition in failed:
             if partition in self.partitions:
                 self.unreported[partition] = None
 
-    def rotation(self) -> Callable[[Collection[SharePartitionId]], list[SharePartitionId]]:
-        """What puts partitions into the order in which this request serves them.
+    def rotation(self) -> int:
+        """The place at which this request begins to serve, for `in_order`.
 
-        The start moves by one a request, as with Kafka, so that a busy partition cannot keep the others from
-        being served. Partitions that are not in the session (any more) are left out.
+        It moves by one partition a request, as with Kafka, so that a busy partition cannot keep the others
+        from being served.
         """
         places = self.partitions
         if len(places) < 2:
-            return lambda some: [each for each in some if each in places]
-        start = (self.epoch - 1) % len(places)
-        first = next(islice(places.values(), start, None))
+            return 0
+        return next(islice(places.values(), (self.epoch - 1) % len(places), None))
 
-        def order(some: Collection[SharePartitionId]) -> list[SharePartitionId]:
-            here = [each for each in some if each in places]
-            if len(here) > 1:
-                here.sort(key=lambda each: ((place := places[each]) < first, place))
-            return here
-
-        return order
+    def in_order(self, partitions: Iterable[SharePartitionId], first: int) -> list[SharePartitionId]:
+        """Partitions in the order in which a request serves them that begins at the place `first`; those that
+        are not in the session (any more) are left out.
+        """
+        places = self.partitions
+        here = [each for each in partitions if each in places]
+        if len(here) > 1:
+            here.sort(key=lambda each: ((place := places[each]) < first, place))
+        return here

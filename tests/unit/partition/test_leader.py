@@ -54,7 +54,7 @@ class Bench:
         def ended(results: list[PartitionFetch]) -> None:
             self.answers[member] = results
 
-        ready = ReadySet([leader.id for leader in leaders])
+        ready = ReadySet({leader.id: place for place, leader in enumerate(leaders)})
         fetch = ShareFetch(member, leaders, ready, limits, self.world.call_later, ended)
         results = fetch.begin()
         if results is not None:
@@ -198,33 +198,6 @@ def test_room_in_the_window_wakes_a_fetch_that_waits() -> None:
     assert bench.answers["n"][0].acquired == [(100, 199, 1)]
 
 
-def test_a_lock_that_runs_out_wakes_a_fetch_that_waits() -> None:
-    bench = Bench()
-    bench.logs[0].produce(10)
-    bench.take("m")
-    bench.world.run(29_800)
-    bench.fetch("n")
-    bench.world.run(199)
-    assert bench.answers == {}
-    bench.world.run(2)
-    assert bench.answers["n"][0].acquired == [(0, 9, 2)]
-    with pytest.raises(KafkaError, match="INVALID_RECORD_STATE"):
-        bench.settle("m", (0, 9, ACCEPT))
-
-
-def test_who_waits_for_a_lock_to_run_out_comes_before_who_asks_when_it_has() -> None:
-    bench = Bench()
-    bench.logs[0].produce(10)
-    bench.take("m")
-    bench.world.run(29_800)
-    bench.fetch("n")
-    bench.persister.hold = True
-    bench.world.run(201)
-    assert bench.persister.held, "what has run out is still being written"
-    assert bench.take("late") == []
-    assert bench.answers["n"][0].acquired == [(0, 9, 2)]
-
-
 def test_what_was_leased_is_delivered_though_a_later_read_fails() -> None:
     bench = Bench()
     bench.logs[0].produce(*[10] * 3)
@@ -303,18 +276,6 @@ def test_a_log_that_cannot_be_read_does_not_keep_the_others_from_being_read() ->
     assert failed.error is not None
     assert failed.error.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert read.acquired == [(0, 1, 1)]
-
-
-def test_locks_that_were_renewed_run_on() -> None:
-    bench = Bench()
-    bench.logs[0].produce(10)
-    bench.take("m")
-    bench.world.run(20_000)
-    bench.settle("m", (0, 9, RENEW))
-    bench.world.run(20_000)
-    assert bench.take("n") == []
-    bench.world.run(10_001)
-    assert bench.take("n") == [(0, 9, 2)]
 
 
 def test_a_member_whose_session_ends_gives_back_what_it_holds() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.partition.logs import TOPIC
 from tests.unit.partition.test_leader import LIMITS, Bench
 
@@ -18,20 +19,19 @@ class Session:
     def __init__(self, bench: Bench, member: str) -> None:
         self.bench = bench
         self.member = member
-        self.partitions: set[SharePartitionId] = {(TOPIC, index) for index in range(len(bench.logs))}
+        self.partitions: dict[SharePartitionId, int] = {(TOPIC, at): at for at in range(len(bench.logs))}
         self.ready = ReadySet(self.partitions)
-        self.ready.add(self.partitions)
         self.looked_at: list[int] = []
         self.answer: list[PartitionFetch] | None = None
 
-    def fetch(self, *, at_once: bool = True) -> ShareFetch:
+    def fetch(self, *, at_once: bool = True, records: int = 500, first: int = 0) -> ShareFetch:
         bench = self.bench
-        leaders = [bench.leader(index) for _, index in sorted(self.ready.ids)]
-        self.looked_at = [leader.key.partition for leader in leaders]
-        limits = AT_ONCE if at_once else LIMITS
+        found = [bench.leader(index) for _, index in sorted(self.ready.unknown)]
+        self.looked_at = [leader.key.partition for leader in [*found, *self.ready.walk(first)]]
+        limits = (AT_ONCE if at_once else LIMITS)._replace(max_records=records)
         call_later = bench.world.call_later
         self.answer = None
-        fetch = ShareFetch(self.member, leaders, self.ready, limits, call_later, self.ended)
+        fetch = ShareFetch(self.member, found, self.ready, limits, call_later, self.ended, first=first)
         answer = fetch.begin()
         if answer is not None:
             self.ended(answer)
@@ -101,15 +101,15 @@ def test_a_partition_that_left_the_session_or_whose_session_ended_is_not_offered
     bench = Bench(partitions=2)
     session = Session(bench, "m")
     session.fetch()
-    session.partitions.discard((TOPIC, 0))
-    session.ready.forget([(TOPIC, 0)])
+    session.ready.forget({(TOPIC, 0): session.partitions.pop((TOPIC, 0))})
     fetch = session.fetch(at_once=False)
     bench.logs[0].produce(10)
     assert session.answer is None
     fetch.cancel()
     session.ready.close()
     bench.logs[1].produce(10)
-    assert session.ready.ids == set()
+    assert not session.ready.unknown
+    assert list(session.ready.walk(0)) == []
 
 
 def test_a_partition_whose_leader_has_ended_is_looked_for_again() -> None:
@@ -145,3 +145,58 @@ def test_a_session_that_waits_keeps_its_leaders_and_one_that_does_not_frees_them
     assert bench.leader().busy
     fetch.cancel()
     assert not bench.leader().busy
+
+
+def test_a_fetch_begins_where_it_is_told_and_looks_no_further_than_it_has_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench(partitions=50)
+    for log in bench.logs:
+        log.produce(1, 1)
+    session = Session(bench, "m")
+    looks: list[int] = []
+
+    def fetchable(partition: SharePartition) -> bool:
+        looks.append(partition.key.partition)
+        assert partition.engine is not None
+        return partition.engine.next_fetch_offset < partition.readable_end
+
+    monkeypatch.setattr(SharePartition, "fetchable", property(fetchable))
+    for records, first, served, looked_at in [
+        (1, 7, [7], [7]),
+        (1, 48, [48], [48]),
+        (3, 48, [48, 49], [48, 49, 0]),
+        (2, 48, [0], [48, 49, 0, 1]),
+    ]:
+        looks.clear()
+        session.fetch(records=records, first=first)
+        assert (session.served, looks) == (served, looked_at)
+
+
+def test_a_partition_that_has_another_place_is_served_there() -> None:
+    bench = Bench(partitions=3)
+    for log in bench.logs:
+        log.produce(1, 1, 1)
+    session = Session(bench, "m")
+    session.fetch(records=1)
+    assert session.served == [0]
+    session.ready.move(session.partitions.pop((TOPIC, 0)), 3)
+    session.partitions[TOPIC, 0] = 3
+    session.fetch(records=1)
+    assert session.served == [1]
+    session.fetch(records=1, first=2)
+    assert session.served == [2]
+    session.fetch(records=1, first=3)
+    assert session.served == [0]
+
+
+def test_a_partition_with_more_to_come_is_looked_for_again_once_its_leader_has_ended() -> None:
+    bench = Bench(partitions=2)
+    bench.logs[0].produce(5)
+    bench.logs[1].produce(5)
+    session = Session(bench, "m")
+    session.fetch(records=5)
+    assert session.served == [0]
+    bench.leaders.drop_topic(TOPIC)
+    assert session.ready.unknown == {(TOPIC, 0), (TOPIC, 1)}
+    assert list(session.ready.walk(0)) == []

@@ -110,15 +110,15 @@ def test_partitions_are_added_and_forgotten_and_take_turns_at_being_first() -> N
     first = []
     for epoch in range(1, 4):
         session.epoch = epoch
-        order = session.rotation()(session.partitions)
+        order = session.in_order(session.partitions, session.rotation())
         assert sorted(order) == [A, B, C]
         first.append(order[0])
     assert sorted(first) == [A, B, C]
     assert order == [C, A, B]
-    assert session.rotation()({B, C}) == [C, B], "some are served as all would be"
+    assert session.in_order({B, C}, session.rotation()) == [C, B], "some are served as all would be"
     session.forget([B, (UUID(int=9), 0)])
     assert list(session.partitions) == [A, C]
-    assert session.rotation()([A, B, C]) == [A, C], "what has left is left out"
+    assert session.in_order([A, B, C], session.rotation()) == [A, C], "what has left is left out"
 
 
 def test_a_partition_that_brought_records_goes_behind_the_others() -> None:

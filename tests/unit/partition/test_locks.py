@@ -1,0 +1,47 @@
+"""Acquisition locks: when they run out, and who gets what was locked."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.partition.test_leader import ACCEPT, RENEW, Bench
+
+from sharecore.errors import KafkaError
+
+
+def test_a_lock_that_runs_out_wakes_a_fetch_that_waits() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.world.run(29_800)
+    bench.fetch("n")
+    bench.world.run(199)
+    assert bench.answers == {}
+    bench.world.run(2)
+    assert bench.answers["n"][0].acquired == [(0, 9, 2)]
+    with pytest.raises(KafkaError, match="INVALID_RECORD_STATE"):
+        bench.settle("m", (0, 9, ACCEPT))
+
+
+def test_who_waits_for_a_lock_to_run_out_comes_before_who_asks_when_it_has() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.world.run(29_800)
+    bench.fetch("n")
+    bench.persister.hold = True
+    bench.world.run(201)
+    assert bench.persister.held, "what has run out is still being written"
+    assert bench.take("late") == []
+    assert bench.answers["n"][0].acquired == [(0, 9, 2)]
+
+
+def test_locks_that_were_renewed_run_on() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.world.run(20_000)
+    bench.settle("m", (0, 9, RENEW))
+    bench.world.run(20_000)
+    assert bench.take("n") == []
+    bench.world.run(10_001)
+    assert bench.take("n") == [(0, 9, 2)]
