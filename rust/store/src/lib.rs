@@ -12,6 +12,7 @@ mod cache;
 mod checkpoint;
 mod cleaner;
 mod decode;
+mod directory_lock;
 mod disk;
 mod error;
 mod fault;

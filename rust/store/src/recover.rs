@@ -1,6 +1,6 @@
 //! Opening a store: the journal is replayed up to the last whole frame.
 
-use std::{fs, io, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use crate::{
     checkpoint::{self, Since},
@@ -15,23 +15,6 @@ use crate::{
     state::State,
     store::{Durability, Options},
 };
-
-/// Takes the directory for this process; the lock ends with the file.
-pub(crate) fn lock(dir: &Path) -> Result<fs::File, StoreError> {
-    fs::create_dir_all(dir).map_err(StoreError::io(dir))?;
-    let path = dir.join("lock");
-    let file = fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(StoreError::io(&path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(StoreError::Locked(dir.into())),
-        Err(fs::TryLockError::Error(error)) => Err(StoreError::io(path)(error)),
-    }
-}
 
 /// What opening may do to the files.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -11,11 +11,12 @@ use std::{
 use crate::{
     LogId, batch,
     checkpoint::{self, Since},
+    directory_lock::DirectoryLock,
     error::StoreError,
     index::{self, Entry},
     segment::{self, Kind, SEGMENT_HEADER},
     segments::Segments,
-    survey::{self, Batch, Findings, Progress, Survey},
+    survey::{Batch, Findings, Progress, Survey},
 };
 
 /// About how large the files of the new store get.
@@ -30,7 +31,7 @@ const FILES_MAX: usize = 64;
 ///
 /// The new store has the offsets, the catalogue and the producers of the old. `to` appears only when it is complete.
 pub fn salvage(dir: &Path, to: &Path, progress: Progress<'_>) -> Result<Findings, StoreError> {
-    let _lock = survey::take(dir)?;
+    let _lock = DirectoryLock::existing(dir)?;
     refuse_full(to)?;
     // reading counts half, writing the other
     let mut size = 0;

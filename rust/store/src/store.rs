@@ -1,7 +1,6 @@
 //! The store's interface: everything that others may call.
 
 use std::{
-    fs::File,
     io,
     os::fd::RawFd,
     path::{Path, PathBuf},
@@ -15,6 +14,7 @@ use std::{
 
 use crate::{
     LogId, decode,
+    directory_lock::DirectoryLock,
     disk::Source,
     error::{Refusal, StoreError},
     fault::Fault,
@@ -162,7 +162,7 @@ pub struct Store {
     pub(crate) shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
     maintainer: Mutex<Option<JoinHandle<()>>>,
-    pub(crate) lock: Mutex<Option<File>>,
+    pub(crate) lock: Mutex<Option<DirectoryLock>>,
     pub(crate) dir: PathBuf,
     pub(crate) segment_bytes: u64,
 }
@@ -217,7 +217,7 @@ impl Store {
     }
 
     pub(crate) fn recover(dir: &Path, options: &Options) -> Result<(Self, Journal), StoreError> {
-        let lock = recover::lock(dir)?;
+        let lock = DirectoryLock::create(dir)?;
         let mut state = State::new(dir.into(), options.cache_bytes, options.staging_bytes);
         let journal = recover::open(dir, options, &mut state)?;
         let store = Self {

@@ -9,13 +9,14 @@ mod files;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
 };
 
 use crate::{
     LogId,
     checkpoint::{self, Since},
+    directory_lock::DirectoryLock,
     error::StoreError,
     log::Log,
     segment::{self, Kind},
@@ -117,23 +118,8 @@ pub(crate) struct Survey {
 ///
 /// Refused while a process has the store open, and where there is none.
 pub fn survey(dir: &Path, progress: Progress<'_>) -> Result<Findings, StoreError> {
-    let _lock = take(dir)?;
+    let _lock = DirectoryLock::existing(dir)?;
     Ok(Survey::run(dir, progress)?.findings())
-}
-
-/// Keeps the owner of a directory out, without making a file there.
-pub(crate) fn take(dir: &Path) -> Result<Option<File>, StoreError> {
-    let path = dir.join("lock");
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StoreError::io(path)(error)),
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(fs::TryLockError::WouldBlock) => Err(StoreError::Locked(dir.into())),
-        Err(fs::TryLockError::Error(error)) => Err(StoreError::io(path)(error)),
-    }
 }
 
 impl Survey {
