@@ -131,6 +131,7 @@ jars: $(KAFKA_JARS)/.done $(CLIENT_JARS)/.done $(WIRE_JARS)/.done build/oracle/.
 $(KAFKA_JARS)/.done: tests/conformance/pom.xml
 	@.ci/need java maven
 	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
+	@$(PYTHON) tests/harness/share_classes.py $(@D)
 	@touch $@
 
 $(CLIENT_JARS)/.done: tests/interop/java/pom.xml | $(KAFKA_JARS)/.done

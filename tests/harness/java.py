@@ -30,6 +30,7 @@ def command(
         if not (KAFKA_LIBS / ".done").exists():
             raise RuntimeError(f"no jars in {KAFKA_LIBS}: run `make jars`")
         class_path = f"{KAFKA_LIBS}/*"
+        options = (f"-XX:SharedArchiveFile={KAFKA_LIBS / '.tools.jsa'}", *options)
     log = f"-Dlog4j2.configurationFile={ROOT / 'tests/harness/log4j2.properties'}"
     return ["java", *options, log, "-cp", class_path, main, *arguments]
 
