@@ -8,8 +8,8 @@ __all__ = [
     "Framer", "Layout", "LetterBatch", "LogCleaner", "MemoryDisk", "Partition", "Record",
     "RequestReader", "ShareStateFold", "Store", "Write", "bench_trace", "combine",
     "combine_state_batches", "damaged_batches", "decode_columns", "decode_records", "decode_share_state",
-    "matching", "observe_partitions", "pack_write", "read_request_header", "records_without_key",
-    "skip_tagged_fields", "survey_store", "whole_batches",
+    "encode_batch", "matching", "observe_partitions", "pack_write", "read_request_header",
+    "records_without_key", "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
 
 _Four = tuple[int, int, int, int]
@@ -290,6 +290,21 @@ def decode_columns(
 
 def damaged_batches(records: bytes, ranges: Sequence[tuple[int, int]]) -> list[_Unread]:
     """Batches with an offset in the ascending ranges and a wrong format or checksum: first, last, why."""
+
+def encode_batch(
+    records: Sequence[tuple[bytes | None, bytes | None]],
+    *,
+    now_ms: int,
+    producer: tuple[int, int, int] | None = None,
+) -> bytes:
+    """One uncompressed record batch of keys and values, at offset 0 and in no transaction.
+
+    Args:
+        now_ms: the timestamp of all of them.
+        producer: id, epoch and sequence number of the first record, of an idempotent producer.
+
+    Raises ValueError: there are no records.
+    """
 
 def decode_share_state(
     records: bytes,

@@ -1,5 +1,6 @@
 //! `sharecore._core`: translates between Python and the crates below, decides nothing.
 
+mod batches;
 mod bench;
 mod cleaner;
 mod columns;
@@ -29,6 +30,8 @@ use pyo3::prelude::*;
 /// The compiled part of sharecore.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::batches::encode_batch;
     #[pymodule_export]
     use crate::bench::bench_trace;
     #[pymodule_export]

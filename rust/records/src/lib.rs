@@ -1,10 +1,11 @@
-//! Record batches v2, as consumers read them (KIP-98): headers, checksums, compression, records; batches written anew
-//! without some of their records; and batches of dead letters.
+//! Record batches v2, as consumers read them (KIP-98): headers, checksums, compression, records; batches of our own;
+//! batches written anew without some of their records; and batches of dead letters.
 //!
 //! Nothing here trusts a length: bytes that are no batch are a [`Fault`], never a panic and never memory without bound.
 #![forbid(unsafe_code)]
 
 mod batch;
+mod build;
 pub mod columns;
 mod compression;
 mod fault;
@@ -15,6 +16,7 @@ mod rewrite;
 mod varint;
 
 pub use batch::{Batch, Batches, Header, TimestampType};
+pub use build::{LocalRecord, Producer, local_batch, marker_batch};
 pub use compression::{Compression, compress, decompress};
 pub use fault::Fault;
 pub use letters::{Letters, Origin, Range};

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, MutexGuard};
 
+use sharecore_records::{LocalRecord, Producer, local_batch, marker_batch};
+
 use crate::{
     LogId,
     batch::{self, Header, TimestampType},
-    build::{LocalRecord, local_batch, marker_batch},
     error::Refusal,
     log::{Log, LogConfig},
     producer::{Sequence, Undo},
@@ -92,7 +93,8 @@ impl Store {
                 "a batch holds at least one record".into(),
             ));
         }
-        let (batch, header) = local_batch(records, producer, now_ms);
+        let author = producer.map_or(Producer::NONE, Producer::in_transaction);
+        let (batch, header) = local_batch(records, author, now_ms);
         let mut state = self.shared.lock();
         let limit = state.log(log)?.config.max_batch_bytes;
         if header.size > limit {
@@ -118,8 +120,7 @@ impl Store {
         commit: bool,
         now_ms: i64,
     ) -> Result<Appended, Refusal> {
-        let (batch, header) =
-            marker_batch(producer.0, producer.1, coordinator_epoch, commit, now_ms);
+        let (batch, header) = marker_batch(producer, coordinator_epoch, commit, now_ms);
         let mut state = self.shared.lock();
         state
             .log(log)?

@@ -1,9 +1,9 @@
 //! Record batches as the store takes them: what is checked, and what the broker writes.
 
+pub(crate) use sharecore_records::layout::HEADER;
 use sharecore_records::layout::{
-    COMPRESSION_MASK, CONTROL, LOG_APPEND_TIME, MAGIC_AT, checksum, computed_checksum,
+    COMPRESSION_MASK, LOG_APPEND_TIME, MAGIC_AT, checksum, computed_checksum, seal,
 };
-pub(crate) use sharecore_records::layout::{HEADER, TRANSACTIONAL, seal};
 pub(crate) use sharecore_records::{Header, TimestampType};
 
 use crate::error::Refusal;
@@ -90,6 +90,3 @@ pub(crate) fn assign_append_time(batch: &mut [u8], header: &mut Header, now_ms: 
     batch[35..43].copy_from_slice(&now_ms.to_be_bytes());
     seal(batch);
 }
-
-/// Attributes of a control batch: transaction markers are always transactional.
-pub(crate) const MARKER_ATTRIBUTES: i16 = CONTROL | TRANSACTIONAL;

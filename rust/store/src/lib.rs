@@ -7,7 +7,6 @@
 
 mod append;
 mod batch;
-mod build;
 mod cache;
 mod checkpoint;
 mod cleaner;
@@ -41,7 +40,6 @@ mod survey;
 mod varint;
 
 pub use append::Appended;
-pub use build::LocalRecord;
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use error::{Refusal, StoreError};
 pub use fault::{Fault, FaultPoint};
@@ -51,7 +49,7 @@ pub use memory::{MemoryDisk, Operation};
 pub use producer::Aborted;
 pub use read::{Slice, Want};
 pub use salvage::salvage;
-pub use sharecore_records::TimestampType;
+pub use sharecore_records::{LocalRecord, TimestampType};
 pub use store::{Change, Drained, Durability, Options, Outcome, Store};
 pub use survey::{Findings, Kept, Lost, Problem, Progress, survey};
 

@@ -1,6 +1,6 @@
 //! Whole numbers of variable length, zigzag, as in record batches.
 
-pub(crate) use sharecore_records::{put_varint, varint_len};
+pub(crate) use sharecore_records::put_varint;
 
 /// Takes a number from the front; `None` when the bytes end before it does.
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<i64> {

@@ -1,0 +1,33 @@
+//! `sharecore._core.encode_batch`: a record batch for another broker.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use sharecore_records::{Producer, local_batch};
+
+/// One uncompressed batch; part of no transaction.
+#[pyfunction]
+#[pyo3(signature = (records, *, now_ms, producer = None))]
+#[allow(clippy::needless_pass_by_value)]
+pub(crate) fn encode_batch<'py>(
+    py: Python<'py>,
+    records: Vec<(Option<PyBackedBytes>, Option<PyBackedBytes>)>,
+    now_ms: i64,
+    producer: Option<(i64, i16, i32)>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    if records.is_empty() {
+        return Err(PyValueError::new_err("a batch holds at least one record"));
+    }
+    let producer = producer.map_or(Producer::NONE, |(id, epoch, sequence)| Producer {
+        id,
+        epoch,
+        sequence,
+        transactional: false,
+    });
+    let records: Vec<_> = records
+        .iter()
+        .map(|(key, value)| (key.as_deref(), value.as_deref()))
+        .collect();
+    Ok(PyBytes::new(py, &local_batch(&records, producer, now_ms).0))
+}

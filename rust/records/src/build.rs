@@ -1,0 +1,178 @@
+//! Batches of our own: records of internal topics and transaction markers.
+
+use crate::{
+    batch::Header,
+    layout::{CONTROL, HEADER, TRANSACTIONAL, seal},
+    varint::{put_varint, varint_len},
+};
+
+/// A record to be written: key and value, each of which may be null.
+pub type LocalRecord<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
+/// Who writes a batch, as its header says.
+#[derive(Clone, Copy, Debug)]
+pub struct Producer {
+    /// The producer id; -1 for nobody in particular.
+    pub id: i64,
+    /// The epoch of the producer id; -1 without one.
+    pub epoch: i16,
+    /// Sequence number of the first record; -1 where the broker does not count.
+    pub sequence: i32,
+    /// Whether the batch is part of the producer's transaction.
+    pub transactional: bool,
+}
+
+impl Producer {
+    /// Nobody in particular.
+    pub const NONE: Self = Self {
+        id: -1,
+        epoch: -1,
+        sequence: -1,
+        transactional: false,
+    };
+
+    /// The broker itself, in the name of a producer with a transaction.
+    pub fn in_transaction((id, epoch): (i64, i16)) -> Self {
+        Self {
+            id,
+            epoch,
+            sequence: -1,
+            transactional: true,
+        }
+    }
+}
+
+fn put_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
+    match field {
+        None => put_varint(out, -1),
+        Some(bytes) => {
+            put_varint(out, bytes.len() as i64);
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+fn field_len(field: Option<&[u8]>) -> usize {
+    field.map_or(1, |bytes| varint_len(bytes.len() as i64) + bytes.len())
+}
+
+fn put_record(out: &mut Vec<u8>, offset_delta: i64, (key, value): LocalRecord<'_>) {
+    // attributes, timestamp delta and header count take a byte each
+    let body = 3 + varint_len(offset_delta) + field_len(key) + field_len(value);
+    put_varint(out, body as i64);
+    out.push(0);
+    put_varint(out, 0);
+    put_varint(out, offset_delta);
+    put_field(out, key);
+    put_field(out, value);
+    put_varint(out, 0);
+}
+
+fn finish(
+    mut out: Vec<u8>,
+    control: bool,
+    producer: Producer,
+    count: usize,
+    now_ms: i64,
+) -> (Vec<u8>, Header) {
+    let control = if control { CONTROL } else { 0 };
+    let transactional = if producer.transactional {
+        TRANSACTIONAL
+    } else {
+        0
+    };
+    let header = Header {
+        base_offset: 0,
+        size: out.len(),
+        leader_epoch: 0,
+        attributes: control | transactional,
+        last_offset_delta: count as i32 - 1,
+        base_timestamp: now_ms,
+        max_timestamp: now_ms,
+        producer_id: producer.id,
+        producer_epoch: producer.epoch,
+        base_sequence: producer.sequence,
+        count: count as i32,
+    };
+    header.write(&mut out);
+    seal(&mut out);
+    (out, header)
+}
+
+/// One uncompressed batch of the given records, of which there is at least one, all with the same timestamp.
+pub fn local_batch(
+    records: &[LocalRecord<'_>],
+    producer: Producer,
+    now_ms: i64,
+) -> (Vec<u8>, Header) {
+    let size: usize = records
+        .iter()
+        .map(|(k, v)| k.map_or(0, <[u8]>::len) + v.map_or(0, <[u8]>::len) + 24)
+        .sum();
+    let mut out = Vec::with_capacity(HEADER + size);
+    out.resize(HEADER, 0);
+    for (delta, record) in records.iter().enumerate() {
+        put_record(&mut out, delta as i64, *record);
+    }
+    finish(out, false, producer, records.len(), now_ms)
+}
+
+/// The control batch that ends a transaction.
+pub fn marker_batch(
+    producer: (i64, i16),
+    coordinator_epoch: i32,
+    commit: bool,
+    now_ms: i64,
+) -> (Vec<u8>, Header) {
+    let key = [0, 0, 0, u8::from(commit)];
+    let mut value = [0; 6];
+    value[2..].copy_from_slice(&coordinator_epoch.to_be_bytes());
+    let mut out = vec![0; HEADER];
+    put_record(&mut out, 0, (Some(&key), Some(&value)));
+    finish(out, true, Producer::in_transaction(producer), 1, now_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Batches, layout};
+
+    #[test]
+    fn a_batch_names_its_producer_and_can_be_read() {
+        let producer = Producer {
+            id: 7,
+            epoch: 3,
+            sequence: 40,
+            transactional: false,
+        };
+        let records: [LocalRecord<'_>; 2] = [(Some(b"k"), Some(b"one")), (None, None)];
+        let (bytes, header) = local_batch(&records, producer, 1_000);
+        let batch = Batches::new(&bytes).next().expect("one batch");
+        assert_eq!(batch.check(), Ok(()));
+        assert_eq!(header, batch.header);
+        assert_eq!((header.producer_id, header.producer_epoch), (7, 3));
+        assert_eq!((header.base_sequence, header.last_sequence()), (40, 41));
+        assert_eq!((header.attributes, header.max_timestamp), (0, 1_000));
+        let expanded = batch.expand(1 << 20).expect("it is not compressed");
+        let values: Vec<_> = batch
+            .header
+            .records(&expanded)
+            .map(|record| record.expect("whole").value)
+            .collect();
+        assert_eq!(values, [Some(b"one".as_slice()), None]);
+    }
+
+    #[test]
+    fn a_marker_is_a_control_batch_of_a_transaction() {
+        let (bytes, header) = marker_batch((7, 3), 1, true, 1_000);
+        assert_eq!(header.attributes, layout::CONTROL | layout::TRANSACTIONAL);
+        assert_eq!(header.base_sequence, -1);
+        assert!(
+            Batches::new(&bytes)
+                .next()
+                .expect("one batch")
+                .check()
+                .is_ok()
+        );
+    }
+}
