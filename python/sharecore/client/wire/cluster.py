@@ -1,26 +1,17 @@
-"""Metadata of the cluster (brokers, topics, leaders), and the connections to it."""
+"""Metadata of the cluster (brokers, topics, leaders)."""
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import logging
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sharecore.client.errors import Disconnected
-from sharecore.client.settings import ConnectionSettings
+from sharecore.client.wire.brokers import AnySettings, Brokers
 from sharecore.client.wire.connection import Connection
-from sharecore.client.wire.security import ssl_context
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
-
-logger = logging.getLogger(__name__)
-
-AnySettings = TypeVar("AnySettings", bound=ConnectionSettings)
 
 
 class TopicIdPartition(NamedTuple):
@@ -61,66 +52,14 @@ class Backoff:
         return now * random.uniform(0.8, 1.0)
 
 
-class Cluster(Generic[AnySettings]):
-    """Metadata and connections; one for data a broker, and one for the coordinator beside it, since a fetch
-    that waits holds up whatever is sent behind it.
+class Cluster(Brokers[AnySettings]):
+    """What the metadata says of topics, and the connections; one for data a broker, and one for the
+    coordinator beside it.
     """
 
     def __init__(self, settings: AnySettings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self.topics: dict[UUID, Topic] = {}
-        self._context = ssl_context(settings)
-        self._nodes: dict[int, tuple[str, int]] = {}
-        self._connections: dict[str, Connection] = {}
-        self._opening: dict[str, asyncio.Lock] = {}
-        self._bootstrap = itertools.cycle(settings.bootstrap_servers)
-        self._closed = False
-
-    async def connect(self, node: int, purpose: str = "data") -> Connection:
-        """The open connection to a broker, made when there is none.
-
-        Raises:
-            Disconnected: the broker is unknown or cannot be reached.
-            AuthenticationFailed: it does not accept the credentials.
-        """
-        if node not in self._nodes:
-            raise Disconnected(f"broker {node} is not known")
-        host, port = self._nodes[node]
-        return await self._connect(f"{purpose} {node}", host, port)
-
-    async def _connect(self, name: str, host: str, port: int) -> Connection:
-        connection = self._connections.get(name)
-        if connection is not None and not connection.closed:
-            return connection
-        async with self._opening.setdefault(name, asyncio.Lock()):
-            connection = self._connections.get(name)
-            if connection is None or connection.closed:
-                if self._closed:
-                    raise Disconnected("the client is closed")
-                connection = await Connection.open(host, port, self.settings, self._context)
-                self._connections[name] = connection
-        return connection
-
-    @property
-    def nodes(self) -> list[int]:
-        """The brokers that the last refresh named."""
-        return list(self._nodes)
-
-    async def any_connection(self) -> Connection:
-        """An open connection to whichever broker answers; raises Disconnected when none does."""
-        for name, connection in self._connections.items():
-            if not name.startswith("data") and not connection.closed:
-                return connection
-        error = Disconnected("no broker is known")
-        known = list(self._nodes.values())
-        random.shuffle(known)
-        tried = known + [next(self._bootstrap) for _ in self.settings.bootstrap_servers]
-        for host, port in dict.fromkeys(tried):
-            try:
-                return await self._connect("any", host, port)
-            except Disconnected as refusal:  # noqa: PERF203
-                error = refusal
-        raise error
 
     async def refresh(self, names: Iterable[str] = (), topic_ids: Iterable[UUID] = ()) -> dict[str, int]:
         """Asks any broker for the brokers and for the topics that are named, or for those with these ids.
@@ -197,12 +136,3 @@ class Cluster(Generic[AnySettings]):
         if found.node_id < 0:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group_id} has no coordinator")
         return await self._connect(f"coordinator {found.node_id}", found.host, found.port)
-
-    async def close(self) -> None:
-        """Ends all connections."""
-        self._closed = True
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
-        # transports say goodbye to their protocols in the next round of the loop
-        await asyncio.sleep(0)

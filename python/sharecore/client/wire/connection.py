@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -51,8 +51,14 @@ class Connection(asyncio.Protocol):
     be answered either.
     """
 
-    def __init__(self, address: str, settings: ConnectionSettings) -> None:
+    def __init__(
+        self,
+        address: str,
+        settings: ConnectionSettings,
+        spoken: Mapping[ApiKey, tuple[int, int]] = VERSIONS,
+    ) -> None:
         self.address = address
+        self._spoken = spoken
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._settings = settings
         self._loop = asyncio.get_running_loop()
@@ -69,16 +75,25 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(
-        cls, host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None
+        cls,
+        host: str,
+        port: int,
+        settings: ConnectionSettings,
+        context: ssl.SSLContext | None,
+        spoken: Mapping[ApiKey, tuple[int, int]] = VERSIONS,
     ) -> Connection:
         """Connects, learns the broker's versions and authenticates.
+
+        Args:
+            context: None for a connection without TLS.
+            spoken: the versions of each API that the client knows, lowest and highest.
 
         Raises:
             Disconnected: the broker cannot be reached.
             AuthenticationFailed: certificate or credentials are not accepted.
         """
         address = f"{host}:{port}"
-        connection = cls(address, settings)
+        connection = cls(address, settings, spoken)
         try:
             async with asyncio.timeout(settings.socket_connection_setup_timeout_ms / 1000):
                 await connection._loop.create_connection(
@@ -120,13 +135,19 @@ class Connection(asyncio.Protocol):
     def closed(self) -> bool:
         return self._transport is None or self._transport.is_closing() or self.lost.done()
 
-    def version(self, api_key: ApiKey) -> int:
-        """The newest version that both sides know.
+    def offers(self, api_key: ApiKey) -> bool:
+        """Whether the broker has this API at all."""
+        return api_key in self._versions
+
+    def version(self, api_key: ApiKey, newest: int | None = None) -> int:
+        """The newest version that both sides know; none above `newest`.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION.
         """
-        low, high = VERSIONS[api_key]
+        low, high = self._spoken[api_key]
+        if newest is not None:
+            high = min(high, newest)
         broker_low, broker_high = self._versions.get(api_key, (0, -1))
         if min(high, broker_high) < max(low, broker_low):
             offered = (
@@ -160,8 +181,10 @@ class Connection(asyncio.Protocol):
                 if self._reauthenticate_at <= self._loop.time():
                     await self._authenticate()
 
-    async def request(self, api_key: ApiKey, message: dict[str, Any]) -> Any:
-        """Sends a request and waits for its answer.
+    async def request(
+        self, api_key: ApiKey, message: dict[str, Any], *, wait_ms: int = 0, newest: int | None = None
+    ) -> Any:
+        """Sends a request and waits for its answer; the arguments are those of `send`.
 
         Raises:
             Disconnected: the connection ended first, or the time-out passed.
@@ -169,25 +192,36 @@ class Connection(asyncio.Protocol):
         """
         if not self.ready:
             await self.prepare()
-        return await self._request(api_key, message)
+        return await self._request(api_key, message, wait_ms, newest)
 
-    async def _request(self, api_key: ApiKey, message: dict[str, Any]) -> Any:
+    async def _request(
+        self, api_key: ApiKey, message: dict[str, Any], wait_ms: int = 0, newest: int | None = None
+    ) -> Any:
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self.send(api_key, message, partial(_resolve, answer))
+        self.send(api_key, message, partial(_resolve, answer), wait_ms=wait_ms, newest=newest)
         return await answer
 
-    def send(self, api_key: ApiKey, message: dict[str, Any], answered: Answered, *, wait_ms: int = 0) -> None:
+    def send(
+        self,
+        api_key: ApiKey,
+        message: dict[str, Any],
+        answered: Answered,
+        *,
+        wait_ms: int = 0,
+        newest: int | None = None,
+    ) -> None:
         """Sends a request; `answered` is called with the answer or, once the connection ended, with
         Disconnected.
 
         Args:
             wait_ms: how long the broker may hold the answer back, beyond the request time-out.
+            newest: the highest version that fits the message, where that is not the highest one known.
 
         Raises:
             Disconnected: the connection has ended.
             KafkaError: UNSUPPORTED_VERSION.
         """
-        messages = codec(api_key, self.version(api_key))
+        messages = codec(api_key, self.version(api_key, newest))
         self._send(messages, message, lambda frame: messages.read_response(frame)[1], answered, wait_ms)
 
     def _send(

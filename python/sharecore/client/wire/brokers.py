@@ -1,0 +1,95 @@
+"""The brokers of a cluster, and the connections to them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from sharecore.client.errors import Disconnected
+from sharecore.client.settings import ConnectionSettings
+from sharecore.client.wire.apis import VERSIONS
+from sharecore.client.wire.connection import Connection
+from sharecore.client.wire.security import ssl_context
+from sharecore.protocol import ApiKey
+
+_SHARED = ("any", "coordinator")
+"""Purposes of connections on which no request waits for long."""
+
+AnySettings = TypeVar("AnySettings", bound=ConnectionSettings)
+
+
+class Brokers(Generic[AnySettings]):
+    """Connections by broker and purpose: a request that waits holds up whatever is sent behind it.
+
+    Args:
+        settings: how to connect.
+        versions: the APIs that are spoken, and from which version up to which.
+    """
+
+    def __init__(self, settings: AnySettings, versions: Mapping[ApiKey, tuple[int, int]] = VERSIONS) -> None:
+        self.settings = settings
+        self._versions = versions
+        self._context = ssl_context(settings)
+        self._nodes: dict[int, tuple[str, int]] = {}
+        self._connections: dict[str, Connection] = {}
+        self._opening: dict[str, asyncio.Lock] = {}
+        self._bootstrap = itertools.cycle(settings.bootstrap_servers)
+        self._closed = False
+
+    async def connect(self, node: int, purpose: str = "data") -> Connection:
+        """The open connection to a broker, made when there is none.
+
+        Raises:
+            Disconnected: the broker is unknown or cannot be reached.
+            AuthenticationFailed: it does not accept the credentials.
+        """
+        if node not in self._nodes:
+            raise Disconnected(f"broker {node} is not known")
+        host, port = self._nodes[node]
+        return await self._connect(f"{purpose} {node}", host, port)
+
+    async def _connect(self, name: str, host: str, port: int) -> Connection:
+        connection = self._connections.get(name)
+        if connection is not None and not connection.closed:
+            return connection
+        async with self._opening.setdefault(name, asyncio.Lock()):
+            connection = self._connections.get(name)
+            if connection is None or connection.closed:
+                if self._closed:
+                    raise Disconnected("the client is closed")
+                connection = await Connection.open(host, port, self.settings, self._context, self._versions)
+                self._connections[name] = connection
+        return connection
+
+    @property
+    def nodes(self) -> list[int]:
+        """The brokers that the last refresh named."""
+        return list(self._nodes)
+
+    async def any_connection(self) -> Connection:
+        """An open connection to whichever broker answers; raises Disconnected when none does."""
+        for name, connection in self._connections.items():
+            if name.startswith(_SHARED) and not connection.closed:
+                return connection
+        error = Disconnected("no broker is known")
+        known = list(self._nodes.values())
+        random.shuffle(known)
+        tried = known + [next(self._bootstrap) for _ in self.settings.bootstrap_servers]
+        for host, port in dict.fromkeys(tried):
+            try:
+                return await self._connect("any", host, port)
+            except Disconnected as refusal:  # noqa: PERF203
+                error = refusal
+        raise error
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        self._closed = True
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        # transports say goodbye to their protocols in the next round of the loop
+        await asyncio.sleep(0)
