@@ -15,6 +15,7 @@ SOURCES := $(sort $(shell find python rust -type f \( -name '*.rs' -o -name '*.p
 KAFKA_JARS := build/jars/kafka-4.3.1
 CLIENT_JARS := build/jars/clients-4.4.0
 WIRE_JARS := build/jars/kafka-4.4.0
+UPSTREAM_JARS := build/jars/kafka-3.9.1
 BIN := .venv-test/bin
 export SHARECORE := $(CURDIR)/.venv/bin/sharecore
 export KAFKA_LIBS := $(CURDIR)/$(KAFKA_JARS)
@@ -126,7 +127,7 @@ capi-header: ## write rust/capi/include/sharecore.h anew, from the crate's sourc
 COPY_JARS := mvn -q -B -ntp org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 
 # one after another: two Mavens do not write to one local repository
-jars: $(KAFKA_JARS)/.done $(CLIENT_JARS)/.done $(WIRE_JARS)/.done build/oracle/.done
+jars: $(KAFKA_JARS)/.done $(CLIENT_JARS)/.done $(WIRE_JARS)/.done $(UPSTREAM_JARS)/.done build/oracle/.done
 
 $(KAFKA_JARS)/.done: tests/conformance/pom.xml
 	@.ci/need java maven
@@ -135,6 +136,11 @@ $(KAFKA_JARS)/.done: tests/conformance/pom.xml
 	@touch $@
 
 $(CLIENT_JARS)/.done: tests/interop/java/pom.xml | $(KAFKA_JARS)/.done
+	@.ci/need java maven
+	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+$(UPSTREAM_JARS)/.done: tests/interop/upstream/pom.xml | $(WIRE_JARS)/.done
 	@.ci/need java maven
 	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@

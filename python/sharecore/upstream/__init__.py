@@ -1,0 +1,37 @@
+"""An existing Kafka cluster, as a node in front of it needs it.
+
+Metadata that is kept fresh, fetches of raw batches, partitions with one writer, and membership of a classic
+group; on any Kafka from 2.4 on. Nothing here knows of share groups.
+"""
+
+from __future__ import annotations
+
+from sharecore.upstream.administration import EARLIEST, LATEST, Administration, ListedOffset
+from sharecore.upstream.cluster import Upstream
+from sharecore.upstream.errors import Fenced, NotWritten, Truncated, Unresolved
+from sharecore.upstream.fetched import Fetched
+from sharecore.upstream.metadata import Metadata, Node, Partition, Topic, TopicChange, made_id
+from sharecore.upstream.outlet import Outlet
+from sharecore.upstream.writer import ExclusiveWriter, Producer
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "Administration",
+    "ExclusiveWriter",
+    "Fenced",
+    "Fetched",
+    "ListedOffset",
+    "Metadata",
+    "Node",
+    "NotWritten",
+    "Outlet",
+    "Partition",
+    "Producer",
+    "Topic",
+    "TopicChange",
+    "Truncated",
+    "Unresolved",
+    "Upstream",
+    "made_id",
+]

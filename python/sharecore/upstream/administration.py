@@ -1,0 +1,305 @@
+"""What is asked of the existing cluster now and then: offsets, single reads, topics and their settings."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.upstream.apis import FETCH_BY_NAME
+from sharecore.upstream.cluster import PASSING, Upstream
+from sharecore.upstream.errors import refusal
+from sharecore.upstream.fetched import Fetched, Wanted, fetch_message, read_fetched
+
+EARLIEST, LATEST = -2, -1
+"""Timestamps that stand for the start and the end of a log, in ListOffsets."""
+_TOPIC_RESOURCE = 2
+_SOME = uuid.UUID(int=0)
+"""The id of a topic from a cluster that tells none."""
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class ListedOffset(NamedTuple):
+    """An offset, with the timestamp and the leader epoch of its record; -1 where there is none."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class Administration:
+    """Requests that belong to no subscription and no writer.
+
+    Args:
+        upstream: whose topics these are. Those that are named here it keeps fresh from then on.
+    """
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    async def list_offsets(
+        self, wanted: Mapping[Place, int], *, committed: bool = False
+    ) -> dict[Place, ListedOffset | KafkaError]:
+        """Offsets by timestamp, by `EARLIEST` or by `LATEST`.
+
+        Args:
+            committed: the end is the last stable offset then, not the high watermark.
+
+        Raises:
+            KafkaError: nobody answers.
+        """
+        await self._know(topic for topic, _ in wanted)
+        found: dict[Place, ListedOffset | KafkaError] = {}
+
+        async def ask() -> None:
+            left = {place: at for place, at in wanted.items() if not _settled(found.get(place))}
+            found.update(await self._list(left, committed))
+            passing = next((each for place in left if not _settled(each := found[place])), None)
+            if isinstance(passing, KafkaError):
+                raise passing
+
+        try:
+            await self._upstream.retry(ask)
+        except KafkaError:
+            if len(found) < len(wanted):
+                raise
+        return found
+
+    async def _list(
+        self, wanted: Mapping[Place, int], committed: bool
+    ) -> dict[Place, ListedOffset | KafkaError]:
+        by_node: dict[int, list[Place]] = {}
+        for place in wanted:
+            by_node.setdefault(self._upstream.metadata.leader(*place)[0], []).append(place)
+        found: dict[Place, ListedOffset | KafkaError] = {}
+        for place in by_node.pop(-1, ()):
+            found[place] = self._leaderless(place)
+        asked = (self._list_at(node, places, wanted, committed) for node, places in by_node.items())
+        for part in await asyncio.gather(*asked):
+            found |= part
+        return found
+
+    async def _list_at(
+        self, node: int, places: list[Place], wanted: Mapping[Place, int], committed: bool
+    ) -> dict[Place, ListedOffset | KafkaError]:
+        topics: dict[str, list[dict[str, int]]] = {}
+        for topic, partition in places:
+            asked = {
+                "partition_index": partition,
+                "current_leader_epoch": -1,
+                "timestamp": wanted[topic, partition],
+            }
+            topics.setdefault(topic, []).append(asked)
+        message = {
+            "replica_id": -1,
+            "isolation_level": 1 if committed else 0,
+            "topics": [{"name": name, "partitions": some} for name, some in topics.items()],
+            "timeout_ms": self._upstream.settings.request_timeout_ms,
+        }
+        try:
+            answer = await self._upstream.request(node, ApiKey.LIST_OFFSETS, message)
+        except KafkaError as error:
+            return dict.fromkeys(places, error)
+        return {
+            (topic.name, each.partition_index): _listed(topic.name, each)
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+
+    async def read(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed: bool = False,
+        wait_ms: int = 0,
+    ) -> Fetched:
+        """One fetch from the leader, on a connection on which nothing else waits.
+
+        Args:
+            max_bytes: about how much; one batch comes in any case where there is one.
+            committed: only what is committed, with the aborted transactions named.
+            wait_ms: how long to wait where there is nothing.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE, the topic is unknown, or nobody answers.
+        """
+        await self._know([topic])
+
+        async def ask() -> Fetched:
+            known = self._upstream.metadata.get(topic)
+            node, _ = self._upstream.metadata.leader(topic, partition)
+            if known is None or node < 0:
+                raise self._leaderless((topic, partition))
+            wanted = Wanted(topic, known.topic_id, partition, offset, max_bytes, -1)
+            message = fetch_message([wanted], committed=committed, max_wait_ms=wait_ms, max_bytes=max_bytes)
+            connection = await self._upstream.connect(node, "read")
+            answer = await connection.request(
+                ApiKey.FETCH, message, wait_ms=wait_ms, newest=None if known.has_id else FETCH_BY_NAME
+            )
+            if answer.error_code:
+                raise refusal(answer.error_code, "to read", f"{topic}-{partition}")
+            found = answer.responses[0].partitions[0]
+            if found.error_code:
+                raise refusal(found.error_code, "to read", f"{topic}-{partition}", "Read")
+            return read_fetched(found, offset)
+
+        return await self._upstream.retry(ask)
+
+    async def create_topic(
+        self, name: str, partitions: int, replication: int, settings: Mapping[str, str]
+    ) -> bool:
+        """Creates a topic; returns once a broker knows it. False where it was there already.
+
+        Raises:
+            KafkaError: the right is missing, a policy forbids it, or there are too few brokers.
+        """
+        configs = [{"name": key, "value": value} for key, value in settings.items()]
+        topic = {
+            "name": name,
+            "num_partitions": partitions,
+            "replication_factor": replication,
+            "assignments": [],
+            "configs": configs,
+        }
+        message = {"topics": [topic], "timeout_ms": self._upstream.settings.request_timeout_ms}
+
+        async def ask() -> uuid.UUID | None:
+            controller = self._upstream.metadata.controller
+            if controller < 0:
+                raise KafkaError(ErrorCode.NOT_CONTROLLER, "upstream names no controller")
+            answer = await self._upstream.request(controller, ApiKey.CREATE_TOPICS, message)
+            (made,) = answer.topics
+            if made.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                return None
+            if made.error_code:
+                words = getattr(made, "error_message", None)
+                raise refusal(made.error_code, "to create topic", name, "Create", words)
+            return getattr(made, "topic_id", None) or _SOME
+
+        created = await self._upstream.retry(ask)
+        await self._upstream.retry(lambda: self._appear(name, created))
+        return created is not None
+
+    async def _appear(self, name: str, topic_id: uuid.UUID | None) -> None:
+        """Raises LEADER_NOT_AVAILABLE until the metadata has the topic that was made, and its leaders."""
+        found = (await self._upstream.topics([name]))[name]
+        if isinstance(found, KafkaError):
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, found.message)
+        old = topic_id not in (None, _SOME, found.topic_id) and found.has_id
+        if old or any(partition.leader < 0 for partition in found.partitions):
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name} is not led yet")
+
+    async def topic_configs(self, name: str) -> dict[str, str | None]:
+        """The settings of a topic; what is secret is None.
+
+        Raises:
+            KafkaError: there is no such topic, or the right is missing.
+        """
+        resource = {"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configuration_keys": None}
+
+        async def ask() -> dict[str, str | None]:
+            nodes = self._upstream.metadata.nodes
+            answer = await self._upstream.request(
+                next(iter(nodes), -1), ApiKey.DESCRIBE_CONFIGS, {"resources": [resource]}
+            )
+            (found,) = answer.results
+            if found.error_code:
+                raise refusal(
+                    found.error_code,
+                    "to tell the settings of topic",
+                    name,
+                    "DescribeConfigs",
+                    found.error_message,
+                )
+            return {each.name: each.value for each in found.configs}
+
+        return await self._upstream.retry(ask)
+
+    async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int | KafkaError]:
+        """Deletes the records before an offset of each partition; returns where each log begins then.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION where the cluster cannot (`Upstream.has`), or nobody answers.
+        """
+        await self._know([topic])
+        found: dict[int, int | KafkaError] = {}
+
+        async def ask() -> None:
+            by_node: dict[int, list[int]] = {}
+            for index in before:
+                if not _settled(found.get(index)):
+                    by_node.setdefault(self._upstream.metadata.leader(topic, index)[0], []).append(index)
+            passing: KafkaError | None = None
+            for node, indexes in by_node.items():
+                found.update(await self._delete_at(node, topic, {index: before[index] for index in indexes}))
+                errors = (found[index] for index in indexes)
+                passing = next(
+                    (each for each in errors if isinstance(each, KafkaError) and each.code in PASSING),
+                    passing,
+                )
+            if passing is not None:
+                raise passing
+
+        try:
+            await self._upstream.retry(ask)
+        except KafkaError:
+            if len(found) < len(before):
+                raise
+        return found
+
+    async def _delete_at(
+        self, node: int, topic: str, before: Mapping[int, int]
+    ) -> dict[int, int | KafkaError]:
+        if node < 0:
+            return {index: self._leaderless((topic, index)) for index in before}
+        partitions = [{"partition_index": index, "offset": offset} for index, offset in before.items()]
+        message = {
+            "topics": [{"name": topic, "partitions": partitions}],
+            "timeout_ms": self._upstream.settings.request_timeout_ms,
+        }
+        answer = await self._upstream.request(node, ApiKey.DELETE_RECORDS, message)
+        return {
+            each.partition_index: refusal(
+                each.error_code, "to delete records of", f"{topic}-{each.partition_index}", "Delete"
+            )
+            if each.error_code
+            else each.low_watermark
+            for each in answer.topics[0].partitions
+        }
+
+    async def _know(self, names: Iterable[str]) -> None:
+        """Has the metadata of topics asked for that are not known.
+
+        Raises:
+            KafkaError: there is no such topic.
+        """
+        missing = [name for name in set(names) if self._upstream.metadata.get(name) is None]
+        for found in (await self._upstream.topics(missing)).values():
+            if isinstance(found, KafkaError):
+                raise found
+
+    def _leaderless(self, place: Place) -> KafkaError:
+        self._upstream.stale()
+        return KafkaError(
+            ErrorCode.LEADER_NOT_AVAILABLE, f"{place[0]}-{place[1]} has no leader upstream, or does not exist"
+        )
+
+
+def _settled(found: ListedOffset | KafkaError | int | None) -> bool:
+    return found is not None and not (isinstance(found, KafkaError) and found.code in PASSING)
+
+
+def _listed(topic: str, answer: Any) -> ListedOffset | KafkaError:
+    if answer.error_code:
+        return refusal(
+            answer.error_code, "to tell offsets of", f"{topic}-{answer.partition_index}", "Describe"
+        )
+    return ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)

@@ -1,0 +1,33 @@
+"""The APIs of an existing cluster that are used, and from which version on.
+
+The lowest are those of Kafka 2.4 (Redpanda of late 2024 has few more), the highest those that kio has the
+schemas of and the code is written for.
+"""
+
+from __future__ import annotations
+
+from sharecore.protocol import ApiKey
+
+VERSIONS: dict[ApiKey, tuple[int, int]] = {
+    # by name: a partition that is written exclusively tells by its offsets when its topic was made again
+    ApiKey.PRODUCE: (3, 12),
+    ApiKey.FETCH: (11, 17),
+    ApiKey.LIST_OFFSETS: (4, 10),
+    ApiKey.METADATA: (7, 13),
+    ApiKey.FIND_COORDINATOR: (2, 6),
+    ApiKey.JOIN_GROUP: (5, 9),
+    ApiKey.HEARTBEAT: (3, 4),
+    ApiKey.LEAVE_GROUP: (0, 5),
+    ApiKey.SYNC_GROUP: (3, 5),
+    ApiKey.SASL_HANDSHAKE: (1, 1),
+    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.CREATE_TOPICS: (2, 7),
+    ApiKey.DELETE_TOPICS: (1, 6),
+    ApiKey.DELETE_RECORDS: (0, 2),
+    ApiKey.INIT_PRODUCER_ID: (0, 5),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (3, 4),
+    ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.SASL_AUTHENTICATE: (1, 2),
+}
+FETCH_BY_NAME = 12
+"""The last version of Fetch that names topics."""

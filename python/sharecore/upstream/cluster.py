@@ -1,0 +1,283 @@
+"""The existing cluster: connections, metadata that is kept fresh, requests to whoever can answer them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+from sharecore.client.errors import AuthenticationFailed, Disconnected
+from sharecore.client.settings import ConnectionSettings
+from sharecore.client.wire.brokers import Brokers
+from sharecore.client.wire.cluster import Backoff
+from sharecore.client.wire.connection import Connection
+from sharecore.clock import Clock
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.upstream.apis import VERSIONS
+from sharecore.upstream.errors import refusal
+from sharecore.upstream.metadata import MISSING_MS, Metadata, Topic
+
+logger = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+
+GROUP, TRANSACTION = 0, 1
+"""What a coordinator coordinates: FindCoordinator's kinds of key."""
+PASSING = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Errors that pass with time, or on another broker."""
+
+
+class _Connections(Brokers[ConnectionSettings]):
+    """Connections to the brokers that the metadata names."""
+
+    def know(self, metadata: Metadata) -> None:
+        self._nodes = {node.node_id: (node.host, node.port) for node in metadata.nodes.values()}
+
+    def offers(self, api_key: ApiKey) -> bool:
+        """Whether every broker that is connected has the API."""
+        open_now = [each for each in self._connections.values() if not each.closed]
+        return bool(open_now) and all(each.offers(api_key) for each in open_now)
+
+
+class Upstream:
+    """An existing Kafka cluster, 2.4 and newer.
+
+    Args:
+        settings: those that every client of sharecore takes.
+        clock: the times of metadata count on it.
+
+    Attributes:
+        metadata: brokers and the topics that somebody asked for, refreshed when they are old or wrong.
+        problem: why the last refresh failed; None where it did not.
+    """
+
+    def __init__(self, settings: ConnectionSettings, clock: Clock) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.metadata = Metadata()
+        self.problem: KafkaError | None = None
+        self._connections = _Connections(settings, VERSIONS)
+        self._kept: set[str] = set()
+        self._all = False
+        self._stale = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Connects, and keeps the metadata fresh from then on.
+
+        Raises:
+            KafkaError: no broker can be reached, or none lets this user in; the text says what to do.
+        """
+        try:
+            await self._refresh([])
+        except AuthenticationFailed:
+            raise
+        except Disconnected as error:
+            tried = ", ".join(f"{host}:{port}" for host, port in self.settings.bootstrap_servers)
+            raise Disconnected(
+                f"upstream cannot be reached at {tried}: {error.message}; check the addresses, and that the "
+                "brokers run and may be reached from here"
+            ) from error
+        self._task = asyncio.get_running_loop().create_task(self._keep(), name="sharecore upstream metadata")
+
+    async def close(self) -> None:
+        """Ends the refreshing and all connections."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await self._connections.close()
+
+    # metadata
+
+    async def topics(self, names: Iterable[str]) -> dict[str, Topic | KafkaError]:
+        """Asks for topics now, and keeps them fresh from now on, also those that are not there yet.
+
+        Raises:
+            KafkaError: nobody answers.
+        """
+        wanted = set(names)
+        if not wanted:
+            return {}
+        self._kept |= wanted
+
+        async def ask() -> dict[str, int]:
+            return await self._refresh(wanted)
+
+        refused = await self.retry(ask)
+        found: dict[str, Topic | KafkaError] = {}
+        for name in wanted:
+            topic = self.metadata.get(name)
+            code = refused.get(name, 0 if topic is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            found[name] = refusal(code, "to tell of topic", name, "Describe") if code else _known(topic)
+        return found
+
+    async def all_topics(self) -> list[Topic]:
+        """Asks for every topic that this user may describe, and keeps all of them fresh from now on.
+
+        Raises:
+            KafkaError: nobody answers.
+        """
+        self._all = True
+
+        async def ask() -> None:
+            await self._refresh(None)
+
+        await self.retry(ask)
+        return list(self.metadata)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Does not keep these topics fresh any longer; nobody is told."""
+        names = set(names)
+        self._kept -= names
+        if not self._all:
+            self.metadata.forget(names)
+
+    def stale(self) -> None:
+        """What is known is wrong: has it refreshed soon."""
+        self._stale.set()
+
+    async def _keep(self) -> None:
+        """Refreshes what is out of date, or old."""
+        backoff = self.backoff()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.settings.metadata_max_age_ms / 1000):
+                    await self._stale.wait()
+            self._stale.clear()
+            try:
+                await self._refresh(None if self._all else self._kept)
+            except KafkaError as error:
+                logger.warning("metadata of upstream: %s", error)
+                self._stale.set()
+            if self.metadata.doubtful:
+                self._stale.set()
+                await asyncio.sleep(MISSING_MS / 1000)
+            elif self._stale.is_set():
+                await asyncio.sleep(backoff.seconds())
+            else:
+                backoff.reset()
+                # those who find it stale in the same moment are served by one refresh
+                await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
+
+    async def _refresh(self, names: Iterable[str] | None) -> dict[str, int]:
+        """Asks any broker, None for all topics; returns error codes by name."""
+        topics = None if names is None else [{"name": name} for name in sorted(names)]
+        try:
+            connection = await self._connections.any_connection()
+            message = {"topics": topics, "allow_auto_topic_creation": False}
+            response = await connection.request(ApiKey.METADATA, message)
+            if getattr(response, "error_code", 0):
+                # the broker has been told to leave the cluster: another one knows it (KIP-1102)
+                connection.close("it sends its clients away")
+                raise KafkaError(response.error_code, f"{connection.address} refused to tell of the cluster")
+        except KafkaError as error:
+            self.problem = error
+            raise
+        self.problem = None
+        refused = self.metadata.take(response, self.clock.monotonic_ms(), whole=topics is None)
+        self._connections.know(self.metadata)
+        return refused
+
+    # requests
+
+    def has(self, api_key: ApiKey) -> bool:
+        """Whether all brokers that are connected have an API."""
+        return self._connections.offers(api_key)
+
+    async def connect(self, node: int, purpose: str) -> Connection:
+        """The connection to a broker for one purpose, made where there is none.
+
+        Raises:
+            Disconnected: the broker is unknown or cannot be reached.
+        """
+        return await self._connections.connect(node, purpose)
+
+    async def leader(self, topic: str, partition: int, purpose: str) -> Connection:
+        """A connection to the leader of a partition of a topic that is kept.
+
+        Raises:
+            KafkaError: LEADER_NOT_AVAILABLE, or it cannot be reached now; it is looked for.
+        """
+        node, _ = self.metadata.leader(topic, partition)
+        if node < 0:
+            self.stale()
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader upstream")
+        return await self._reach(node, purpose)
+
+    async def coordinator(self, kind: int, key: str, purpose: str) -> Connection:
+        """A connection to the coordinator of a group or a transactional id.
+
+        Raises:
+            KafkaError: it cannot be found or reached now.
+        """
+        connection = await self._connections.any_connection()
+        message = {"key_type": kind, "key": key, "coordinator_keys": [key]}
+        response = await connection.request(ApiKey.FIND_COORDINATOR, message)
+        found = response.coordinators[0] if hasattr(response, "coordinators") else response
+        if found.error_code:
+            raise refusal(
+                found.error_code, "to name the coordinator of", key, "Describe", found.error_message
+            )
+        return await self._reach(found.node_id, purpose)
+
+    async def request(self, node: int, api_key: ApiKey, message: dict[str, Any], purpose: str = "ask") -> Any:
+        """The answer of one broker.
+
+        Raises:
+            KafkaError: it cannot be reached, or has no version of the API that is known here.
+        """
+        connection = await self._reach(node, purpose)
+        return await connection.request(api_key, message)
+
+    async def _reach(self, node: int, purpose: str) -> Connection:
+        try:
+            return await self._connections.connect(node, purpose)
+        except Disconnected:
+            self.stale()
+            raise
+
+    async def retry(self, ask: Callable[[], Awaitable[Value]]) -> Value:
+        """Asks until there is an answer, an error that stays, or no time left (`default.api.timeout.ms`)."""
+        until_ms = self.clock.monotonic_ms() + self.settings.default_api_timeout_ms
+        backoff = self.backoff()
+        while True:
+            try:
+                return await ask()
+            except KafkaError as error:  # noqa: PERF203
+                pause = backoff.seconds()
+                again = isinstance(error, Disconnected) or error.code in PASSING
+                if not again or self.clock.monotonic_ms() + pause * 1000 > until_ms:
+                    raise
+                if error.code not in (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR):
+                    self.stale()
+                await asyncio.sleep(pause)
+
+    def backoff(self) -> Backoff:
+        """The waits between attempts."""
+        return Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
+
+
+def _known(topic: Topic | None) -> Topic:
+    assert topic is not None
+    return topic

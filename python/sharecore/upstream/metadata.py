@@ -1,0 +1,235 @@
+"""What the existing cluster has: brokers, topics, leaders; and who is told when that changes. No I/O."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Any, NamedTuple
+
+from sharecore.errors import ErrorCode
+from sharecore.waiting import settle
+
+MISSING_MS = 1_000
+"""How far apart the answers are that must both be without a topic before it counts as deleted."""
+_NAMESPACE = uuid.UUID("6f1a3c1e-4d0c-5a86-9d1b-0a9c5f0b7d32")
+_ABSENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
+
+
+class Node(NamedTuple):
+    """A broker."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Partition(NamedTuple):
+    """A partition: the broker that leads it (-1: none) in which epoch (-1: not told), and its replicas."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class Topic(NamedTuple):
+    """A topic.
+
+    Attributes:
+        topic_id: the cluster's, or one made from the cluster's id and the name where it has none.
+        has_id: whether it is the cluster's.
+        partitions: by their numbers.
+    """
+
+    name: str
+    topic_id: uuid.UUID
+    has_id: bool
+    partitions: tuple[Partition, ...]
+    internal: bool
+
+
+class TopicChange(Enum):
+    """What happened to a topic."""
+
+    CREATED = "created"
+    GREW = "grew"
+    LED = "led"
+    """A partition has another leader, or the same one in another epoch."""
+    DELETED = "deleted"
+    RECREATED = "recreated"
+    """Another topic has the name now."""
+
+
+Changed = Callable[[TopicChange, Topic], None]
+
+
+def made_id(cluster_id: str, name: str) -> uuid.UUID:
+    """The id of a topic on a cluster that gives none: the same for every node and at any time."""
+    return uuid.uuid5(_NAMESPACE, f"{cluster_id}/{name}")
+
+
+class Metadata:
+    """Brokers and topics as the answers told; an answer that is older than what is known changes nothing.
+
+    Attributes:
+        cluster_id: empty until the first answer.
+        controller: the broker that takes CreateTopics; -1 when there is none.
+        nodes: the brokers by id.
+    """
+
+    def __init__(self) -> None:
+        self.cluster_id = ""
+        self.controller = -1
+        self.nodes: dict[int, Node] = {}
+        self._topics: dict[str, Topic] = {}
+        self._names: dict[uuid.UUID, str] = {}
+        self._missing_ms: dict[str, int] = {}
+        self._gone: set[uuid.UUID] = set()
+        """Ids of topics that are no more; a broker that lags behind may still name them."""
+        self._callbacks: list[Changed] = []
+
+    def on_change(self, callback: Changed) -> None:
+        """Calls back at each change of a topic that is kept; the old topic is given where it was deleted."""
+        self._callbacks.append(callback)
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of that name, as far as is known."""
+        return self._topics.get(name)
+
+    def by_id(self, topic_id: uuid.UUID) -> Topic | None:
+        """The topic with that id, as far as is known."""
+        name = self._names.get(topic_id)
+        return None if name is None else self._topics[name]
+
+    def names(self) -> list[str]:
+        """The topics that are known."""
+        return list(self._topics)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(list(self._topics.values()))
+
+    def leader(self, name: str, partition: int) -> tuple[int, int]:
+        """The broker that leads a partition and its epoch; -1 where there is none."""
+        topic = self._topics.get(name)
+        if topic is None or not 0 <= partition < len(topic.partitions):
+            return -1, -1
+        found = topic.partitions[partition]
+        return (found.leader if found.leader in self.nodes else -1), found.leader_epoch
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Drops topics, without telling anybody."""
+        for name in names:
+            topic = self._topics.pop(name, None)
+            self._missing_ms.pop(name, None)
+            if topic is not None:
+                self._names.pop(topic.topic_id, None)
+
+    def take(self, response: Any, now_ms: int, *, whole: bool = False) -> dict[str, int]:
+        """Takes an answer in.
+
+        Args:
+            response: to a Metadata request.
+            now_ms: monotonic.
+            whole: every topic was asked for: those that it does not name are missing.
+
+        Returns:
+            The error codes of topics, by name.
+        """
+        self.cluster_id = response.cluster_id or self.cluster_id
+        self.controller = response.controller_id
+        self.nodes = {
+            each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in response.brokers
+        }
+        refused: dict[str, int] = {}
+        for topic in response.topics:
+            if topic.error_code in _ABSENT:
+                self._miss(topic.name, now_ms)
+            # a topic with a partition that has no leader is one all the same
+            if topic.error_code and topic.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
+                refused[topic.name] = topic.error_code
+            else:
+                self._put(topic)
+        if whole:
+            named = {topic.name for topic in response.topics}
+            for name in self._topics.keys() - named:
+                self._miss(name, now_ms)
+        return refused
+
+    def _miss(self, name: str | None, now_ms: int) -> None:
+        if name is None or name not in self._topics:
+            return
+        since_ms = self._missing_ms.setdefault(name, now_ms)
+        if now_ms - since_ms >= MISSING_MS:
+            topic = self._topics[name]
+            self.forget([name])
+            self._bury(topic)
+            self._tell(TopicChange.DELETED, topic)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a topic was missing in an answer, and another answer has to confirm that."""
+        return bool(self._missing_ms)
+
+    def _put(self, answer: Any) -> None:
+        self._missing_ms.pop(answer.name, None)
+        given = getattr(answer, "topic_id", None)
+        before = self._topics.get(answer.name)
+        if given is None and before is not None and before.has_id:
+            # a broker of an older version, in a cluster that is being upgraded
+            given = before.topic_id
+        if given in self._gone:
+            return
+        topic_id = given or made_id(self.cluster_id, answer.name)
+        same = before if before is not None and before.topic_id == topic_id else None
+        topic = Topic(answer.name, topic_id, given is not None, _partitions(answer, same), answer.is_internal)
+        if topic == before:
+            return
+        if before is not None:
+            self._names.pop(before.topic_id, None)
+            if same is None:
+                self._bury(before)
+        self._topics[topic.name] = topic
+        self._names[topic.topic_id] = topic.name
+        for change in _changes(before, topic):
+            self._tell(change, topic)
+
+    def _bury(self, topic: Topic) -> None:
+        if topic.has_id:
+            self._gone.add(topic.topic_id)
+
+    def _tell(self, change: TopicChange, topic: Topic) -> None:
+        settle(list(self._callbacks), change, topic)
+
+
+def _partitions(answer: Any, before: Topic | None) -> tuple[Partition, ...]:
+    """The partitions of an answer; what is known already stays where it is newer.
+
+    Without topic ids nothing tells an old answer from a topic that was made again, whose epochs begin anew.
+    """
+    known = before.partitions if before is not None else ()
+    found = list(known)
+    for each in sorted(answer.partitions, key=lambda partition: int(partition.partition_index)):
+        new = Partition(each.leader_id, each.leader_epoch, tuple(each.replica_nodes), tuple(each.isr_nodes))
+        index = each.partition_index
+        if index >= len(found):
+            found += [Partition(-1, -1, (), ())] * (index - len(found))
+            found.append(new)
+        elif before is None or not before.has_id or new.leader_epoch >= found[index].leader_epoch:
+            found[index] = new
+    return tuple(found)
+
+
+def _changes(before: Topic | None, now: Topic) -> list[TopicChange]:
+    if before is None:
+        return [TopicChange.CREATED]
+    if before.topic_id != now.topic_id:
+        return [TopicChange.RECREATED]
+    changes = []
+    if len(now.partitions) > len(before.partitions):
+        changes.append(TopicChange.GREW)
+    pairs = zip(before.partitions, now.partitions, strict=False)
+    if any(old[:2] != new[:2] for old, new in pairs):
+        changes.append(TopicChange.LED)
+    return changes

@@ -1,0 +1,292 @@
+"""The only writer of a partition: it knows at which offset its next batch will stand.
+
+Compare and append: an answer counts only if it names that offset. A partition without transactions has no
+markers in it, so an offset that is another one was taken by another writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from sharecore._core import encode_batch
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.upstream.cluster import TRANSACTION
+from sharecore.upstream.errors import Fenced, NotWritten, Unresolved, refusal
+from sharecore.upstream.outlet import Answer, Outlet
+from sharecore.waiting import Done, settle
+
+logger = logging.getLogger(__name__)
+
+BATCH_BYTES = 512 * 1024
+"""About how large a batch becomes."""
+TIMEOUT_MS = 30_000
+_TRANSACTION_TIMEOUT_MS = 60_000
+_SEQUENCES = 1 << 31
+
+Record = tuple[bytes | None, bytes | None]
+"""Key and value."""
+
+_FENCING = {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
+_STATE_LOST = {
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_TXN_STATE,
+}
+"""The leader's idea of this producer is not ours."""
+_FINAL = {
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.INVALID_RECORD,
+    ErrorCode.INVALID_TIMESTAMP,
+    ErrorCode.INVALID_REQUIRED_ACKS,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.SASL_AUTHENTICATION_FAILED,
+    ErrorCode.POLICY_VIOLATION,
+}
+"""Refusals that stay, each made before anything is appended."""
+_BEFORE_APPEND = _FINAL | {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CORRUPT_MESSAGE}
+"""Errors after which the log has surely not the batch. NOT_LEADER_OR_FOLLOWER is none: it is also what a
+leader says that has appended the batch and was then deposed.
+"""
+
+
+class Producer(NamedTuple):
+    """A producer id and its epoch."""
+
+    id: int
+    epoch: int
+
+
+class _Append(NamedTuple):
+    records: Sequence[Record]
+    now_ms: int
+    base_offset: int
+    done: Done
+    size: int
+
+
+class ExclusiveWriter:
+    """Appends to one partition, one batch under way; what is appended meanwhile is the next batch.
+
+    The producer id comes from a transactional id, so that a newer writer's first batch stops an older writer
+    (INVALID_PRODUCER_EPOCH); no transaction is ever begun. A lost answer is found out by sending the same
+    sequence number again: the leader names the first offset then.
+
+    Args:
+        outlet: sends the batches; one for all writers of a cluster.
+        topic, partition: where; the topic must be known to the cluster's metadata.
+        transactional_id: of this partition, the same on every node that may write it.
+        timeout_ms: how long one batch is tried.
+        batch_bytes: about how large a batch becomes; less than the topic's max.message.bytes.
+
+    Attributes:
+        next_offset: where the next append goes.
+        producer: None until it was opened.
+        closed: why nothing can be appended; None where it can.
+    """
+
+    def __init__(
+        self,
+        outlet: Outlet,
+        topic: str,
+        partition: int,
+        transactional_id: str,
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
+        self.topic, self.partition = topic, partition
+        self.next_offset = 0
+        self.producer: Producer | None = None
+        self.closed: KafkaError | None = Unresolved(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{partition} is not open for writing"
+        )
+        self._outlet = outlet
+        self._transactional_id = transactional_id
+        self._timeout_ms, self._batch_bytes = timeout_ms, batch_bytes
+        self._sequence = 0
+        self._staged: deque[_Append] = deque()
+        self._sent: list[_Append] = []
+        self._task: asyncio.Task[None] | None = None
+        self._on_closed: list[Callable[[KafkaError], None]] = []
+
+    @property
+    def name(self) -> str:
+        """Topic and partition."""
+        return f"{self.topic}-{self.partition}"
+
+    def on_closed(self, callback: Callable[[KafkaError], None]) -> None:
+        """Calls back whenever the writer is closed by what the cluster answers."""
+        self._on_closed.append(callback)
+
+    async def open(self, next_offset: int) -> Producer:
+        """Takes the partition over: from the first batch on, the cluster refuses what older writers send.
+
+        Args:
+            next_offset: where the partition ends, as far as is known; a first append that comes to stand
+                elsewhere closes the writer again.
+
+        Raises:
+            KafkaError: the right is missing, or nobody answers.
+        """
+        if self.closed is None:
+            self.close(Unresolved(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} is opened anew"))
+        upstream = self._outlet.upstream
+        message = {
+            "transactional_id": self._transactional_id,
+            "transaction_timeout_ms": _TRANSACTION_TIMEOUT_MS,
+            "producer_id": -1,
+            "producer_epoch": -1,
+        }
+
+        async def ask() -> Producer:
+            connection = await upstream.coordinator(TRANSACTION, self._transactional_id, "ask")
+            answer = await connection.request(ApiKey.INIT_PRODUCER_ID, message)
+            if answer.error_code:
+                raise refusal(answer.error_code, "a producer id for", self._transactional_id, "Write")
+            return Producer(answer.producer_id, answer.producer_epoch)
+
+        self.producer = await upstream.retry(ask)
+        self.next_offset, self._sequence, self.closed = next_offset, 0, None
+        return self.producer
+
+    def close(self, error: KafkaError) -> None:
+        """Appends nothing any more; what is under way ends with `error`, and may be appended all the same."""
+        if self.closed is not None:
+            return
+        self.closed = error
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        lost, self._sent, self._staged = [*self._sent, *self._staged], [], deque()
+        settle([each.done for each in lost], error)
+
+    def append(self, records: Sequence[Record], now_ms: int, done: Done) -> int:
+        """Appends records, in one batch with what else comes in this turn of the event loop.
+
+        Args:
+            records: at least one.
+            now_ms: timestamp of the batch, milliseconds since the epoch.
+            done: called with None once all replicas in sync have them at the offset that was told; with
+                `NotWritten` (they are not in the log, nor is what was staged behind them), `Fenced` or
+                `Unresolved`.
+
+        Returns:
+            The offset of the first of them, unless `done` is called with an error.
+
+        Raises:
+            KafkaError: the writer is closed.
+        """
+        if self.closed is not None:
+            raise self.closed
+        base_offset = self.next_offset
+        self.next_offset += len(records)
+        size = sum(len(key or b"") + len(value or b"") for key, value in records)
+        self._staged.append(_Append(records, now_ms, base_offset, done, size))
+        if self._task is None:
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(self._drain(), name=f"sharecore upstream {self.name}")
+        return base_offset
+
+    async def _drain(self) -> None:
+        while self._staged:
+            appends = self._sent = self._take()
+            base_offset = appends[0].base_offset
+            error = await self._write(appends)
+            if isinstance(error, Fenced | Unresolved):
+                logger.error("%s: %s", self.name, error)
+                self._task = None
+                self.close(error)
+                settle(list(self._on_closed), error)
+                return
+            self._sent = []
+            if error is not None:
+                logger.warning("%s: %s", self.name, error)
+                # what is staged was told offsets that follow on these
+                appends += self._staged
+                self._staged.clear()
+                self.next_offset = base_offset
+            settle([each.done for each in appends], error)
+        self._task = None
+
+    def _take(self) -> list[_Append]:
+        taken = [self._staged.popleft()]
+        size = taken[0].size
+        while self._staged and size + self._staged[0].size <= self._batch_bytes:
+            size += self._staged[0].size
+            taken.append(self._staged.popleft())
+        return taken
+
+    async def _write(self, appends: Sequence[_Append]) -> KafkaError | None:
+        """Sends one batch until its fate is known, or the time is over; None where it stands as expected."""
+        assert self.producer is not None
+        records = [record for each in appends for record in each.records]
+        base_offset = appends[0].base_offset
+        data = encode_batch(records, now_ms=appends[-1].now_ms, producer=(*self.producer, self._sequence))
+        upstream = self._outlet.upstream
+        until_ms = upstream.clock.monotonic_ms() + self._timeout_ms
+        backoff = upstream.backoff()
+        in_doubt = False
+        while True:
+            left_ms = until_ms - upstream.clock.monotonic_ms()
+            answer = await self._send(data, left_ms)
+            if answer.error is None:
+                return self._compare(answer.base_offset, base_offset, len(records))
+            code = answer.error.code
+            if code in _FENCING or code in _STATE_LOST:
+                return self._lost(answer.error)
+            in_doubt = in_doubt or (answer.sent and code not in _BEFORE_APPEND)
+            pause = backoff.seconds()
+            if code in _FINAL or upstream.clock.monotonic_ms() + pause * 1000 >= until_ms:
+                return self._give_up(answer.error, in_doubt)
+            logger.info("%s: %s; sending it again", self.name, answer.error)
+            if code != ErrorCode.NOT_ENOUGH_REPLICAS:
+                upstream.stale()
+            await asyncio.sleep(pause)
+
+    async def _send(self, data: bytes, left_ms: float) -> Answer:
+        try:
+            async with asyncio.timeout(left_ms / 1000):
+                return await self._outlet.send(self.topic, self.partition, data)
+        except TimeoutError:
+            text = f"no answer within {self._timeout_ms} ms"
+            return Answer(KafkaError(ErrorCode.REQUEST_TIMED_OUT, text), -1, True)
+
+    def _compare(self, found: int, expected: int, count: int) -> KafkaError | None:
+        if found != expected:
+            return Fenced(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{self.name}: the batch stands at {found} and not at {expected}: somebody else writes there",
+            )
+        self._sequence = (self._sequence + count) % _SEQUENCES
+        return None
+
+    def _lost(self, error: KafkaError) -> KafkaError:
+        if error.code in _FENCING:
+            return Fenced(error.code, f"{self.name} was taken over by another writer: {error.message}")
+        return Unresolved(
+            error.code, f"{self.name}: upstream does not know this producer any more: {error.message}"
+        )
+
+    def _give_up(self, error: KafkaError, in_doubt: bool) -> KafkaError:
+        if in_doubt:
+            return Unresolved(
+                error.code,
+                f"{self.name}: whether a batch was appended is not known after {self._timeout_ms} ms: "
+                f"{error.message or error.code.name}",
+            )
+        return NotWritten(error.code, f"{self.name}: {error.message or error.code.name}")

@@ -1,0 +1,161 @@
+"""What is known of topics, from answers that come late, lack ids, or forget a topic for a moment."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.client.virtual import in_virtual_time
+from tests.unit.upstream.cluster import OLD, Cluster, Log
+
+from sharecore.errors import KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.upstream import Topic, Upstream, made_id
+
+Seen = list[tuple[str, str]]
+
+
+async def watched(cluster: Cluster, **settings: Any) -> tuple[Upstream, Seen]:
+    upstream = cluster.upstream(**settings)
+    await upstream.start()
+    seen: Seen = []
+    upstream.metadata.on_change(lambda change, topic: seen.append((change.value, topic.name)))
+    return upstream, seen
+
+
+@in_virtual_time
+async def test_changes_of_topics_that_are_kept_are_told() -> None:
+    cluster = Cluster()
+    cluster.create("a")
+    upstream, seen = await watched(cluster, metadata_max_age_ms=10_000)
+    found = await upstream.topics(["a", "b"])
+    assert isinstance(found["a"], Topic)
+    assert isinstance(found["b"], KafkaError)
+    cluster.create("b", 2)
+    await asyncio.sleep(11)
+    cluster.topics["b"].append(Log())
+    cluster.topics["a"][0].epoch += 1
+    upstream.stale()
+    await asyncio.sleep(2)
+    cluster.create("a")
+    await asyncio.sleep(11)
+    assert seen == [
+        ("created", "a"),
+        ("created", "b"),
+        ("led", "a"),
+        ("grew", "b"),
+        ("recreated", "a"),
+    ]
+    assert upstream.metadata.by_id(cluster.ids["a"]) is upstream.metadata.get("a")
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_a_topic_is_deleted_when_two_answers_a_second_apart_are_without_it() -> None:
+    cluster = Cluster()
+    cluster.create("a")
+    upstream, seen = await watched(cluster)
+    await upstream.topics(["a"])
+    cluster.says[ApiKey.METADATA].append(
+        lambda _: {"topics": [{"error_code": 3, "name": "a"}], "brokers": []}
+    )
+    upstream.stale()
+    await asyncio.sleep(5)
+    assert seen == [("created", "a")]
+    cluster.topics.clear()
+    upstream.stale()
+    await asyncio.sleep(0.5)
+    assert seen == [("created", "a")]
+    await asyncio.sleep(2)
+    assert seen == [("created", "a"), ("deleted", "a")]
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_an_old_answer_brings_neither_an_old_leader_nor_an_old_topic_back() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.create("a", leader=1, epoch=7)
+    upstream, seen = await watched(cluster)
+    await upstream.topics(["a"])
+    cluster.topics["a"] = [Log(leader=0, epoch=6)]
+    await upstream.topics(["a"])
+    assert upstream.metadata.leader("a", 0) == (1, 7)
+    old = cluster.ids["a"]
+    cluster.create("a")
+    await upstream.topics(["a"])
+    cluster.ids["a"] = old
+    await upstream.topics(["a"])
+    topic = upstream.metadata.get("a")
+    assert topic is not None
+    assert topic.topic_id != old
+    assert [change for change, _ in seen] == ["created", "recreated"]
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_a_cluster_without_topic_ids_gets_the_same_ids_from_every_node() -> None:
+    cluster = Cluster(versions=OLD)
+    cluster.create("a")
+    upstream, _ = await watched(cluster)
+    (found,) = (await upstream.topics(["a"])).values()
+    assert isinstance(found, Topic)
+    assert (found.topic_id, found.has_id) == (made_id("a cluster", "a"), False)
+    assert str(found.topic_id) == "d8e6c1bf-07df-56f1-a5da-21faae6f0e44"
+    cluster.topics["a"][0] = Log(leader=0, epoch=0)
+    await upstream.topics(["a"])
+    assert upstream.metadata.leader("a", 0) == (0, 0)
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_all_topics_are_kept_and_one_that_is_not_named_is_missing() -> None:
+    cluster = Cluster()
+    cluster.create("a")
+    cluster.create("b")
+    upstream, seen = await watched(cluster, metadata_max_age_ms=2_000)
+    assert [topic.name for topic in await upstream.all_topics()] == ["a", "b"]
+    cluster.create("c")
+    del cluster.topics["b"]
+    await asyncio.sleep(8)
+    assert seen[2:] == [("created", "c"), ("deleted", "b")]
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_trouble_asks_again_with_growing_waits_and_says_why() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.create("a")
+    upstream, _ = await watched(cluster)
+    await upstream.topics(["a"])
+    for broker in cluster.brokers:
+        broker.stop()
+    upstream.stale()
+    await asyncio.sleep(5)
+    assert "broker:909" in str(upstream.problem)
+    cluster.brokers[1].start()
+    await asyncio.sleep(2)
+    assert upstream.problem is None
+    await upstream.close()
+
+
+@pytest.mark.parametrize("code", [7, 41])
+@in_virtual_time
+async def test_what_passes_is_asked_again(code: int) -> None:
+    cluster = Cluster()
+    cluster.create("a")
+    upstream, _ = await watched(cluster)
+    cluster.says[ApiKey.METADATA].append(0.5)
+    upstream.stale()
+    assert isinstance((await upstream.topics(["a"]))["a"], Topic)
+    calls = 0
+
+    async def ask() -> int:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            raise KafkaError(code)
+        return calls
+
+    assert await upstream.retry(ask) == 3
+    await upstream.close()
