@@ -335,6 +335,10 @@ class SharePartition:
         except KafkaError as error:
             self._check_engine(error)
             raise
+        finally:
+            # locks that were renewed run as long as new ones, which may be shorter than those before
+            if self._timer is not None:
+                self._arm(now_ms + self.config.share_record_lock_duration_ms)
         self._persist(write, done)
 
     def release(self, member: str) -> None:

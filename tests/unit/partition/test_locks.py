@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from tests.unit.partition.test_leader import ACCEPT, RENEW, Bench
+from tests.unit.partition.test_leader import ACCEPT, EARLIEST, LIMITS, RENEW, Bench
 
 from sharecore.errors import KafkaError
 
@@ -45,3 +47,18 @@ def test_locks_that_were_renewed_run_on() -> None:
     assert bench.take("n") == []
     bench.world.run(10_001)
     assert bench.take("n") == [(0, 9, 2)]
+
+
+def test_locks_renewed_after_the_duration_was_shortened_run_by_the_new_one() -> None:
+    bench = Bench()
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.world.run(1_000)
+    bench.config = replace(EARLIEST, share_record_lock_duration_ms=15_000)
+    bench.leaders.reconfigure("g")
+    bench.settle("m", (0, 4, RENEW), (5, 9, ACCEPT))
+    bench.fetch("n", LIMITS._replace(max_wait_ms=60_000))
+    bench.world.run(14_999)
+    assert bench.answers == {}
+    bench.world.run(2)
+    assert bench.answers["n"][0].acquired == [(0, 4, 2)]
