@@ -225,6 +225,18 @@ bench-spark: .venv/.installed .venv-spark/.installed jars $(SPARK_KAFKA_JARS)/.d
 bench-spark-state: .venv-spark/.installed ## share state decoded, in Python, natively and in Spark (ARGS="--records 200000")
 	.venv-spark/bin/python -m benches.spark.state $(ARGS)
 
+# the release before: the newest tag, or FROM=any commit
+FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
+upgrade: .venv/.installed .venv-test/.installed ## forth and back between the release before and this one, killed in between (FROM=v1.2.3 or a commit)
+	@.ci/need cargo
+	@[ -n "$(FROM)" ] || { echo 'there is no release before this one: FROM=COMMIT names what to upgrade from' >&2; exit 1; }
+	rm -rf build/upgrade && mkdir -p build/upgrade
+	git archive "$(FROM)" | tar -x -C build/upgrade
+	.venv/bin/maturin build --release --locked --manifest-path build/upgrade/Cargo.toml --out build/upgrade/dist
+	$(PYTHON) -m venv build/upgrade/.venv
+	build/upgrade/.venv/bin/pip install -q "$$(echo build/upgrade/dist/sharecore-*.whl)[broker]"
+	$(BIN)/python -m tests.upgrade build/upgrade/.venv/bin/sharecore $(SHARECORE) $(ARGS)
+
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
 

@@ -128,8 +128,7 @@ def data_directory(directory: Path) -> list[Finding]:
     try:
         storage = Storage(directory, StorageOptions(read_only=True))
     except (OSError, KafkaError) as error:
-        hint = f"`sharecore store check {directory}` says what is lost"
-        return [*found, Finding(about, "bad", str(error), hint)]
+        return [*found, Finding(about, "bad", str(error))]
     try:
         topics = list(storage.topics)
         partitions = sum(len(topic.partitions) for topic in topics)

@@ -86,6 +86,15 @@ impl std::error::Error for Refusal {}
 pub enum StoreError {
     /// Another process has the directory.
     Locked(PathBuf),
+    /// A newer release has written to the directory.
+    Newer {
+        /// The directory.
+        dir: PathBuf,
+        /// What it is written in.
+        format: u32,
+        /// The release that wrote it.
+        release: String,
+    },
     /// A file does not hold what was written to it.
     Damaged {
         /// The file.
@@ -113,7 +122,7 @@ impl StoreError {
     /// Whether reading a directory that another process writes to may succeed the next time.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Locked(_) => false,
+            Self::Locked(_) | Self::Newer { .. } => false,
             Self::Damaged { .. } => true,
             Self::Io { path, source } => {
                 source.kind() == io::ErrorKind::NotFound && path.extension().is_some()
@@ -138,6 +147,20 @@ impl fmt::Display for StoreError {
                     f,
                     "{} is in use by another process; stop it or choose another directory",
                     path.display()
+                )
+            }
+            Self::Newer {
+                dir,
+                format,
+                release,
+            } => {
+                let (this, known) = (env!("CARGO_PKG_VERSION"), crate::FORMAT);
+                write!(
+                    f,
+                    "{} is written in format {format}, by sharecore {release}; this is sharecore {this}, which reads \
+                     formats up to {known}: run {release} or later, or restore a copy from before the upgrade; \
+                     nothing was changed",
+                    dir.display()
                 )
             }
             Self::Damaged { path, at, what } => {

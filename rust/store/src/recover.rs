@@ -6,7 +6,7 @@ use crate::{
     checkpoint::{self, Since},
     error::StoreError,
     files::{self, File},
-    index,
+    format, index,
     journal::Journal,
     log::Extent,
     maintain::Seal,
@@ -39,7 +39,12 @@ pub(crate) fn open(
     state: &mut State,
 ) -> Result<Journal, StoreError> {
     let sync = options.durability == Durability::Fsync;
+    let is_to_be_marked = format::check(dir)?;
     let End { since, last, frame } = replay(dir, state, Access::Own)?;
+    // before anything of this format is written
+    if is_to_be_marked {
+        format::write(dir)?;
+    }
     let (segment, position) = if let Some(found) = last {
         found
     } else {
@@ -71,6 +76,7 @@ pub(crate) fn open(
 /// A process that has the directory may replace files meanwhile: if a file is gone or does not fit the others, another
 /// attempt may succeed.
 pub(crate) fn look(dir: &Path, state: &mut State) -> Result<(), StoreError> {
+    format::check(dir)?;
     let end = replay(dir, state, Access::Look)?;
     if end.last.is_none() && end.frame == 1 {
         let nothing = io::Error::new(io::ErrorKind::NotFound, "holds no data of a broker");

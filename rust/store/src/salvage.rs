@@ -13,6 +13,7 @@ use crate::{
     checkpoint::{self, Since},
     directory_lock::DirectoryLock,
     error::StoreError,
+    format,
     index::{self, Entry},
     segment::{self, Kind, SEGMENT_HEADER},
     segments::Segments,
@@ -223,6 +224,7 @@ fn write(mut found: Survey, dir: &Path, told: &mut dyn FnMut(u64)) -> Result<(),
         // the holes that compaction left stay known, what it replaced is not copied
         log.cleaned.since = 0;
     }
+    format::write(dir)?;
     let bytes = checkpoint::encode(&found.state, None, since);
     checkpoint::save(dir, since.segment, &bytes)?;
     segment::create(dir, since.segment, since.frame, true).map(drop)

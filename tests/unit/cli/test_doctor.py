@@ -63,6 +63,12 @@ def test_a_whole_directory_a_damaged_one_and_none(tmp_path: Path) -> None:
     assert "BAD   data directory" in ended.stdout
     assert f"sharecore store check {data}" in ended.stdout
 
+    (data / "format").write_text("format=1000\nrelease=9.8.7\n")
+    ended = run("--data-dir", str(data), cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "run 9.8.7 or later" in ended.stdout
+    assert "store check" not in ended.stdout
+
     ended = run("--data-dir", str(tmp_path / "none"), cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (1, "")
     assert "is no directory" in ended.stdout

@@ -18,6 +18,7 @@ use crate::{
     checkpoint::{self, Since},
     directory_lock::DirectoryLock,
     error::StoreError,
+    format,
     log::Log,
     segment::{self, Kind},
     state::State,
@@ -146,6 +147,11 @@ impl Survey {
             history_lost: false,
         };
         survey.load_checkpoint(&journals)?;
+        match format::check(dir) {
+            Ok(_) => {}
+            Err(StoreError::Damaged { path, at, what }) => survey.problem(path, at, what),
+            Err(error) => return Err(error),
+        }
         let total = survey.total(&journals, &compacts);
         let mut read = 0;
         let mut told = |bytes: u64| {
