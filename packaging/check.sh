@@ -1,0 +1,44 @@
+#!/bin/bash
+# Checks what is packaged with tools that have to be installed first: `make check-packaging`.
+# A tool that cannot be had is named at the end, and nothing else is held up by it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools=.venv-tools
+missing=()
+
+step() { printf '\n--- %s\n' "$*"; }
+
+step 'Containerfile: hadolint'
+"$tools/bin/hadolint" packaging/container/Containerfile
+
+step 'compose.yaml: the schema of compose files'
+"$tools/bin/check-jsonschema" --builtin-schema vendor.compose-spec packaging/compose/compose.yaml
+
+step 'dashboard: the types of Grafana'\''s own SDK'
+"$tools/bin/python" packaging/observability/check_dashboard.py
+
+step 'alert rules and the queries of the dashboard: promtool'
+if command -v promtool > /dev/null; then
+	promtool check rules packaging/observability/alerts.yml
+	(cd packaging/observability && promtool test rules alerts.test.yml)
+	queries=$(mktemp --suffix .json)
+	trap 'rm -f "$queries"' EXIT
+	python3 packaging/observability/dashboard.py --rules > "$queries"
+	promtool check rules "$queries"
+else missing+=('promtool (apt-get install prometheus): rules were not evaluated'); fi
+
+step 'unit: systemd-analyze'
+if command -v systemd-analyze > /dev/null; then
+	root=$(mktemp -d)
+	# the program that the unit names need not be installed here
+	install -m 644 -D packaging/systemd/sharecore.service "$root/sharecore.service"
+	sed -i 's|/opt/sharecore/bin/sharecore|/bin/true|' "$root/sharecore.service"
+	systemd-analyze verify "$root/sharecore.service"
+	rm -r "$root"
+else missing+=('systemd-analyze: the unit was not verified'); fi
+
+if ((${#missing[@]})); then
+	printf '\nnot checked here: %s\n' "${missing[@]}" >&2
+	exit 1
+fi
+printf '\nall of it is as it should be\n'
