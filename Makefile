@@ -201,6 +201,20 @@ configuration: .venv-test/.installed ## write docs/configuration.md from the cod
 metrics-page: .venv-test/.installed ## write docs/metrics.md from the code's declarations
 	$(BIN)/python -m tests.docs.metrics
 
+pictures: .venv-test/.installed ## draw docs/pictures anew, from runs of the engine
+	$(BIN)/python -m tests.docs.pictures
+
+.venv-docs/.created: pyproject.toml
+	@.ci/need python
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install -q --upgrade 'pip>=25.1'
+	.venv-docs/bin/pip install -q --group docs
+	@touch $@
+
+docs: .venv-docs/.created ## the documentation as a site, into build/site; a broken link is an error
+	.venv-docs/bin/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
+
 interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker
 	$(PYTEST) tests/interop
 
@@ -393,7 +407,7 @@ conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore 
 	tests/conformance/all.sh
 
 clean: ## remove what was built (data/ and Cargo's target directory stay)
-	rm -rf .venv .venv-test .venv-spark .venv-release .venv-tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-test .venv-spark .venv-release .venv-docs .venv-tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 FORCE:
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars testable pytest FORCE

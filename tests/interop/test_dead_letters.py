@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,10 +13,11 @@ import pytest
 from tests.harness import java
 from tests.harness.broker import ROOT, SHARECORE, Broker
 from tests.harness.clients import REJECT, configure_group, create_topic, produce, settle, share_consumer
+from tests.harness.tour import steps_of
 
 from sharecore.client import ShareConsumer
 
-PAGE = (ROOT / "docs/dead-letters.md").read_text()
+PAGE = ROOT / "docs/dead-letters.md"
 SETTINGS = {"errors.deadletterqueue.auto.create.topics.enable": "true"}
 
 
@@ -39,16 +39,13 @@ def sharecore(broker: Broker, directory: Path, *arguments: str) -> str:
 
 
 def test_the_tour_prints_what_the_page_shows(broker: Broker, tmp_path: Path) -> None:
-    text = PAGE.partition("<!-- tour -->")[2].partition("<!-- end of tour -->")[0]
-    steps = re.split(r"^\$ ", text.partition("```console\n")[2].partition("```")[0], flags=re.MULTILINE)[1:]
+    steps = steps_of(PAGE)
     assert len(steps) > 8
     for step in steps:
-        command, _, expected = step.partition("\n")
-        program, *arguments = command.split()
+        program, *arguments = step.command.split()
         assert program == "sharecore"
-        pattern = re.escape(expected).replace(re.escape("...\n"), "(?:.*\n)*")
         shown = sharecore(broker, tmp_path, *arguments)
-        assert re.fullmatch(pattern, shown), f"{command}\n{shown}"
+        assert step.is_what_was_printed(shown), f"{step.command}\n{shown}"
 
 
 async def reject_with_ours(bootstrap: str, group: str, topic: str) -> None:

@@ -10,16 +10,9 @@ from pathlib import Path
 
 import pytest
 from tests.harness.broker import ROOT, SHARECORE, Broker
+from tests.harness.tour import steps_of
 
 README = (ROOT / "README.md").read_text()
-
-
-def tour() -> list[tuple[str, str]]:
-    """(command, what it printed) in the order of the README."""
-    text = README.partition("<!-- tour -->")[2].partition("<!-- end of tour -->")[0]
-    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
-    steps = [step for block in blocks for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
-    return [(command, output) for command, _, output in (step.partition("\n") for step in steps)]
 
 
 @pytest.fixture
@@ -31,7 +24,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 def test_the_tour_prints_what_the_readme_shows(broker: Broker) -> None:
-    steps = tour()
+    steps = steps_of(ROOT / "README.md")
     assert len(steps) > 4
     for command, expected in steps:
         program, *arguments = command.split()

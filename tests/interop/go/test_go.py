@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.harness.clients import configure_group, create_topic, produce
 from tests.harness.listeners import Listeners
+from tests.interop.test_languages import EXAMPLES, get_jobs
 
 CLIENT = Path("build/go/client").absolute()
 COUNT = 20
@@ -98,3 +99,10 @@ def test_who_is_refused_is_told_why(
     seen, complaint = go(broker, settings, "consume", "any", 1)
     assert seen == []
     assert told in complaint
+
+
+def test_the_worker_of_the_documentation(tmp_path: Path) -> None:
+    program = tmp_path / "worker"
+    build = ["go", "build", "-o", str(program), str(EXAMPLES / "worker.go")]
+    subprocess.run(build, cwd=Path(__file__).parent, check=True)
+    get_jobs(tmp_path / "broker", [str(program)])
