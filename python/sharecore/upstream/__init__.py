@@ -10,8 +10,10 @@ from sharecore.upstream.administration import EARLIEST, LATEST, Administration, 
 from sharecore.upstream.cluster import Upstream
 from sharecore.upstream.errors import Fenced, NotWritten, Truncated, Unresolved
 from sharecore.upstream.fetched import Fetched
+from sharecore.upstream.fetcher import Fetcher
 from sharecore.upstream.metadata import Metadata, Node, Partition, Topic, TopicChange, made_id
 from sharecore.upstream.outlet import Outlet
+from sharecore.upstream.subscription import Sink, Subscription
 from sharecore.upstream.writer import ExclusiveWriter, Producer
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "ExclusiveWriter",
     "Fenced",
     "Fetched",
+    "Fetcher",
     "ListedOffset",
     "Metadata",
     "Node",
@@ -28,6 +31,8 @@ __all__ = [
     "Outlet",
     "Partition",
     "Producer",
+    "Sink",
+    "Subscription",
     "Topic",
     "TopicChange",
     "Truncated",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
+from tests.harness.batches import keyed_batch
 from tests.unit.client.virtual import ClientLoop, Link, LoopClock
 
 from sharecore.client.settings import read_connection_settings
@@ -41,6 +42,22 @@ class Log:
     epoch: int = 5
     start: int = 0
     end: int = 0
+    """Behind the last record; also the high watermark."""
+    replica: int = -1
+    """The follower that the leader names to be fetched from."""
+    epochs: dict[int, int] = field(default_factory=dict)
+    """By leader epoch, where it ends; the present one where nothing is told."""
+    broken: int = 0
+    """The error that fetches are answered with."""
+
+
+@dataclass
+class Session:
+    """A fetch session: what it has, by topic (its name or its id) and partition, and what was told last."""
+
+    epoch: int
+    asked: dict[tuple[Any, int], Any] = field(default_factory=dict)
+    told: dict[tuple[Any, int], tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass
@@ -59,13 +76,14 @@ class Cluster:
     asked: list[Asked] = field(default_factory=list)
     says: dict[ApiKey, deque[Said | Callable[[Any], Said]]] = field(default_factory=dict)
     producer: tuple[int, int] = (7, -1)
+    sessions: dict[int, Session] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         loop = cast(ClientLoop, asyncio.get_running_loop())
         self.says = {api: deque() for api in ApiKey}
         self.brokers = [_Broker(self, node, loop) for node in range(self.nodes)]
 
-    def create(self, name: str, partitions: int = 1, **log: int) -> None:
+    def create(self, name: str, partitions: int = 1, **log: Any) -> None:
         """A topic, under another id than any before."""
         self.topics[name] = [Log(**log) for _ in range(partitions)]
         self.ids[name] = uuid.uuid5(uuid.UUID(int=1), f"{name} {len(self.asked)}")
@@ -75,6 +93,12 @@ class Cluster:
         given = {"bootstrap_servers": "broker:9092", "request_timeout_ms": 1_000} | settings
         return Upstream(read_connection_settings(**given), LoopClock(asyncio.get_running_loop()))
 
+    def append(self, name: str, index: int = 0, count: int = 1) -> None:
+        """Records, one a batch, and whoever waits for some."""
+        self.topics[name][index].end += count
+        for broker in self.brokers:
+            broker.wake()
+
     def bodies(self, api: ApiKey) -> list[Any]:
         return [each.body for each in self.asked if each.api is api]
 
@@ -82,6 +106,7 @@ class Cluster:
 class _Broker:
     def __init__(self, cluster: Cluster, node: int, loop: ClientLoop) -> None:
         self._cluster, self.node, self._loop = cluster, node, loop
+        self._waiting: list[Callable[[], bool]] = []
         self.links: set[Link] = set()
         loop.listeners["broker", 9092 + node] = self
 
@@ -121,6 +146,9 @@ class _Broker:
         if answer is None:
             return
         wait = 0.0
+        if isinstance(answer, float) and api is ApiKey.FETCH:
+            self._loop.call_later(answer, self._fetch, link, messages, header.correlation_id, body)
+            return
         if isinstance(answer, float):
             wait = answer
             usual: dict[str, Any] = getattr(self, f"_{api.name.lower()}")(body)
@@ -128,6 +156,113 @@ class _Broker:
         self._loop.call_later(
             wait, link.answer, b"".join(messages.write_response(header.correlation_id, answer))
         )
+
+    def wake(self) -> None:
+        """Something was appended."""
+        self._waiting = [waits for waits in self._waiting if not waits()]
+
+    def _fetch(self, link: Link, messages: Any, correlation_id: int, body: Any) -> None:
+        """Answers once there is something to tell, or the time is over."""
+        until = self._loop.time() + body.max_wait_ms / 1000
+        session = self._session(body)
+
+        def answered() -> bool:
+            error = 71 if session is None else 0
+            found = [] if session is None else self._found(session, body)
+            told = any(
+                part["error_code"] or part["records"] or part["preferred_read_replica"] >= 0
+                for topic in found
+                for part in topic["partitions"]
+            )
+            if not (error or told) and self._loop.time() < until:
+                return False
+            session_id = body.session_id if session is None or body.session_epoch else session_number(session)
+            message = {"error_code": error, "session_id": session_id, "responses": found}
+            link.answer(b"".join(messages.write_response(correlation_id, message)))
+            return True
+
+        def session_number(session: Session) -> int:
+            return next((each for each, known in self._cluster.sessions.items() if known is session), 0)
+
+        if not answered():
+            self._waiting.append(answered)
+            self._loop.call_at(until, self.wake)
+
+    def _session(self, body: Any) -> Session | None:
+        sessions = self._cluster.sessions
+        asked = {
+            (topic_of(topic), part.partition): part for topic in body.topics for part in topic.partitions
+        }
+        if body.session_epoch <= 0:
+            session = Session(0, asked)
+            if body.session_epoch == 0:
+                sessions[len(sessions) + 1 + 1000 * self.node] = session
+            return session
+        found = sessions.get(body.session_id)
+        if found is None or body.session_epoch != found.epoch + 1:
+            return None
+        found.epoch += 1
+        found.asked |= asked
+        for topic in body.forgotten_topics_data:
+            for index in topic.partitions:
+                del found.asked[topic_of(topic), index]
+        return found
+
+    def _found(self, session: Session, body: Any) -> list[dict[str, Any]]:
+        found = []
+        names = {topic_id: name for name, topic_id in self._cluster.ids.items()}
+        for (topic, index), asked in session.asked.items():
+            name = topic if isinstance(topic, str) else names.get(topic)
+            log = self._cluster.topics.get(name or "", [])[index:][:1]
+            part = self._part(log[0] if log else None, asked) | {"partition_index": index}
+            marks = part.get("high_watermark", -1), part.get("log_start_offset", -1)
+            if (
+                body.session_epoch <= 0
+                or part["error_code"]
+                or part["records"]
+                or marks != session.told.get((topic, index))
+            ):
+                session.told[topic, index] = marks
+                found.append({"topic": topic, "topic_id": topic, "partitions": [part]})
+        return found
+
+    def _part(self, log: Log | None, asked: Any) -> dict[str, Any]:
+        part: dict[str, Any] = {"records": b"", "preferred_read_replica": -1}
+        if log is None:
+            return part | {"error_code": 100}
+        if log.broken or self.node not in (log.leader, log.replica):
+            return part | {"error_code": log.broken or 6}
+        if asked.current_leader_epoch not in (-1, log.epoch):
+            return part | {"error_code": 74 if asked.current_leader_epoch < log.epoch else 75}
+        if not log.start <= asked.fetch_offset <= log.end:
+            return part | {"error_code": 1}
+        marks = {"high_watermark": log.end, "last_stable_offset": log.end, "log_start_offset": log.start}
+        if log.replica >= 0 and self.node == log.leader:
+            return part | marks | {"error_code": 0, "preferred_read_replica": log.replica}
+        records, offset = b"", asked.fetch_offset
+        while offset < log.end and (not records or len(records) < asked.partition_max_bytes):
+            records += keyed_batch([(None, b"%d" % offset)], base=offset)
+            offset += 1
+        return part | marks | {"error_code": 0, "records": records[: max(asked.partition_max_bytes, 70)]}
+
+    def _offset_for_leader_epoch(self, body: Any) -> dict[str, Any]:
+        return {
+            "topics": [
+                {
+                    "topic": topic.topic,
+                    "partitions": [
+                        {
+                            "partition": each.partition,
+                            "leader_epoch": each.leader_epoch,
+                            "end_offset": log.epochs.get(each.leader_epoch, log.end),
+                        }
+                        for each in topic.partitions
+                        for log in [self._cluster.topics[topic.topic][each.partition]]
+                    ],
+                }
+                for topic in body.topics
+            ]
+        }
 
     def _api_versions(self, _: Any) -> dict[str, Any]:
         versions = self._cluster.versions.items()
@@ -193,6 +328,11 @@ class _Broker:
             return {"error_code": 6}
         base_offset, log.end = log.end, log.end + int.from_bytes(records[57:61], "big")
         return {"base_offset": base_offset}
+
+
+def topic_of(topic: Any) -> Any:
+    """The name or the id of a topic in a Fetch."""
+    return topic.topic if getattr(topic, "topic", "") else topic.topic_id
 
 
 def produced(parts: Mapping[tuple[str, int], dict[str, Any]]) -> dict[str, Any]:

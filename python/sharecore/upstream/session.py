@@ -1,0 +1,63 @@
+"""The client's side of a fetch session (KIP-227): a request names only what has changed. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sharecore.upstream.fetched import Wanted, fetch_message
+
+_EPOCH_MAX = 2**31 - 1
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class FetchSession:
+    """Which partitions a broker has in the session, and what it was asked of each."""
+
+    def __init__(self) -> None:
+        self._id = self._epoch = 0
+        self._known: dict[Place, Wanted] = {}
+        self._next: dict[Place, Wanted] = {}
+
+    def message(self, wanted: Iterable[Wanted], **how: Any) -> dict[str, Any]:
+        """The next request of the session.
+
+        Args:
+            wanted: all that is to be fetched.
+            how: more of `fetch_message`.
+        """
+        self._next = {(each.topic, each.partition): each for each in wanted}
+        if not self._epoch:
+            return fetch_message(self._next.values(), session=(0, 0), **how)
+        changed = [each for place, each in self._next.items() if self._known.get(place) != each]
+        gone = [each for place, each in self._known.items() if not _same_topic(self._next.get(place), each)]
+        return fetch_message(
+            changed,
+            session=(self._id, self._epoch),
+            forgotten=[(each.topic, each.topic_id, each.partition) for each in gone],
+            **how,
+        )
+
+    @property
+    def wanted(self) -> Mapping[Place, Wanted]:
+        """What the last request asks for, named in it or not."""
+        return self._next
+
+    def answered(self, session_id: int) -> None:
+        """The request was taken; the broker gives no id where it has no room for the session."""
+        self._known = self._next
+        if session_id:
+            self._id, self._epoch = session_id, 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
+        else:
+            self.reset()
+
+    def reset(self) -> None:
+        """The broker has no such session; the next request opens a new one."""
+        self._id = self._epoch = 0
+        self._known = {}
+
+
+def _same_topic(wanted: Wanted | None, known: Wanted) -> bool:
+    return wanted is not None and wanted.topic_id == known.topic_id
