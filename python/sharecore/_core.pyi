@@ -647,7 +647,9 @@ class Layout:
         Raises ValueError: the bytes end too early, or a length or a string in them is impossible.
         """
     def write(self, message: Mapping[str, Any]) -> bytes:
-        """The bytes of a message. What the mapping does not hold gets its default."""
+        """The bytes of a message. What the mapping does not hold gets its default; a struct in it may be a
+        tuple instead, with the fields that are not tagged in the order of the schema.
+        """
     def write_response(
         self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any]
     ) -> list[bytes]:

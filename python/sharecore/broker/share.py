@@ -63,6 +63,7 @@ class ShareServices:
         self._all_topics = topics
         self._cluster = cluster
         self._loop = loop
+        self.call_later = loop.call_later
         self.dead_letters = dead_letters
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watched: set[Connection] = set()
@@ -151,18 +152,14 @@ class ShareServices:
         self._watched.discard(connection)
         self.sessions.connection_lost(connection)
 
-    def has_topic(self, topic_id: UUID) -> bool:
-        """Whether a topic has this id."""
-        return self._all_topics.by_id(topic_id) is not None
-
-    def has_partition(self, topic_id: UUID, partition: int) -> bool:
-        """Whether the topic has such a partition."""
+    def partition_count(self, topic_id: UUID) -> int | None:
+        """How many partitions a topic has; None where none has this id."""
         topic = self._all_topics.by_id(topic_id)
-        return topic is not None and 0 <= partition < len(topic.partitions)
+        return None if topic is None else len(topic.partitions)
 
     def check_exists(self, key: SharePartitionKey) -> None:
         """Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) unless the topic has such a partition."""
-        if not self.has_partition(key.topic_id, key.partition):
+        if not 0 <= key.partition < (self.partition_count(key.topic_id) or 0):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
 
     def state_restarted(self, key: SharePartitionKey) -> None:

@@ -12,6 +12,7 @@ from sharecore.session import SharePartitionId, ShareSession
 from sharecore.waiting import Done, Gather
 
 _RENEW = 4
+_NO_TOPIC = UUID(int=0)
 
 Batches = list[Any]
 """Acknowledgement batches as they are in the request: first offset, last offset, types."""
@@ -36,44 +37,45 @@ def acknowledge(
         may_renew: whether the request says that it renews locks.
         may_read: whether the client may read a topic.
     """
-    asked = {
-        ((topic.topic_id or UUID(int=0)), partition.partition_index): partition.acknowledgement_batches
-        for topic in topics
-        for partition in topic.partitions
-    }
-    some: list[SharePartitionId] = []
+    asked: dict[SharePartitionId, Batches] = {}
+    for topic in topics:
+        topic_id = topic.topic_id or _NO_TOPIC
+        for partition in topic.partitions:
+            asked[topic_id, partition.partition_index] = partition.acknowledgement_batches
+    some: list[tuple[SharePartitionId, Batches]] = []
     nothing: list[SharePartitionId] = []
-    for partition, batches in asked.items():
-        refusal = _refusal(share, partition, batches, may_renew=may_renew, may_read=may_read)
+    for name, batches in asked.items():
+        refusal = _refusal(share, name, batches, may_renew, may_read)
         if refusal is not None:
-            gather.put(partition, refusal)
+            gather.put(name, refusal)
         elif batches:
-            some.append(partition)
+            some.append((name, batches))
         else:
-            nothing.append(partition)
-    for partition in some:
-        gather.run(partition, _begin, share, session, partition, asked[partition])
+            nothing.append(name)
+    for name, batches in some:
+        gather.run(name, _begin, share, session, name, batches)
     if some:
-        for partition in nothing:
-            gather.put(partition, None)
+        for name in nothing:
+            gather.put(name, None)
 
 
 def _refusal(
     share: ShareServices,
     partition: SharePartitionId,
     batches: Batches,
-    *,
     may_renew: bool,
     may_read: Callable[[UUID], bool],
 ) -> KafkaError | None:
     """Why acknowledgements of a partition do not get as far as its leader."""
-    if not share.has_topic(partition[0]):
+    topic_id, index = partition
+    count = share.partition_count(topic_id)
+    if count is None:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
     if _malformed(batches, may_renew=may_renew):
         return KafkaError(ErrorCode.INVALID_REQUEST)
-    if not may_read(partition[0]):
+    if not may_read(topic_id):
         return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if not share.has_partition(*partition):
+    if not 0 <= index < count:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return None
 

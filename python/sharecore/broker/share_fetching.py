@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any
@@ -52,7 +51,7 @@ class ShareFetching:
     def begin(self) -> Result:
         """The answer, at once where that is possible."""
         request, session = self._request, self._session
-        if acknowledges(request):
+        if request.topics and acknowledges(request):
             acknowledge(
                 self._share,
                 session,
@@ -111,7 +110,7 @@ class ShareFetching:
             found,
             ready,
             limits,
-            asyncio.get_running_loop().call_later,
+            self._share.call_later,
             ended,
             first=first,
             hidden=passed_over,
@@ -137,7 +136,7 @@ class ShareFetching:
         group_id = self._session.group_id
         partitions = self._share.partitions
         lock_ms = partitions.config(group_id).share_record_lock_duration_ms
-        answer = ShareAnswer(self._cluster, self._context.connection.listener, lock_ms)
+        answer = ShareAnswer(self._cluster, self._context.connection.listener, lock_ms, records=b"")
         for fetched in self._fetched:
             answer.fetched(self._still_led(fetched))
         for partition, error in self._refused.items():
@@ -148,11 +147,7 @@ class ShareFetching:
                 if partitions.can_acquire(group_id, *partition):
                     answer.name(partition)
         self._session.report(answer.partitions, [*self._refused, *answer.failed], answer.served)
-        answer.acknowledged(
-            {name: error for name, error in self._gather.outcomes.items() if name is not None}, "acknowledge_"
-        )
-        for entry in answer.partitions.values():
-            entry.setdefault("records", b"")
+        answer.acknowledged(self._gather.outcomes, "acknowledge_")
         return answer.message()
 
     def _still_led(self, fetched: PartitionFetch) -> PartitionFetch:

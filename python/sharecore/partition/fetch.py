@@ -89,7 +89,10 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         if min_bytes > 1 and not self._readable(min(min_bytes, self._limits.max_bytes)):
             return None
         results = self._gather()
-        return results if any(result.acquired for result in results) else None
+        for result in results:
+            if result.acquired:
+                return results
+        return None
 
     def _take_in(self) -> None:
         """Puts those leaders into the ready set that have loaded."""
@@ -169,7 +172,7 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         bytes_left, records_left = limits.max_bytes, limits.max_records
         for partition in chain(chosen, fetchable) if chosen else ():
             try:
-                records, acquired = partition.acquire(
+                leased = partition.acquire(
                     self._member,
                     min(bytes_left, limits.max_bytes // len(chosen)),
                     records_left,
@@ -181,10 +184,10 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
                 if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                     results.append(PartitionFetch(partition, b"", [], error))
                 continue
-            if acquired:
-                results.append(PartitionFetch(partition, records, acquired))
-                bytes_left -= len(records)
-                records_left -= sum(last - first + 1 for first, last, _ in acquired)
+            if leased.acquired:
+                results.append(PartitionFetch(partition, leased.records, leased.acquired))
+                bytes_left -= len(leased.records)
+                records_left -= leased.total
                 if bytes_left <= 0 or records_left <= 0:
                     break
         failed = [PartitionFetch(each, b"", [], each.error) for each in self._failed if each.error]

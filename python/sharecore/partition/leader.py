@@ -14,9 +14,9 @@ from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.failures import client_error, is_fenced
-from sharecore.partition.leasing import Leasing
+from sharecore.partition.leasing import Leased, Leasing
 from sharecore.partition.loading import Loaded, load
-from sharecore.partition.records import AckBatch, Acquired
+from sharecore.partition.records import AckBatch
 from sharecore.persister import Persister, SharePartitionKey
 from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
@@ -235,11 +235,8 @@ class SharePartition:
         *,
         record_limit: bool,
         at_least_one: bool,
-    ) -> tuple[bytes, list[Acquired]]:
+    ) -> Leased:
         """Leases records to a member (see `Leasing.acquire`), and sees to it that the lease ends.
-
-        Returns:
-            the record batches that hold the records, and what was acquired; both empty when there is nothing.
 
         Raises:
             KafkaError: the log could not be read, and nothing was leased. Where a later read fails, what the
@@ -271,7 +268,7 @@ class SharePartition:
             self._arm(now_ms + self.config.share_record_lock_duration_ms)
             if not self._start_is_persisted:
                 self._persist_start()
-        return leased.records, leased.acquired
+        return leased
 
     @property
     def reading(self) -> bool:

@@ -22,12 +22,14 @@ class Leased(NamedTuple):
     Args:
         records: the record batches that hold it.
         acquired: first offset, last offset, delivery count.
+        total: records of them.
         archived: whether records of aborted transactions were taken out of it.
         error: why the log was read no further, or the engine failed.
     """
 
     records: bytes
     acquired: list[Acquired]
+    total: int
     archived: bool
     error: KafkaError | None
 
@@ -84,13 +86,14 @@ class Leasing:
         log = self._log
         parts: list[bytes] = []
         acquired: list[Acquired] = []
-        size = 0
+        size = count = 0
         read_to = -1
         archived = slow = False
         failure: KafkaError | None = None
         for _ in range(_READS_MAX):
             try:
-                if max_records <= 0 or (parts and size >= max_bytes) or not engine.can_acquire:
+                left = max_records - count
+                if left <= 0 or (parts and size >= max_bytes) or not engine.can_acquire:
                     break
                 offset = max(engine.next_fetch_offset, log.start_offset)
                 if offset >= end or offset <= read_to:
@@ -98,7 +101,7 @@ class Leasing:
                 was_slow, slow = slow, engine.is_slow(offset)
                 if acquired and (was_slow or slow):
                     break
-                to = offset + max_records - 1
+                to = offset + left - 1
                 part = self._reader.read(
                     offset,
                     max_bytes - size,
@@ -110,9 +113,7 @@ class Leasing:
                     break
                 aborted = self._aborted(part) if self.read_committed else None
                 # by position: each name would cost as much as a getter
-                more = engine.acquire(
-                    now_ms, member, part.batches, offset, max_records, batch_size, record_limit
-                )
+                more = engine.acquire(now_ms, member, part.batches, offset, left, batch_size, record_limit)
                 if aborted and more:
                     more = _without(engine, aborted, now_ms, more)
                     archived = True
@@ -126,8 +127,10 @@ class Leasing:
             parts.append(records)
             size += len(records)
             acquired += more
-            max_records -= sum(last - first + 1 for first, last, _ in more)
-        return Leased(parts[0] if len(parts) == 1 else b"".join(parts), acquired, archived, failure)
+            for first, last, _ in more:
+                count += last - first + 1
+        records = parts[0] if len(parts) == 1 else b"".join(parts)
+        return Leased(records, acquired, count, archived, failure)
 
     def _aborted(self, part: Slice) -> list[tuple[int, int]]:
         """The offsets of what was read that belong to aborted transactions, as ranges."""

@@ -102,10 +102,13 @@ def load(api_key: int, version: int, *, response: bool) -> Message:
     return Message(_struct(entity), int(entity.__header_schema__.__version__))
 
 
-def unknown_names(message: Mapping[str, Any], struct: Struct) -> Iterator[str]:
+def unknown_names(message: Mapping[str, Any] | tuple[Any, ...], struct: Struct) -> Iterator[str]:
     """Names in `message` that `struct` does not have, as dotted paths: a handler's misspelling, in the newest
     version.
     """
+    if isinstance(message, tuple):
+        fields = [field.name for field in struct.fields if field.tag is None]
+        message = dict(zip(fields, message, strict=False))
     for name, value in message.items():
         field = struct.field(name)
         if field is None:

@@ -57,7 +57,7 @@ class Throttles:
 
     def room(self, user: str, client_id: str) -> int:
         """Bytes of records that one answer may carry at most: what the whole window gives."""
-        limit = self._quotas.limit(CONSUMER, user, client_id)
+        limit = self._quotas.limit(CONSUMER, user, client_id) if self.on else None
         if limit is None:
             return 2**31 - 1
         seconds = (self._window.samples - 1) * self._window.sample_ms / 1000

@@ -22,7 +22,7 @@ class ShareSessionCache:
     def __init__(self, max_sessions: int, on_close: Callable[[ShareSession], None]) -> None:
         self.max_sessions = max_sessions
         self._on_close = on_close
-        self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._sessions: dict[tuple[str | None, str | None], ShareSession] = {}
         self._by_connection: dict[Hashable, dict[tuple[str, str], None]] = {}
 
     def __len__(self) -> int:
@@ -67,8 +67,9 @@ class ShareSessionCache:
             KafkaError: INVALID_REQUEST for an unusable group or member id; SHARE_SESSION_NOT_FOUND;
                 INVALID_SHARE_SESSION_EPOCH when the epoch is not the one expected.
         """
-        session = self._sessions.get(_identity(group_id, member_id))
+        session = self._sessions.get((group_id, member_id))
         if session is None:
+            _identity(group_id, member_id)
             raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
         if epoch == FINAL_EPOCH:
             return session

@@ -96,6 +96,8 @@ class ShareSession:
     def add(self, partitions: Iterable[SharePartitionId]) -> None:
         """Puts partitions into the session; those that are in it keep their place."""
         new = [partition for partition in partitions if partition not in self.partitions]
+        if not new:
+            return
         for partition in new:
             self.partitions[partition] = next(self._numbers)
             self.unreported[partition] = None

@@ -1,5 +1,5 @@
 //! Bytes out of dicts: what a dict does not hold gets the schema's default, names that the schema does not have are
-//! passed over.
+//! passed over. A struct may be a tuple instead: its fields in the order of the schema, but for the tagged ones.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -23,6 +23,8 @@ pub(crate) fn write_record(
     let copied;
     let message = if let Ok(dict) = message.cast::<PyDict>() {
         dict
+    } else if let Ok(tuple) = message.cast::<PyTuple>() {
+        return write_tuple(layout, classes, tuple, out);
     } else {
         copied = PyDict::new(message.py());
         copied.update(message.cast::<PyMapping>()?)?;
@@ -41,6 +43,29 @@ pub(crate) fn write_record(
     }
     if layout.flexible {
         write_tagged(layout, classes, message, out)?;
+    }
+    Ok(())
+}
+
+fn write_tuple(
+    layout: &Layout,
+    classes: &[Class],
+    values: &Bound<'_, PyTuple>,
+    out: &mut Parts,
+) -> PyResult<()> {
+    let plain = layout.fields.iter().filter(|field| field.tag.is_none());
+    if plain.clone().count() != values.len() {
+        return Err(PyTypeError::new_err(format!(
+            "a tuple of {} for a struct of {} fields",
+            values.len(),
+            plain.count()
+        )));
+    }
+    for (field, value) in plain.zip(values.iter()) {
+        write_field(field, layout.flexible, classes, &value, out)?;
+    }
+    if layout.flexible {
+        out.buffer().push(0);
     }
     Ok(())
 }

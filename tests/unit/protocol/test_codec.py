@@ -229,3 +229,23 @@ def test_large_parts_of_an_answer_are_not_copied() -> None:
     correlation_id, response = codec(ApiKey.FETCH, 12).read_response(frame[4:])
     assert correlation_id == 9
     assert response.responses[0].partitions[0].records == records
+
+
+def test_a_struct_may_be_a_tuple_of_its_fields() -> None:
+    messages = codec(ApiKey.SHARE_FETCH, 2)
+    partition = {"partition_index": 3, "records": b"r", "current_leader": {"leader_id": 7, "leader_epoch": 1}}
+    named = {"first_offset": 5, "last_offset": 8, "delivery_count": 2}
+    as_dicts = [{"topic_id": uuid.UUID(int=9), "partitions": [partition | {"acquired_records": [named]}]}]
+    as_tuples = [
+        (uuid.UUID(int=9), [partition | {"acquired_records": [(5, 8, 2)], "current_leader": (7, 1)}])
+    ]
+    written = messages.write_response(1, {"responses": as_dicts})
+    assert messages.write_response(1, {"responses": as_tuples}) == written
+    assert messages.misspelt({"responses": as_tuples}) == []
+    as_tuples[0][1][0]["record"] = b""
+    assert messages.misspelt({"responses": as_tuples}) == ["responses.partitions.record"]
+    for wrong in [(5, 8), (5, 8, 2, 0), ()]:
+        with pytest.raises(TypeError, match=f"a tuple of {len(wrong)} for a struct of 3 fields"):
+            messages.write_response(
+                1, {"responses": [{"partitions": [{"acquired_records": [wrong], "records": b""}]}]}
+            )

@@ -19,7 +19,6 @@ def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups()
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     share = context.broker.share
-    share.watch(context.connection)
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
     try:

@@ -47,9 +47,9 @@ def _check_mode(request: Any, session: ShareSession) -> None:
 
 def _session(context: RequestContext, request: Any) -> ShareSession:
     """The session as this request leaves it: partitions added and forgotten."""
-    context.broker.share.watch(context.connection)
     sessions, epoch = context.broker.share.sessions, request.share_session_epoch
     if epoch == INITIAL_EPOCH:
+        context.broker.share.watch(context.connection)
         session = sessions.open(request.group_id, request.member_id, context.connection)
     else:
         session = sessions.resume(request.group_id, request.member_id, epoch)
