@@ -7,10 +7,12 @@ group; on any Kafka from 2.4 on. Nothing here knows of share groups.
 from __future__ import annotations
 
 from sharecore.upstream.administration import EARLIEST, LATEST, Administration, ListedOffset
+from sharecore.upstream.appender import Appender
 from sharecore.upstream.cluster import Upstream
 from sharecore.upstream.errors import Fenced, NotWritten, Truncated, Unresolved
 from sharecore.upstream.fetched import Fetched
 from sharecore.upstream.fetcher import Fetcher
+from sharecore.upstream.membership import GroupMember, Listener, Membership
 from sharecore.upstream.metadata import Metadata, Node, Partition, Topic, TopicChange, made_id
 from sharecore.upstream.outlet import Outlet
 from sharecore.upstream.subscription import Sink, Subscription
@@ -20,11 +22,15 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "Administration",
+    "Appender",
     "ExclusiveWriter",
     "Fenced",
     "Fetched",
     "Fetcher",
+    "GroupMember",
     "ListedOffset",
+    "Listener",
+    "Membership",
     "Metadata",
     "Node",
     "NotWritten",

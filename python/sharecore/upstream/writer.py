@@ -16,52 +16,20 @@ from sharecore._core import encode_batch
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.upstream.cluster import TRANSACTION
-from sharecore.upstream.errors import Fenced, NotWritten, Unresolved, refusal
-from sharecore.upstream.outlet import Answer, Outlet
+from sharecore.upstream.delivery import TIMEOUT_MS, deliver
+from sharecore.upstream.errors import Fenced, Unresolved, refusal
+from sharecore.upstream.outlet import Outlet
 from sharecore.waiting import Done, settle
 
 logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 512 * 1024
 """About how large a batch becomes."""
-TIMEOUT_MS = 30_000
 _TRANSACTION_TIMEOUT_MS = 60_000
 _SEQUENCES = 1 << 31
 
 Record = tuple[bytes | None, bytes | None]
 """Key and value."""
-
-_FENCING = {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
-_STATE_LOST = {
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-    ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
-    ErrorCode.UNKNOWN_PRODUCER_ID,
-    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-    ErrorCode.INVALID_TXN_STATE,
-}
-"""The leader's idea of this producer is not ours."""
-_FINAL = {
-    ErrorCode.MESSAGE_TOO_LARGE,
-    ErrorCode.RECORD_LIST_TOO_LARGE,
-    ErrorCode.INVALID_RECORD,
-    ErrorCode.INVALID_TIMESTAMP,
-    ErrorCode.INVALID_REQUIRED_ACKS,
-    ErrorCode.INVALID_TOPIC_EXCEPTION,
-    ErrorCode.INVALID_REQUEST,
-    ErrorCode.UNSUPPORTED_VERSION,
-    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ErrorCode.SASL_AUTHENTICATION_FAILED,
-    ErrorCode.POLICY_VIOLATION,
-}
-"""Refusals that stay, each made before anything is appended."""
-_BEFORE_APPEND = _FINAL | {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CORRUPT_MESSAGE}
-"""Errors after which the log has surely not the batch. NOT_LEADER_OR_FOLLOWER is none: it is also what a
-leader says that has appended the batch and was then deposed.
-"""
 
 
 class Producer(NamedTuple):
@@ -235,36 +203,12 @@ class ExclusiveWriter:
         """Sends one batch until its fate is known, or the time is over; None where it stands as expected."""
         assert self.producer is not None
         records = [record for each in appends for record in each.records]
-        base_offset = appends[0].base_offset
         data = encode_batch(records, now_ms=appends[-1].now_ms, producer=(*self.producer, self._sequence))
-        upstream = self._outlet.upstream
-        until_ms = upstream.clock.monotonic_ms() + self._timeout_ms
-        backoff = upstream.backoff()
-        in_doubt = False
-        while True:
-            left_ms = until_ms - upstream.clock.monotonic_ms()
-            answer = await self._send(data, left_ms)
-            if answer.error is None:
-                return self._compare(answer.base_offset, base_offset, len(records))
-            code = answer.error.code
-            if code in _FENCING or code in _STATE_LOST:
-                return self._lost(answer.error)
-            in_doubt = in_doubt or (answer.sent and code not in _BEFORE_APPEND)
-            pause = backoff.seconds()
-            if code in _FINAL or upstream.clock.monotonic_ms() + pause * 1000 >= until_ms:
-                return self._give_up(answer.error, in_doubt)
-            logger.info("%s: %s; sending it again", self.name, answer.error)
-            if code != ErrorCode.NOT_ENOUGH_REPLICAS:
-                upstream.stale()
-            await asyncio.sleep(pause)
-
-    async def _send(self, data: bytes, left_ms: float) -> Answer:
         try:
-            async with asyncio.timeout(left_ms / 1000):
-                return await self._outlet.send(self.topic, self.partition, data)
-        except TimeoutError:
-            text = f"no answer within {self._timeout_ms} ms"
-            return Answer(KafkaError(ErrorCode.REQUEST_TIMED_OUT, text), -1, True)
+            base_offset = await deliver(self._outlet, self.topic, self.partition, data, self._timeout_ms)
+        except KafkaError as error:
+            return error
+        return self._compare(base_offset, appends[0].base_offset, len(records))
 
     def _compare(self, found: int, expected: int, count: int) -> KafkaError | None:
         if found != expected:
@@ -274,19 +218,3 @@ class ExclusiveWriter:
             )
         self._sequence = (self._sequence + count) % _SEQUENCES
         return None
-
-    def _lost(self, error: KafkaError) -> KafkaError:
-        if error.code in _FENCING:
-            return Fenced(error.code, f"{self.name} was taken over by another writer: {error.message}")
-        return Unresolved(
-            error.code, f"{self.name}: upstream does not know this producer any more: {error.message}"
-        )
-
-    def _give_up(self, error: KafkaError, in_doubt: bool) -> KafkaError:
-        if in_doubt:
-            return Unresolved(
-                error.code,
-                f"{self.name}: whether a batch was appended is not known after {self._timeout_ms} ms: "
-                f"{error.message or error.code.name}",
-            )
-        return NotWritten(error.code, f"{self.name}: {error.message or error.code.name}")

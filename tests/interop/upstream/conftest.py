@@ -13,6 +13,7 @@ _SMALL = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
     "auto.create.topics.enable": "false",
     "log.cleaner.enable": "false",
 }

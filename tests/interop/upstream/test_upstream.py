@@ -11,6 +11,7 @@ from tests.harness.batches import values_of
 from tests.harness.broker import Broker, free_port
 from tests.interop.upstream.connected import append, connected
 
+from sharecore._core import encode_batch
 from sharecore.client.settings import read_connection_settings
 from sharecore.clock import SystemClock
 from sharecore.errors import ErrorCode, KafkaError
@@ -19,6 +20,7 @@ from sharecore.upstream import (
     EARLIEST,
     LATEST,
     Administration,
+    Appender,
     ExclusiveWriter,
     Fenced,
     ListedOffset,
@@ -125,6 +127,23 @@ class _Forgetful(Outlet):
             (await self.upstream.connect(0, "write")).close("the test cuts it")
             return answer._replace(error=KafkaError(ErrorCode.NETWORK_EXCEPTION, "cut"))
         return answer
+
+
+@in_loop
+async def test_appends_beside_others_stand_once(existing: Broker, name: str) -> None:
+    async with connected(existing) as upstream:
+        admin = Administration(upstream)
+        await admin.create_topic(name, 1, 1, {})
+        outlet = _Forgetful(upstream)
+        one, other = Appender(outlet), Appender(outlet)
+        outlet.forgets = 3
+        for number in range(4):
+            appender = (one, other)[number % 2]
+            assert await appender.append(name, 0, [(None, b"%d" % number)], 1_000_000) == number
+        whole = encode_batch([(None, b"whole")], now_ms=1_000_000)
+        assert await one.append(name, 0, whole, 0) == 4
+        fetched = await admin.read(name, 0, 0, 1 << 20)
+        assert [value for _, value in values_of(fetched.records)] == [b"0", b"1", b"2", b"3", b"whole"]
 
 
 @in_loop

@@ -76,6 +76,7 @@ class Cluster:
     asked: list[Asked] = field(default_factory=list)
     says: dict[ApiKey, deque[Said | Callable[[Any], Said]]] = field(default_factory=dict)
     producer: tuple[int, int] = (7, -1)
+    generation: int = 0
     sessions: dict[int, Session] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -307,6 +308,34 @@ class _Broker:
             **where,
             "coordinators": [{"key": key, **where} for key in getattr(body, "coordinator_keys", ())],
         }
+
+    def _join_group(self, body: Any) -> dict[str, Any]:
+        cluster = self._cluster
+        if not body.member_id and body.group_instance_id is None:
+            return {"error_code": 79, "member_id": "member"}
+        cluster.generation += 1
+        member = body.member_id or f"{body.group_instance_id}-{cluster.generation}"
+        metadata = body.protocols[0].metadata
+        return {
+            "generation_id": cluster.generation,
+            "protocol_type": body.protocol_type,
+            "protocol_name": body.protocols[0].name,
+            "leader": member,
+            "member_id": member,
+            "members": [
+                {"member_id": member, "group_instance_id": body.group_instance_id, "metadata": metadata}
+            ],
+        }
+
+    def _sync_group(self, body: Any) -> dict[str, Any]:
+        given = {each.member_id: each.assignment for each in body.assignments}
+        return {"assignment": given.get(body.member_id, b"")}
+
+    def _heartbeat(self, _: Any) -> dict[str, Any]:
+        return {}
+
+    def _leave_group(self, body: Any) -> dict[str, Any]:
+        return {"members": [{"member_id": each.member_id} for each in body.members]}
 
     def _init_producer_id(self, _: Any) -> dict[str, Any]:
         number, epoch = self._cluster.producer

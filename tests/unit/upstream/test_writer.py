@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.harness.batches import headers_of
+from tests.harness.batches import headers_of, keyed_batch
 from tests.unit.client.virtual import in_virtual_time
 from tests.unit.upstream.cluster import Cluster, produced
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
-from sharecore.upstream import ExclusiveWriter, Fenced, NotWritten, Outlet, Unresolved, Upstream
+from sharecore.upstream import Appender, ExclusiveWriter, Fenced, NotWritten, Outlet, Unresolved, Upstream
 
 TOPIC = "state"
 RECORDS = [(b"k", b"one"), (b"k", b"two")]
@@ -243,4 +243,26 @@ async def test_partitions_of_one_broker_share_a_request() -> None:
     bodies = cluster.bodies(ApiKey.PRODUCE)
     assert [len(body.topic_data[0].partition_data) for body in bodies] == [1, 2]
     first.close(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_what_others_write_to_is_appended_to_once_and_in_turn() -> None:
+    cluster = Cluster()
+    cluster.create(TOPIC, end=100)
+    upstream, _ = await opened(cluster)
+    appender = Appender(Outlet(upstream))
+    cluster.says[ApiKey.PRODUCE] += [lambda _: cluster.asked[-1].link.cut(), 0.0]
+    first, second = await asyncio.gather(
+        appender.append(TOPIC, 0, RECORDS, 1_000), appender.append(TOPIC, 0, RECORDS, 1_000)
+    )
+    assert (first, second) == (100, 102)
+    assert [each["sequence"] for each in sent(cluster)] == [0, 0, 2]
+    assert cluster.bodies(ApiKey.INIT_PRODUCER_ID)[-1].transactional_id is None
+    cluster.says[ApiKey.PRODUCE].append(refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
+    with pytest.raises(Unresolved):
+        await appender.append(TOPIC, 0, RECORDS, 1_000)
+    assert await appender.append(TOPIC, 0, RECORDS, 1_000) == 104
+    assert sent(cluster)[-1]["sequence"] == 0
+    assert await appender.append(TOPIC, 0, keyed_batch([(None, b"letter")]), 1_000) == 106
     await upstream.close()

@@ -1,0 +1,94 @@
+"""Appends to partitions that others write to, too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from sharecore._core import encode_batch
+from sharecore.errors import KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.upstream.delivery import TIMEOUT_MS, deliver
+from sharecore.upstream.errors import NotWritten, refusal
+from sharecore.upstream.outlet import Outlet
+from sharecore.upstream.writer import Producer, Record
+
+_SEQUENCES = 1 << 31
+
+
+class _Place:
+    """A partition, and the producer that writes there; a producer's sequence numbers have no gaps."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.producer: Producer | None = None
+        self.sequence = 0
+
+
+class Appender:
+    """An idempotent producer, one batch a partition at a time.
+
+    Args:
+        outlet: sends the batches.
+        timeout_ms: how long one batch is tried.
+    """
+
+    def __init__(self, outlet: Outlet, *, timeout_ms: int = TIMEOUT_MS) -> None:
+        self._outlet = outlet
+        self._timeout_ms = timeout_ms
+        self._places: dict[tuple[str, int], _Place] = {}
+
+    async def append(self, topic: str, partition: int, records: bytes | Sequence[Record], now_ms: int) -> int:
+        """Appends one batch to a partition of a topic that the metadata has.
+
+        Args:
+            records: keys and values, at least one, which are appended once; or a whole batch without a
+                producer, which may be appended twice where an answer was lost.
+            now_ms: timestamp of the batch that is made of keys and values.
+
+        Returns:
+            The offset of the first record, once all replicas in sync have it.
+
+        Raises:
+            NotWritten: it is surely not in the log.
+            Unresolved: it may be in the log.
+        """
+        place = self._places.setdefault((topic, partition), _Place())
+        async with place.turn:
+            if isinstance(records, bytes):
+                return await deliver(self._outlet, topic, partition, records, self._timeout_ms)
+            if place.producer is None:
+                place.producer, place.sequence = await self._new_producer(), 0
+            data = encode_batch(records, now_ms=now_ms, producer=(*place.producer, place.sequence))
+            try:
+                offset = await deliver(self._outlet, topic, partition, data, self._timeout_ms)
+            except NotWritten:
+                raise
+            except BaseException:
+                # whether the next sequence number follows is not known
+                place.producer = None
+                raise
+            place.sequence = (place.sequence + len(records)) % _SEQUENCES
+            return offset
+
+    async def _new_producer(self) -> Producer:
+        upstream = self._outlet.upstream
+        message = {
+            "transactional_id": None,
+            "transaction_timeout_ms": 0,
+            "producer_id": -1,
+            "producer_epoch": -1,
+        }
+
+        async def ask() -> Producer:
+            answer = await upstream.request(
+                next(iter(upstream.metadata.nodes), -1), ApiKey.INIT_PRODUCER_ID, message
+            )
+            if answer.error_code:
+                raise refusal(answer.error_code, "a producer id", "", "IdempotentWrite")
+            return Producer(answer.producer_id, answer.producer_epoch)
+
+        try:
+            return await upstream.retry(ask)
+        except KafkaError as error:
+            raise NotWritten(error.code, error.message) from error

@@ -1,0 +1,100 @@
+"""Sends a batch until it is known what became of it, or the time is over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.upstream.errors import Fenced, NotWritten, Unresolved
+from sharecore.upstream.outlet import Answer, Outlet
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_MS = 30_000
+_FENCING = {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
+_STATE_LOST = {
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_TXN_STATE,
+}
+"""The leader's idea of this producer is not ours."""
+_FINAL = {
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.INVALID_RECORD,
+    ErrorCode.INVALID_TIMESTAMP,
+    ErrorCode.INVALID_REQUIRED_ACKS,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.SASL_AUTHENTICATION_FAILED,
+    ErrorCode.POLICY_VIOLATION,
+}
+"""Refusals that stay, each made before anything is appended."""
+_BEFORE_APPEND = _FINAL | {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CORRUPT_MESSAGE}
+"""Errors after which the log has surely not the batch. NOT_LEADER_OR_FOLLOWER is none: it is also what a
+leader says that has appended the batch and was then deposed.
+"""
+
+
+async def deliver(outlet: Outlet, topic: str, partition: int, records: bytes, timeout_ms: int) -> int:
+    """Sends one batch, and the same again where its fate is open or may change.
+
+    Args:
+        records: the batch; with a producer's sequence number it is appended once, however often it is sent.
+        timeout_ms: how long it is tried.
+
+    Returns:
+        The offset of its first record, once all replicas in sync have it.
+
+    Raises:
+        NotWritten: it is surely not in the log.
+        Fenced: a newer epoch of its producer has written.
+        Unresolved: it may be in the log.
+    """
+    upstream = outlet.upstream
+    name = f"{topic}-{partition}"
+    until_ms = upstream.clock.monotonic_ms() + timeout_ms
+    backoff = upstream.backoff()
+    in_doubt = False
+    while True:
+        answer = await _send(outlet, topic, partition, records, until_ms - upstream.clock.monotonic_ms())
+        error = answer.error
+        if error is None:
+            return answer.base_offset
+        if error.code in _FENCING:
+            raise Fenced(error.code, f"{name} was taken over by another writer: {error.message}")
+        if error.code in _STATE_LOST:
+            text = f"{name}: upstream does not know this producer any more: {error.message}"
+            raise Unresolved(error.code, text)
+        in_doubt = in_doubt or (answer.sent and error.code not in _BEFORE_APPEND)
+        pause = backoff.seconds()
+        if error.code in _FINAL or upstream.clock.monotonic_ms() + pause * 1000 >= until_ms:
+            raise _given_up(name, error, in_doubt)
+        logger.info("%s: %s; sending it again", name, error)
+        if error.code is not ErrorCode.NOT_ENOUGH_REPLICAS:
+            upstream.stale()
+        await asyncio.sleep(pause)
+
+
+async def _send(outlet: Outlet, topic: str, partition: int, records: bytes, left_ms: float) -> Answer:
+    try:
+        async with asyncio.timeout(left_ms / 1000):
+            return await outlet.send(topic, partition, records)
+    except TimeoutError:
+        return Answer(KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no answer in time"), -1, True)
+
+
+def _given_up(name: str, error: KafkaError, in_doubt: bool) -> KafkaError:
+    why = error.message or error.code.name
+    if in_doubt:
+        return Unresolved(error.code, f"{name}: whether a batch was appended could not be found out: {why}")
+    return NotWritten(error.code, f"{name}: {why}")

@@ -1,0 +1,332 @@
+"""A member of a classic group: joins, is given an assignment, and keeps its place with heartbeats.
+
+The classic protocol is on every Kafka, and lets members bring an assignor of their own: the leader computes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, NamedTuple, Protocol
+
+from sharecore.client.errors import AuthenticationFailed, Disconnected
+from sharecore.client.wire.connection import Connection
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.upstream.cluster import GROUP, Upstream
+from sharecore.upstream.errors import refusal
+
+logger = logging.getLogger(__name__)
+
+SESSION_MS = 10_000
+REBALANCE_MS = 30_000
+HEARTBEAT_MS = 3_000
+_NO_GENERATION = -1
+_OUT_OF_DATE = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
+_FINAL = {
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    ErrorCode.INVALID_SESSION_TIMEOUT,
+    ErrorCode.INVALID_GROUP_ID,
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.SASL_AUTHENTICATION_FAILED,
+}
+
+
+class GroupMember(NamedTuple):
+    """A member, as the leader sees it."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+class Listener(Protocol):
+    """Who is in the group. Called on the event loop, and must not wait."""
+
+    def metadata(self) -> bytes:
+        """What the leader is to know of this member; asked for at each join."""
+
+    def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
+        """What each member gets, by member id; asked of the leader alone."""
+
+    def assigned(self, generation: int, assignment: bytes) -> None:
+        """What this member got."""
+
+    def lost(self, error: KafkaError) -> None:
+        """This is no member any more, and nothing is its own; it joins again where that can help."""
+
+
+class Membership:
+    """One member of a classic group.
+
+    Heartbeats have a connection of their own: a join waits at the coordinator until all members have joined,
+    and a member whose heartbeats stopped meanwhile would have to take itself for dead. A heartbeat that is
+    answered while the group rebalances counts as a good one, but not for longer than the coordinator waits
+    for members that do not join, counted from the last one before.
+
+    Args:
+        upstream: where the group is.
+        group_id: its name.
+        listener: is asked and told.
+        protocol_type, protocol: what the group is for, and the version of metadata and assignments.
+        instance_id: a static member's; it comes back to its place within `session_ms`.
+        session_ms: after so long without a heartbeat the coordinator gives the place away.
+        rebalance_ms: how long the coordinator waits for members to join.
+        heartbeat_ms: between heartbeats.
+
+    Attributes:
+        member_id: empty until the coordinator gave one.
+        generation: -1 outside of the group.
+        leads: whether this member computes the assignment.
+        lease_from_ms: monotonic time at which the last good heartbeat was sent: the coordinator gives the
+            place away no sooner than `session_ms` later. None outside of the group.
+        error: why it has left for good; None where it has not.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        group_id: str,
+        listener: Listener,
+        *,
+        protocol_type: str = "sharecore",
+        protocol: str = "slots-v1",
+        instance_id: str | None = None,
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+        heartbeat_ms: int = HEARTBEAT_MS,
+    ) -> None:
+        self.member_id = ""
+        self.generation = _NO_GENERATION
+        self.leads = False
+        self.lease_from_ms: int | None = None
+        self.error: KafkaError | None = None
+        self._upstream, self._group_id, self._listener = upstream, group_id, listener
+        self._protocol_type, self._protocol = protocol_type, protocol
+        self._instance_id = instance_id
+        self._session_ms, self._rebalance_ms, self._heartbeat_ms = session_ms, rebalance_ms, heartbeat_ms
+        self._stable_from_ms = 0
+        self._joining: Connection | None = None
+        self._beating: Connection | None = None
+        self._rejoin = asyncio.Event()
+        self._joined = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Joins, and stays a member."""
+        loop = asyncio.get_running_loop()
+        self._rejoin.set()
+        for work, name in ((self._stay(), "group"), (self._beat(), "heartbeats")):
+            self._tasks.append(loop.create_task(work, name=f"sharecore upstream {name}"))
+
+    def rejoin(self) -> None:
+        """Joins again: this member has something else to say, or gives something back."""
+        self._rejoin.set()
+
+    async def close(self) -> None:
+        """Ends without leaving: a static member has the session's time to come back."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.lease_from_ms = None
+
+    async def leave(self) -> None:
+        """Gives the place away at once, a static member's, too.
+
+        Raises:
+            KafkaError: the coordinator could not be told; it finds out by itself when the session times out.
+        """
+        member_id = self.member_id
+        await self.close()
+        self.generation, self.member_id = _NO_GENERATION, ""
+        if not member_id:
+            return
+        member = {"member_id": member_id, "group_instance_id": self._instance_id}
+        message = {"group_id": self._group_id, "member_id": member_id, "members": [member]}
+
+        async def ask() -> None:
+            connection = await self._upstream.coordinator(GROUP, self._group_id, "ask")
+            answer = await connection.request(ApiKey.LEAVE_GROUP, message)
+            if answer.error_code and answer.error_code not in _OUT_OF_DATE:
+                raise refusal(answer.error_code, "to let a member leave group", self._group_id, "Read")
+
+        async with asyncio.timeout(self._session_ms / 1000):
+            await self._upstream.retry(ask)
+
+    # joining
+
+    async def _stay(self) -> None:
+        backoff = self._upstream.backoff()
+        while True:
+            await self._rejoin.wait()
+            self._rejoin.clear()
+            try:
+                await self._join()
+                backoff.reset()
+                continue
+            except KafkaError as error:
+                if self._is_final(error):
+                    return
+                logger.info("%s", error)
+                if error.code is ErrorCode.UNKNOWN_MEMBER_ID:
+                    self.member_id = ""
+                    self._lose(error)
+            except Exception as error:
+                logger.exception("group %s cannot be joined", self._group_id)
+                self._lose(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)))
+            finally:
+                self._joining = None
+            self._rejoin.set()
+            await asyncio.sleep(backoff.seconds())
+
+    async def _join(self) -> None:
+        """Joins the group, and takes the assignment."""
+        connection = await self._upstream.coordinator(GROUP, self._group_id, f"group {self._group_id}")
+        self._joining = connection
+        sent_ms = self._upstream.clock.monotonic_ms()
+        answer = await self._ask_to_join(connection)
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            # KIP-394: who has no id is given one, and joins with that
+            self.member_id = answer.member_id
+            sent_ms = self._upstream.clock.monotonic_ms()
+            answer = await self._ask_to_join(connection)
+        if answer.error_code:
+            raise refusal(answer.error_code, "to let a member join group", self._group_id, "Read")
+        self.member_id, self.generation = answer.member_id, answer.generation_id
+        self.leads = answer.leader == answer.member_id
+        assignments = []
+        if self.leads and not getattr(answer, "skip_assignment", False):
+            members = [GroupMember(*each) for each in answer.members]
+            given = self._listener.assign(answer.generation_id, members)
+            assignments = [{"member_id": key, "assignment": value} for key, value in given.items()]
+        await self._sync(connection, sent_ms, assignments)
+
+    async def _ask_to_join(self, connection: Connection) -> Any:
+        message = {
+            "group_id": self._group_id,
+            "session_timeout_ms": self._session_ms,
+            "rebalance_timeout_ms": self._rebalance_ms,
+            "member_id": self.member_id,
+            "group_instance_id": self._instance_id,
+            "protocol_type": self._protocol_type,
+            "protocols": [{"name": self._protocol, "metadata": self._listener.metadata()}],
+            "reason": None,
+        }
+        return await connection.request(ApiKey.JOIN_GROUP, message, wait_ms=self._rebalance_ms)
+
+    async def _sync(self, connection: Connection, sent_ms: int, assignments: list[dict[str, Any]]) -> None:
+        message = {
+            **self._member(),
+            "protocol_type": self._protocol_type,
+            "protocol_name": self._protocol,
+            "assignments": assignments,
+        }
+        answer = await connection.request(ApiKey.SYNC_GROUP, message, wait_ms=self._rebalance_ms)
+        if answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
+            self._rejoin.set()
+            return
+        if answer.error_code:
+            raise refusal(answer.error_code, "to give an assignment in group", self._group_id, "Read")
+        self._joining = None
+        # the coordinator began to count when the join was complete, which was after it was asked for
+        self._good(sent_ms, stable=True)
+        self._joined.set()
+        logger.info("member %s of group %s, generation %d", self.member_id, self._group_id, self.generation)
+        self._listener.assigned(self.generation, answer.assignment)
+
+    def _member(self) -> dict[str, Any]:
+        return {
+            "group_id": self._group_id,
+            "generation_id": self.generation,
+            "member_id": self.member_id,
+            "group_instance_id": self._instance_id,
+        }
+
+    # heartbeats
+
+    async def _beat(self) -> None:
+        backoff = self._upstream.backoff()
+        while True:
+            await self._joined.wait()
+            pause = self._heartbeat_ms / 1000
+            try:
+                await self._heartbeat()
+                backoff.reset()
+            except KafkaError as error:
+                if self._is_final(error):
+                    return
+                logger.info("%s", error)
+                pause = min(backoff.seconds(), pause)
+                if isinstance(error, Disconnected) and self._joining is not None:
+                    # it would wait for this coordinator longer than a heartbeat
+                    self._joining.close("its coordinator is lost")
+            self._expire()
+            await asyncio.sleep(pause)
+
+    async def _heartbeat(self) -> None:
+        purpose = f"heartbeat {self._group_id}"
+        connection = self._beating
+        if connection is None or connection.closed:
+            connection = await self._upstream.coordinator(GROUP, self._group_id, purpose)
+            self._beating = connection
+        sent_ms = self._upstream.clock.monotonic_ms()
+        member = self._member()
+        answer = await connection.request(ApiKey.HEARTBEAT, member)
+        crossed = self._joining is not None or self.generation != member["generation_id"]
+        code = answer.error_code
+        if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+            self._good(sent_ms, stable=not code and not crossed)
+            if code and not crossed:
+                self._rejoin.set()
+        elif code not in _OUT_OF_DATE:
+            if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+                self._beating = None
+            raise refusal(code, "a heartbeat in group", self._group_id, "Read")
+        elif not crossed:
+            # a join that is under way tells by itself
+            self._rejoin.set()
+            if code == ErrorCode.UNKNOWN_MEMBER_ID:
+                self.member_id = ""
+                self._lose(refusal(code, "a heartbeat in group", self._group_id))
+
+    def _good(self, sent_ms: int, *, stable: bool) -> None:
+        """The coordinator counted this member in after `sent_ms`."""
+        if stable:
+            self._stable_from_ms = max(self._stable_from_ms, sent_ms)
+        else:
+            # who has not joined by then is put out however well it beats
+            sent_ms = min(sent_ms, self._stable_from_ms + self._rebalance_ms - self._session_ms)
+        self.lease_from_ms = max(sent_ms, self.lease_from_ms or 0)
+
+    # what goes wrong
+
+    def _expire(self) -> None:
+        """Without a good heartbeat for a session's time the place is gone."""
+        if self.lease_from_ms is not None:
+            silent_ms = self._upstream.clock.monotonic_ms() - self.lease_from_ms
+            if silent_ms >= self._session_ms:
+                text = f"no heartbeat was answered for {silent_ms} ms: upstream cannot be reached"
+                self._lose(KafkaError(ErrorCode.NETWORK_EXCEPTION, text))
+                self._rejoin.set()
+
+    def _is_final(self, error: KafkaError) -> bool:
+        if error.code not in _FINAL and not isinstance(error, AuthenticationFailed):
+            return False
+        self.error = error
+        logger.error("group %s: %s", self._group_id, error)
+        self._lose(error)
+        for task in self._tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+        return True
+
+    def _lose(self, error: KafkaError) -> None:
+        self._joined.clear()
+        self.generation = _NO_GENERATION
+        self.leads = False
+        lost, self.lease_from_ms = self.lease_from_ms is not None, None
+        if lost or self.error is not None:
+            self._listener.lost(error)

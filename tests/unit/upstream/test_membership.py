@@ -1,0 +1,187 @@
+"""A member of a classic group: what each answer means, and how long its place is surely its own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.client.virtual import in_virtual_time
+from tests.unit.upstream.cluster import Cluster
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.upstream import GroupMember, Membership, Upstream
+
+
+class Told:
+    """A listener that remembers, and gives each member its own metadata back."""
+
+    def __init__(self) -> None:
+        self.assignments: list[tuple[int, bytes]] = []
+        self.errors: list[ErrorCode] = []
+        self.version = 0
+
+    def metadata(self) -> bytes:
+        self.version += 1
+        return b"%d" % self.version
+
+    def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
+        return {member.member_id: member.metadata for member in members}
+
+    def assigned(self, generation: int, assignment: bytes) -> None:
+        self.assignments.append((generation, assignment))
+
+    def lost(self, error: KafkaError) -> None:
+        self.errors.append(error.code)
+
+
+async def joined(cluster: Cluster, **more: Any) -> tuple[Upstream, Membership, Told]:
+    upstream = cluster.upstream()
+    await upstream.start()
+    told = Told()
+    member = Membership(upstream, "group", told, **more)
+    member.start()
+    await asyncio.sleep(0.1)
+    assert told.assignments
+    return upstream, member, told
+
+
+async def ended(upstream: Upstream, member: Membership) -> None:
+    await member.close()
+    await upstream.close()
+
+
+def silence_ms(upstream: Upstream, member: Membership) -> int:
+    assert member.lease_from_ms is not None
+    return upstream.clock.monotonic_ms() - member.lease_from_ms
+
+
+@in_virtual_time
+async def test_a_new_member_joins_with_the_id_that_it_is_given_and_beats() -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster)
+    assert [body.member_id for body in cluster.bodies(ApiKey.JOIN_GROUP)] == ["", "member"]
+    assert [(each.protocol_type, each.protocols[0].name) for each in cluster.bodies(ApiKey.JOIN_GROUP)] == [
+        ("sharecore", "slots-v1")
+    ] * 2
+    assert told.assignments == [(1, b"2")]
+    assert (member.member_id, member.generation, member.leads) == ("member", 1, True)
+    await asyncio.sleep(30)
+    assert len(cluster.bodies(ApiKey.HEARTBEAT)) == 11
+    assert silence_ms(upstream, member) < 3_000
+    await member.leave()
+    (left,) = cluster.bodies(ApiKey.LEAVE_GROUP)
+    assert [each.member_id for each in left.members] == ["member"]
+    assert member.lease_from_ms is None
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_a_rebalance_for_others_does_not_end_the_lease() -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster)
+    cluster.says[ApiKey.HEARTBEAT] += [{"error_code": 27}] * 3
+    cluster.says[ApiKey.JOIN_GROUP].append(8.0)
+    for _ in range(130):
+        await asyncio.sleep(0.1)
+        assert silence_ms(upstream, member) < 3_500
+    assert [generation for generation, _ in told.assignments] == [1, 2]
+    links = {each.link for each in cluster.asked if each.api is ApiKey.HEARTBEAT}
+    assert links.isdisjoint({each.link for each in cluster.asked if each.api is ApiKey.JOIN_GROUP})
+    assert told.errors == []
+    await asyncio.sleep(20)
+    assert len(told.assignments) == 2
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_a_join_that_never_ends_lets_the_lease_run_out_before_the_coordinator_gives_up() -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster, rebalance_ms=20_000)
+    began = asyncio.get_running_loop().time()
+    cluster.says[ApiKey.HEARTBEAT] += [{"error_code": 27}] * 100
+    cluster.says[ApiKey.JOIN_GROUP] += [None] * 100
+    leased = 0.0
+    while not told.errors:
+        if silence_ms(upstream, member) < 7_000:
+            leased = asyncio.get_running_loop().time() - began
+        await asyncio.sleep(0.1)
+    assert 12 < leased <= 20
+    assert told.errors == [ErrorCode.NETWORK_EXCEPTION]
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_an_answer_that_crossed_with_a_join_changes_nothing() -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster)
+    member.rejoin()
+    cluster.says[ApiKey.JOIN_GROUP].append(7.0)
+    cluster.says[ApiKey.HEARTBEAT] += [{"error_code": 22}, {"error_code": 25}]
+    await asyncio.sleep(10)
+    assert told.errors == []
+    assert [generation for generation, _ in told.assignments] == [1, 2]
+    await ended(upstream, member)
+
+
+@pytest.mark.parametrize(("code", "lost"), [(25, True), (22, False)])
+@in_virtual_time
+async def test_a_member_that_the_coordinator_does_not_know_joins_again(code: int, lost: bool) -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster)
+    cluster.says[ApiKey.HEARTBEAT].append({"error_code": code})
+    await asyncio.sleep(4)
+    assert told.errors == ([ErrorCode.UNKNOWN_MEMBER_ID] if lost else [])
+    assert [generation for generation, _ in told.assignments] == [1, 2]
+    assert [body.member_id for body in cluster.bodies(ApiKey.JOIN_GROUP)][2:] == (
+        ["", "member"] if lost else ["member"]
+    )
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_without_the_cluster_the_place_is_lost_after_the_session_and_taken_again_later() -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster)
+    cluster.brokers[0].stop()
+    await asyncio.sleep(9)
+    assert told.errors == []
+    assert silence_ms(upstream, member) >= 7_000
+    await asyncio.sleep(5)
+    assert told.errors == [ErrorCode.NETWORK_EXCEPTION]
+    assert member.lease_from_ms is None
+    cluster.brokers[0].start()
+    await asyncio.sleep(5)
+    assert [generation for generation, _ in told.assignments] == [1, 2]
+    assert silence_ms(upstream, member) < 3_500
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_another_process_with_the_same_instance_id_is_final() -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster, instance_id="node-1")
+    assert cluster.bodies(ApiKey.JOIN_GROUP)[0].group_instance_id == "node-1"
+    cluster.says[ApiKey.HEARTBEAT].append({"error_code": 82})
+    await asyncio.sleep(60)
+    assert told.errors == [ErrorCode.FENCED_INSTANCE_ID]
+    assert "stop one of them" in str(member.error)
+    assert len(told.assignments) == 1
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_what_a_listener_raises_is_tried_again() -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster)
+
+    def broken(generation: int, members: list[GroupMember]) -> dict[str, bytes]:
+        told.assign = Told.assign.__get__(told)  # type: ignore[method-assign]
+        raise RuntimeError("no plan")
+
+    told.assign = broken  # type: ignore[method-assign]
+    member.rejoin()
+    await asyncio.sleep(5)
+    assert [generation for generation, _ in told.assignments] == [1, 3]
+    await ended(upstream, member)
