@@ -375,7 +375,7 @@ bench-requests: .venv/.installed .venv-test/.installed jars ## one record a requ
 bench-client: .venv/.installed .venv-test/.installed jars ## our share consumer beside confluent-kafka's and Java's (ARGS="--only batch")
 	$(BIN)/python -m benches.client $(ARGS)
 
-bench-metrics: .venv/.installed ## what a scrape of 10,000 share partitions costs, and a request (ARGS="--series 10000")
+bench-metrics: .venv/.installed ## what a scrape of 10,000 share partitions costs, a request, and a round of the exporter over 100,000 (ARGS="--only exporter")
 	.venv/bin/python -m benches.metrics $(ARGS)
 
 bench-groups: .venv/.installed .venv-test/.installed jars ## 2,000 members in 20 groups over 1,000 partitions, beside Apache (ARGS="--groups 5")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from sharecore._core import decode_records
 from sharecore.admin.model import TopicPartition
-from sharecore.admin.overview import GroupOverview, look_at_groups
+from sharecore.admin.overview import GroupOverview, Position, look_at_groups
 from sharecore.admin.state_tail import StateTail
 from sharecore.admin.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
@@ -22,7 +23,8 @@ log = logging.getLogger("sharecore.exporter")
 _FETCH_BYTES = 64 << 10
 _FETCHES_AT_ONCE = 8
 
-Start = tuple[TopicPartition, int]
+Start = tuple[str, int, int]
+"""Topic, partition and start offset: where groups stand, several of them perhaps at the same place."""
 
 
 class Exporter:
@@ -70,6 +72,8 @@ class Exporter:
             groups = await look_at_groups(self._transport)
             poison = await self._poison()
             await self._look_for_oldest(groups)
+            if not groups:
+                self._tell("no share group is there, or none that this client may DESCRIBE")
         except (KafkaError, OSError) as error:
             self.up, self.trouble = False, str(error)
             log.warning("the cluster cannot be looked at: %s", error)
@@ -98,6 +102,7 @@ class Exporter:
 
     def _show(self, groups: Iterable[GroupOverview], lines: Lines) -> None:
         left, now_ms = self._series_max, time.time() * 1000
+        starts, lags = lines.of(f.PART_START), lines.of(f.PART_LAG)
         for group in groups:
             of_group = labels_of(("group",), (group.group_id,))
             lines.of(f.STATE).append(f'{of_group},state="{group.state}"}} 1')
@@ -108,27 +113,26 @@ class Exporter:
             for topic, positions in group.positions.items():
                 of_topic = labels_of(("group", "topic"), (group.group_id, topic))
                 lines.of(f.GROUP_LAG).append(f"{of_topic}}} {group.lag(topic)}")
-                oldest_ms = min(
-                    (
-                        self._timestamps[start]
-                        for partition, position in positions.items()
-                        if position.lag > 0
-                        and (start := (TopicPartition(topic, partition), position.start_offset))
-                        in self._timestamps
-                    ),
-                    default=None,
-                )
+                oldest_ms = self._oldest_ms(topic, positions)
                 if oldest_ms is not None:
                     age_s = max(0.0, (now_ms - oldest_ms) / 1000)
                     lines.of(f.OLDEST).append(f"{of_topic}}} {age_s:.3f}")
-                for partition, position in positions.items():
-                    if left <= 0:
-                        break
-                    left -= 1
-                    label = f'{of_topic},partition="{partition}"}}'
-                    lines.of(f.PART_START).append(f"{label} {position.start_offset}")
+                for partition, position in islice(positions.items(), left):
+                    label = f'{of_topic},partition="{partition}"}} '
+                    starts.append(label + str(position.start_offset))
                     if position.lag >= 0:
-                        lines.of(f.PART_LAG).append(f"{label} {position.lag}")
+                        lags.append(label + str(position.lag))
+                left = max(0, left - len(positions))
+
+    def _oldest_ms(self, topic: str, positions: Mapping[int, Position]) -> int | None:
+        """The timestamp of the oldest record that is known not to be settled."""
+        known = self._timestamps
+        found = (
+            known.get((topic, partition, position.start_offset))
+            for partition, position in positions.items()
+            if position.lag > 0
+        )
+        return min((time_ms for time_ms in found if time_ms is not None), default=None)
 
     async def _poison(self) -> dict[tuple[str, str], int] | None:
         """Poison candidates by group and topic; None where share state cannot be read."""
@@ -157,20 +161,22 @@ class Exporter:
             for topic, positions in group.positions.items():
                 for partition, position in positions.items():
                     if position.lag > 0:
-                        lagging[TopicPartition(topic, partition), position.start_offset] = position.lag
+                        lagging[topic, partition, position.start_offset] = position.lag
         self._timestamps = {start: time_ms for start, time_ms in self._timestamps.items() if start in lagging}
         wanted = sorted(lagging.keys() - self._timestamps.keys(), key=lambda start: -lagging[start])
         at_once = asyncio.Semaphore(_FETCHES_AT_ONCE)
 
         async def look(start: Start) -> None:
+            topic, index, offset = start
             async with at_once:
                 try:
-                    answer = await self._transport.fetch(start[0], start[1], _FETCH_BYTES)
+                    answer = await self._transport.fetch(TopicPartition(topic, index), offset, _FETCH_BYTES)
                 except KafkaError as error:
                     if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                         self._tell(f"the oldest unsettled record is not told of every topic: {error}")
                     return
-            found = decode_records(answer.records or b"", [(start[1], start[1] + 999, 1)], *start[0], None)[0]
+            offsets = [(offset, offset + 999, 1)]
+            found = decode_records(answer.records or b"", offsets, topic, index, None)[0]
             if found:
                 self._timestamps[start] = found[0].timestamp
 

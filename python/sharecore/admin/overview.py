@@ -12,7 +12,7 @@ from sharecore.admin.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
-_GROUPS_A_REQUEST = 200
+_GROUPS_A_REQUEST = 50
 UNKNOWN = -1
 
 

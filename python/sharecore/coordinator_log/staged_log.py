@@ -104,6 +104,11 @@ class StagedLog:
         return bool(self._lost)
 
     @property
+    def is_settled(self) -> bool:
+        """Whether nothing is staged or under way."""
+        return not (self._staged or self._sent or self._lost)
+
+    @property
     def ahead(self) -> bool:
         """Whether memory holds what may never be in the log: a write has failed, and is not made good."""
         return self.stale or self.failing

@@ -5,13 +5,15 @@ coordinator").
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
+from uuid import UUID
 
 from sharecore._core import Write, combine_state_batches, pack_write
-from sharecore.coordinator_log.routing import partition_for
+from sharecore.coordinator_log.routing import java_string_hash, partition_of_hash
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.keys import SharePartitionKey, before_partition
 from sharecore.sharestate.records import UNINITIALIZED
 from sharecore.sharestate.shard import StateShard
 from sharecore.sharestate.state import ShareState
@@ -37,7 +39,16 @@ class StateSummary(NamedTuple):
 
 def kafkas_partition(key: SharePartitionKey, partitions: int) -> int:
     """Where Kafka keeps the state of a share partition, out of so many partitions of the state topic."""
-    return partition_for(key.coordinator_key(), partitions)
+    before = _hash_before(key.group_id, key.topic_id)
+    return partition_of_hash(java_string_hash(str(key.partition), before), partitions)
+
+
+@lru_cache(maxsize=4096)
+def _hash_before(group_id: str, topic_id: UUID) -> int:
+    return java_string_hash(before_partition(group_id, topic_id))
+
+
+_UNKNOWN = StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED)
 
 
 class ShareCoordinator:
@@ -200,12 +211,15 @@ class ShareCoordinator:
         """
         shard = self._shard(key)
         state = shard.states.get(key)
-        found = StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED)
+        found = _UNKNOWN
         if state is not None:
             found = StateSummary(
                 state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
             )
-        shard.when_durable(lambda error: done(found if error is None else error))
+        if shard.is_durable:
+            done(found)
+        else:
+            shard.when_durable(lambda error: done(found if error is None else error))
 
     def delete(self, key: SharePartitionKey, done: Done) -> None:
         """Deletes the state of a share partition; there need not be any.

@@ -20,7 +20,12 @@ class SharePartitionKey(NamedTuple):
 
     def coordinator_key(self) -> str:
         """The key that clients name in FindCoordinator: `group:topicId:partition`."""
-        return f"{self.group_id}:{topic_id_text(self.topic_id)}:{self.partition}"
+        return f"{before_partition(self.group_id, self.topic_id)}{self.partition}"
+
+
+def before_partition(group_id: str, topic_id: UUID) -> str:
+    """What stands before the partition in the coordinator keys of a topic's share partitions."""
+    return f"{group_id}:{topic_id_text(topic_id)}:"
 
 
 @lru_cache(maxsize=4096)

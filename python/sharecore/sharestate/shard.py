@@ -106,6 +106,11 @@ class StateShard:
 
         self._staged.append([record], now_ms, ended, placed=placed)
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether the states are on the disk as they are now."""
+        return self._staged.is_settled
+
     def when_durable(self, done: Done) -> None:
         """Calls back when the states are on the disk as they are now, or when a write was lost."""
         self._staged.when_ended(done)

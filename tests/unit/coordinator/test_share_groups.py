@@ -447,15 +447,19 @@ def test_offsets_are_described_with_their_lag() -> None:
     bench.say("m")
     assert bench.offsets.initialized("g") == [(topic, [0, 1, 2])]
     assert bench.offsets.initialized("nobody") == []
-    assert bench.result(bench.offsets.describe, "g", topic, 0) == SharePartitionOffset(-1, 0, -1)
+    assert bench.result(bench.offsets.describe, "g", topic, [0]) == {0: SharePartitionOffset(-1, 0, -1)}
     bench.say("m", -1)
     ends: list[KafkaError | None] = []
     bench.offsets.alter("g", [topic], {(topic, 0): 15}, {(topic, 0): ends.append})
     bench.world.run()
     assert ends == [None]
     assert bench.restarted == [("g", ["t"])]
-    assert bench.result(bench.offsets.describe, "g", topic, 0) == SharePartitionOffset(15, 0, 5)
-    assert bench.result(bench.offsets.describe, "g", topic, 1) == SharePartitionOffset(-1, 0, -1)
+    described = bench.result(bench.offsets.describe, "g", topic, [1, 0])
+    assert isinstance(described, dict)
+    assert list(described.items()) == [
+        (1, SharePartitionOffset(-1, 0, -1)),
+        (0, SharePartitionOffset(15, 0, 5)),
+    ]
 
 
 def test_offsets_are_changed_and_deleted_without_members_only() -> None:

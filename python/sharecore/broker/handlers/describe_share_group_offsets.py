@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sharecore.broker.context import RequestContext, Result
@@ -11,99 +12,93 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Gather, reply
 
+_NOTHING = SharePartitionOffset()
 
-class _Wanted(NamedTuple):
-    """A share partition that is asked for; `topic` is None for a name that no topic has."""
 
-    group: int
-    name: str
+class _Asked(NamedTuple):
+    """A topic of a group that is asked for.
+
+    Attributes:
+        topic: None where `instead` is the answer of each partition.
+        partitions: each once, in order.
+    """
+
     topic: TopicInfo | None
-    partition: int
+    instead: SharePartitionOffset
+    partitions: dict[int, None]
+
+
+_Asks = dict[tuple[int, str], _Asked]
+"""What is asked for, by the group's number in the request and the topic's name."""
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    offsets = context.broker.share.offsets
+    describe = context.broker.share.offsets.describe
     refused: dict[int, KafkaError] = {}
-    wanted: list[_Wanted] = []
+    asks: _Asks = {}
     for number, group in enumerate(request.groups):
-        wanted += _partitions(context, number, group, refused)
-    gather: Gather[_Wanted] = Gather(wanted)
-    for each in gather.outcomes:
-        if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, each.name):
-            gather.put(each, SharePartitionOffset(error=KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
-            continue
-        if each.topic is None:
-            gather.put(each, SharePartitionOffset())
-            continue
-        group_id = request.groups[each.group].group_id
-        gather.run(each, offsets.describe, group_id, each.topic, each.partition)
-    return reply(gather, lambda: _answer(request, gather.outcomes, refused))
+        try:
+            for name, asked in _topics(context, group):
+                asks.setdefault((number, name), asked).partitions.update(asked.partitions)
+        except KafkaError as error:  # noqa: PERF203
+            refused[number] = error
+    gather: Gather[tuple[int, str]] = Gather(asks)
+    for ask, asked in asks.items():
+        if asked.topic is None:
+            gather.put(ask, dict.fromkeys(asked.partitions, asked.instead))
+        else:
+            gather.run(ask, describe, request.groups[ask[0]].group_id, asked.topic, asked.partitions)
+    return reply(gather, lambda: _answer(request, asks, gather.outcomes, refused))
 
 
-def _partitions(
-    context: RequestContext, number: int, group: Any, refused: dict[int, KafkaError]
-) -> list[_Wanted]:
+def _topics(context: RequestContext, group: Any) -> Iterator[tuple[str, _Asked]]:
+    """The topics of a group; raises KafkaError where none is told of."""
     share = context.broker.share
-    try:
-        context.broker.features.check_share_groups()
-        context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
-        if group.topics is None:
-            share.groups.find(group.group_id)
-    except KafkaError as error:
-        refused[number] = error
-        return []
+    context.broker.features.check_share_groups()
+    context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
     if group.topics is None:
-        return [
-            _Wanted(number, topic.name, topic, partition)
-            for topic, partitions in share.offsets.initialized(group.group_id)
-            if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-            for partition in partitions
-        ]
-    return [
-        _Wanted(number, topic.topic_name, _find(context, topic.topic_name), partition)
-        for topic in group.topics
-        for partition in topic.partitions
-    ]
+        share.groups.find(group.group_id)
+        for topic, partitions in share.offsets.initialized(group.group_id):
+            if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                yield topic.name, _Asked(topic, _NOTHING, dict.fromkeys(partitions))
+        return
+    for asked in group.topics:
+        yield asked.topic_name, _named(context, asked.topic_name, asked.partitions)
 
 
-def _find(context: RequestContext, name: str) -> TopicInfo | None:
-    """The topic, where the client may see it."""
-    may = context.may(Operation.DESCRIBE, ResourceType.TOPIC, name, quiet=True)
-    return context.broker.share.topics.find(name) if may else None
+def _named(context: RequestContext, name: str, partitions: Iterable[int]) -> _Asked:
+    if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return _Asked(None, SharePartitionOffset(error=error), dict.fromkeys(partitions))
+    return _Asked(context.broker.share.topics.find(name), _NOTHING, dict.fromkeys(partitions))
 
 
 def _answer(
-    request: Any, found: dict[_Wanted, SharePartitionOffset], refused: dict[int, KafkaError]
+    request: Any,
+    asks: _Asks,
+    found: Mapping[tuple[int, str], Mapping[int, SharePartitionOffset]],
+    refused: Mapping[int, KafkaError],
 ) -> dict[str, Any]:
-    groups: list[dict[str, Any]] = []
-    for number, group in enumerate(request.groups):
-        entry: dict[str, Any] = {"group_id": group.group_id, "topics": []}
-        if number in refused:
-            entry["error_code"], entry["error_message"] = (
-                refused[number].code,
-                refused[number].message or None,
-            )
-        groups.append(entry)
-    topics: dict[tuple[int, str], dict[str, Any]] = {}
-    for number, group in enumerate(request.groups):
-        for asked in () if number in refused else group.topics or ():
-            topics[number, asked.topic_name] = _topic(asked.topic_name)
-    for wanted, offset in found.items():
-        topic = topics.setdefault((wanted.group, wanted.name), _topic(wanted.name))
-        topic["topic_id"] = wanted.topic.topic_id if wanted.topic is not None else None
-        entry = {
-            "partition_index": wanted.partition,
-            "start_offset": offset.start_offset,
-            "leader_epoch": offset.leader_epoch,
-            "lag": offset.lag,
+    groups: list[dict[str, Any]] = [{"group_id": group.group_id, "topics": []} for group in request.groups]
+    for number, error in refused.items():
+        groups[number] |= {"error_code": error.code, "error_message": error.message or None}
+    for (number, name), asked in asks.items():
+        topic = {
+            "topic_name": name,
+            "topic_id": asked.topic.topic_id if asked.topic is not None else None,
+            "partitions": [_partition(*each) for each in found[number, name].items()],
         }
-        if offset.error is not None:
-            entry["error_code"], entry["error_message"] = offset.error.code, offset.error.message
-        topic["partitions"].append(entry)
-    for (number, _), topic in topics.items():
         groups[number]["topics"].append(topic)
     return {"groups": groups}
 
 
-def _topic(name: str) -> dict[str, Any]:
-    return {"topic_name": name, "topic_id": None, "partitions": []}
+def _partition(index: int, offset: SharePartitionOffset) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "partition_index": index,
+        "start_offset": offset.start_offset,
+        "leader_epoch": offset.leader_epoch,
+        "lag": offset.lag,
+    }
+    if offset.error is not None:
+        entry["error_code"], entry["error_message"] = offset.error.code, offset.error.message
+    return entry

@@ -4,7 +4,8 @@ KIP-1226).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sharecore.coordinator.registry import GroupRegistry
@@ -31,6 +32,9 @@ class SharePartitionOffset(NamedTuple):
     leader_epoch: int = 0
     lag: int = _NOT_KNOWN
     error: KafkaError | None = None
+
+
+_NOTHING = SharePartitionOffset()
 
 
 class ShareOffsets:
@@ -71,24 +75,42 @@ class ShareOffsets:
         return found
 
     def describe(
-        self, group_id: str, topic: TopicInfo, partition: int, done: Callable[[SharePartitionOffset], None]
+        self,
+        group_id: str,
+        topic: TopicInfo,
+        partitions: Iterable[int],
+        done: Callable[[Mapping[int, SharePartitionOffset]], None],
     ) -> None:
-        """Start offset and lag of one share partition."""
+        """Start offsets and lag of share partitions of a topic, in the order in which they are asked for."""
+        found: dict[int, SharePartitionOffset] = dict.fromkeys(partitions, _NOTHING)
+        left = len(found)
 
-        def read(summary: StateSummary | KafkaError) -> None:
-            if isinstance(summary, KafkaError):
-                done(SharePartitionOffset(error=summary))
-                return
-            lag = _NOT_KNOWN
-            end = self._end_offset(topic, partition)
-            if end is not None and summary.start_offset >= 0 and summary.delivery_complete_count >= 0:
-                lag = max(0, end - summary.start_offset - summary.delivery_complete_count)
-            done(SharePartitionOffset(summary.start_offset, summary.leader_epoch, lag))
+        def read(partition: int, summary: StateSummary | KafkaError) -> None:
+            nonlocal left
+            found[partition] = self._offset(topic, partition, summary)
+            left -= 1
+            if not left:
+                done(found)
 
-        try:
-            self._persister.summary(SharePartitionKey(group_id, topic.topic_id, partition), read)
-        except KafkaError as error:
-            done(SharePartitionOffset(error=error))
+        for partition in tuple(found):
+            key = SharePartitionKey(group_id, topic.topic_id, partition)
+            try:
+                self._persister.summary(key, partial(read, partition))
+            except KafkaError as error:
+                read(partition, error)
+        if not found:
+            done(found)
+
+    def _offset(
+        self, topic: TopicInfo, partition: int, summary: StateSummary | KafkaError
+    ) -> SharePartitionOffset:
+        if isinstance(summary, KafkaError):
+            return SharePartitionOffset(error=summary)
+        lag = _NOT_KNOWN
+        end = self._end_offset(topic, partition)
+        if end is not None and summary.start_offset >= 0 and summary.delivery_complete_count >= 0:
+            lag = max(0, end - summary.start_offset - summary.delivery_complete_count)
+        return SharePartitionOffset(summary.start_offset, summary.leader_epoch, lag)
 
     def alter(
         self,
