@@ -8,8 +8,8 @@ __all__ = [
     "Framer", "Layout", "LetterBatch", "LogCleaner", "MemoryDisk", "Partition", "Record",
     "RequestReader", "ShareStateFold", "Store", "Write", "bench_trace", "combine",
     "combine_state_batches", "damaged_batches", "decode_columns", "decode_records", "decode_share_state",
-    "encode_batch", "matching", "observe_partitions", "pack_write", "read_request_header",
-    "records_without_key", "skip_tagged_fields", "survey_store", "whole_batches",
+    "encode_batch", "encode_records", "matching", "observe_partitions", "pack_write",
+    "read_request_header", "records_without_key", "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
 
 _Four = tuple[int, int, int, int]
@@ -190,6 +190,12 @@ class Partition:
         was made."""
     def inflight(self) -> list[_Four]:
         """The records from the start offset on, as (first offset, last offset, state, delivery count)."""
+    def leases(self) -> list[tuple[int, int, str, int | None]]:
+        """What members hold from the start offset on, as (first offset, last offset, member, deadline).
+
+        While a write of what a member asked for is open, the records are still its own. The deadline is None
+        where the lock has run out meanwhile.
+        """
     def check(self) -> None:
         """Checks every invariant; linear in the window. Raises AssertionError."""
 
@@ -305,6 +311,11 @@ def encode_batch(
 
     Raises ValueError: there are no records.
     """
+
+def encode_records(
+    records: Sequence[tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]], now_ms: int
+) -> bytes:
+    """The same of keys, values and headers, by no producer in particular."""
 
 def decode_share_state(
     records: bytes,

@@ -331,6 +331,19 @@ class Partition:
         """(first, last, state, delivery_count) from the start offset on, states being written included."""
         return self._window.state()
 
+    def leases(self) -> list[tuple[int, int, str, int | None]]:
+        """(first, last, member, deadline) of what is held from the start offset on."""
+        held: list[tuple[int, int, str, int | None]] = []
+        for offset, record in self._window.all():
+            if offset < self._window.start_offset or not record.member:
+                continue
+            whose = record.member, record.deadline_ms
+            if held and held[-1][1] + 1 == offset and held[-1][2:] == whose:
+                held[-1] = (held[-1][0], offset, *whose)
+            else:
+                held.append((offset, offset, *whose))
+        return held
+
     def records(self) -> Iterator[tuple[int, Record]]:
         """Every record by offset, with owner and deadline; leased ones below the start offset included."""
         return self._window.all()

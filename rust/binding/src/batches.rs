@@ -1,10 +1,13 @@
-//! `sharecore._core.encode_batch`: a record batch for another broker.
+//! `encode_batch` and `encode_records`: record batches for another broker.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyBytes;
-use sharecore_records::{Producer, local_batch};
+use sharecore_records::{Producer, headed_batch, local_batch};
+
+type Field = Option<PyBackedBytes>;
+type Fields = (Field, Field, Vec<(PyBackedStr, Field)>);
 
 /// One uncompressed batch; part of no transaction.
 #[pyfunction]
@@ -30,4 +33,32 @@ pub(crate) fn encode_batch<'py>(
         .map(|(key, value)| (key.as_deref(), value.as_deref()))
         .collect();
     Ok(PyBytes::new(py, &local_batch(&records, producer, now_ms).0))
+}
+
+/// The same of records with headers.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub(crate) fn encode_records<'py>(
+    py: Python<'py>,
+    records: Vec<Fields>,
+    now_ms: i64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    if records.is_empty() {
+        return Err(PyValueError::new_err("a batch holds at least one record"));
+    }
+    let headers: Vec<Vec<_>> = records
+        .iter()
+        .map(|(_, _, headers)| {
+            let pairs = headers.iter();
+            pairs
+                .map(|(name, held)| (&**name, held.as_deref()))
+                .collect()
+        })
+        .collect();
+    let records: Vec<_> = records
+        .iter()
+        .zip(&headers)
+        .map(|((key, value, _), headers)| ((key.as_deref(), value.as_deref()), headers.as_slice()))
+        .collect();
+    Ok(PyBytes::new(py, &headed_batch(&records, now_ms)))
 }

@@ -31,7 +31,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::batches::encode_batch;
+    use crate::batches::{encode_batch, encode_records};
     #[pymodule_export]
     use crate::bench::bench_trace;
     #[pymodule_export]

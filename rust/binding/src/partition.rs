@@ -333,6 +333,15 @@ impl PyPartition {
         )
     }
 
+    fn leases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let held = self.sweep(py, |partition| {
+            let held = partition.held().into_iter();
+            held.map(|run| (run.first, run.last, run.member.to_owned(), run.deadline_ms))
+                .collect::<Vec<_>>()
+        })?;
+        PyList::new(py, held)
+    }
+
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         let answer = self.sweep(py, |partition| partition.check())?;
         answer.map_err(PyAssertionError::new_err)

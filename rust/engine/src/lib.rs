@@ -17,7 +17,7 @@ pub use combine::combine;
 pub use error::{Refusal, RefusalKind};
 pub use offset::{Offset, OffsetRange};
 pub use partition::{
-    AckBatch, AcquireOptions, Acquired, Config, DeadLetter, DeadLetterCause, InFlightRun,
+    AckBatch, AcquireOptions, Acquired, Config, DeadLetter, DeadLetterCause, HeldRun, InFlightRun,
     Partition, StateBatch, Write,
 };
 pub use record_state::{AckType, RecordState};

@@ -9,6 +9,9 @@ use crate::{
 /// A record to be written: key and value, each of which may be null.
 pub type LocalRecord<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
+/// Names of headers, and what they hold, which may be null.
+pub type LocalHeaders<'a> = &'a [(&'a str, Option<&'a [u8]>)];
+
 /// Who writes a batch, as its header says.
 #[derive(Clone, Copy, Debug)]
 pub struct Producer {
@@ -56,16 +59,30 @@ fn field_len(field: Option<&[u8]>) -> usize {
     field.map_or(1, |bytes| varint_len(bytes.len() as i64) + bytes.len())
 }
 
-fn put_record(out: &mut Vec<u8>, offset_delta: i64, (key, value): LocalRecord<'_>) {
-    // attributes, timestamp delta and header count take a byte each
-    let body = 3 + varint_len(offset_delta) + field_len(key) + field_len(value);
+fn put_record(
+    out: &mut Vec<u8>,
+    offset_delta: i64,
+    (key, value): LocalRecord<'_>,
+    headers: LocalHeaders<'_>,
+) {
+    let named: usize = headers
+        .iter()
+        .map(|(name, held)| field_len(Some(name.as_bytes())) + field_len(*held))
+        .sum();
+    // attributes and timestamp delta take a byte each
+    let counts = 2 + varint_len(offset_delta) + varint_len(headers.len() as i64);
+    let body = counts + field_len(key) + field_len(value) + named;
     put_varint(out, body as i64);
     out.push(0);
     put_varint(out, 0);
     put_varint(out, offset_delta);
     put_field(out, key);
     put_field(out, value);
-    put_varint(out, 0);
+    put_varint(out, headers.len() as i64);
+    for (name, held) in headers {
+        put_field(out, Some(name.as_bytes()));
+        put_field(out, *held);
+    }
 }
 
 fn finish(
@@ -112,9 +129,18 @@ pub fn local_batch(
     let mut out = Vec::with_capacity(HEADER + size);
     out.resize(HEADER, 0);
     for (delta, record) in records.iter().enumerate() {
-        put_record(&mut out, delta as i64, *record);
+        put_record(&mut out, delta as i64, *record, &[]);
     }
     finish(out, false, producer, records.len(), now_ms)
+}
+
+/// The same of records with headers, by nobody in particular.
+pub fn headed_batch(records: &[(LocalRecord<'_>, LocalHeaders<'_>)], now_ms: i64) -> Vec<u8> {
+    let mut out = vec![0; HEADER];
+    for (delta, (record, headers)) in records.iter().enumerate() {
+        put_record(&mut out, delta as i64, *record, headers);
+    }
+    finish(out, false, Producer::NONE, records.len(), now_ms).0
 }
 
 /// The control batch that ends a transaction.
@@ -128,7 +154,7 @@ pub fn marker_batch(
     let mut value = [0; 6];
     value[2..].copy_from_slice(&coordinator_epoch.to_be_bytes());
     let mut out = vec![0; HEADER];
-    put_record(&mut out, 0, (Some(&key), Some(&value)));
+    put_record(&mut out, 0, (Some(&key), Some(&value)), &[]);
     finish(out, true, Producer::in_transaction(producer), 1, now_ms)
 }
 
@@ -160,6 +186,32 @@ mod tests {
             .map(|record| record.expect("whole").value)
             .collect();
         assert_eq!(values, [Some(b"one".as_slice()), None]);
+    }
+
+    #[test]
+    fn headers_are_read_as_they_were_written() {
+        let headers: LocalHeaders<'_> = &[("a", Some(b"1")), ("a", None)];
+        let long = [7; 300];
+        let records = [
+            ((Some(b"k".as_slice()), None), headers),
+            ((None, Some(long.as_slice())), &[]),
+        ];
+        let bytes = headed_batch(&records, 5);
+        let batch = Batches::new(&bytes).next().expect("one batch");
+        assert_eq!(batch.check(), Ok(()));
+        let expanded = batch.expand(1 << 20).expect("it is not compressed");
+        let read: Vec<_> = batch
+            .header
+            .records(&expanded)
+            .map(|record| record.expect("whole"))
+            .collect();
+        assert_eq!((read[0].key, read[0].value), (Some(b"k".as_slice()), None));
+        let own: Vec<_> = read[0].headers.clone().map(Result::unwrap).collect();
+        assert_eq!(
+            own,
+            [("a".into(), Some(b"1".as_slice())), ("a".into(), None)]
+        );
+        assert_eq!(read[1].value, Some(long.as_slice()));
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod rewrite;
 mod varint;
 
 pub use batch::{Batch, Batches, Header, TimestampType};
-pub use build::{LocalRecord, Producer, local_batch, marker_batch};
+pub use build::{LocalHeaders, LocalRecord, Producer, headed_batch, local_batch, marker_batch};
 pub use compression::{Compression, compress, decompress};
 pub use fault::Fault;
 pub use letters::{Letters, Origin, Range};

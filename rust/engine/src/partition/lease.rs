@@ -83,6 +83,16 @@ impl Leases {
         self.slots[id.0].member
     }
 
+    pub(crate) fn owner_name(&self, id: LeaseId) -> &str {
+        self.members.get(self.owner(id)).name()
+    }
+
+    /// When the lock runs out; none where it has.
+    pub(crate) fn deadline_ms(&self, id: LeaseId) -> Option<i64> {
+        let deadline = self.timers.deadline(self.slots[id.0].timer);
+        deadline.map(|deadline| deadline as i64)
+    }
+
     /// Whether the lock has run out, at `now_ms` or before.
     pub(crate) fn has_expired(&self, id: LeaseId, now_ms: i64) -> bool {
         let deadline = self.timers.deadline(self.slots[id.0].timer);

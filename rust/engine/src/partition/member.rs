@@ -17,6 +17,12 @@ pub(crate) struct Member {
     pub(crate) leases: u32,
 }
 
+impl Member {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// A member's place in the sorted list.
 #[derive(Clone, Copy, Debug)]
 struct Entry {

@@ -23,7 +23,7 @@ use self::lease::Leases;
 use self::window::ReadGap;
 pub use self::write::{StateBatch, Write};
 use self::writes::Writes;
-use crate::inflight::RunMap;
+use crate::inflight::{LeaseId, RunMap};
 use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
 
@@ -66,6 +66,19 @@ pub struct InFlightRun {
     pub state: RecordState,
     /// How often they were delivered.
     pub delivery_count: u16,
+}
+
+/// Neighbouring offsets that a member holds under one lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldRun<'a> {
+    /// First offset.
+    pub first: Offset,
+    /// Last offset, included.
+    pub last: Offset,
+    /// Who holds them.
+    pub member: &'a str,
+    /// When the lock runs out; none where it has, and what was asked for before is being written.
+    pub deadline_ms: Option<i64>,
 }
 
 /// The in-flight state of one share partition.
@@ -158,6 +171,34 @@ impl Partition {
                 }),
             }
             at = self.map.next(at);
+        }
+        out
+    }
+
+    /// What members hold from the start offset on, in order; what is being written is still theirs.
+    pub fn held(&self) -> Vec<HeldRun<'_>> {
+        let mut out: Vec<HeldRun<'_>> = Vec::new();
+        for run in self.map.runs_from(self.map.seek(self.start)) {
+            let lease = run.cell().lease();
+            if lease == LeaseId::NONE {
+                continue;
+            }
+            let held = HeldRun {
+                first: run.first.max(self.start),
+                last: run.last,
+                member: self.leases.owner_name(lease),
+                deadline_ms: self.leases.deadline_ms(lease),
+            };
+            match out.last_mut() {
+                Some(before)
+                    if before.last + 1 == held.first
+                        && (before.member, before.deadline_ms)
+                            == (held.member, held.deadline_ms) =>
+                {
+                    before.last = held.last;
+                }
+                _ => out.push(held),
+            }
         }
         out
     }
