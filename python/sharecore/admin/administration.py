@@ -22,6 +22,13 @@ class Administration:
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
         self._transport = Transport(read_connection_settings(config, **keywords))
 
+    @classmethod
+    def over(cls, transport: Transport) -> Self:
+        """An administrator on connections that there are; closing it closes them."""
+        made = cls.__new__(cls)
+        made._transport = transport
+        return made
+
     async def __aenter__(self) -> Self:
         return self
 

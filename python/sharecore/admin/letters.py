@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message
+from typing import NamedTuple
 
 PREFIX = "__dlq.errors."
 REJECTED, EXHAUSTED = "rejected", "exhausted"
@@ -49,11 +46,18 @@ class Letter(NamedTuple):
         return self.key is not None or self.value is not None or bool(self.headers)
 
 
-def read_letter(message: Message) -> Letter | None:
+def read_letter(
+    partition: int,
+    offset: int,
+    time_ms: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Iterable[Header],
+) -> Letter | None:
     """The letter that a record is; None for one that is none."""
     errors: dict[str, str] = {}
     own: list[Header] = []
-    for name, content in headers_of(message):
+    for name, content in headers:
         if name.startswith(PREFIX):
             errors.setdefault(name.removeprefix(PREFIX), (content or b"").decode(errors="replace"))
         else:
@@ -66,27 +70,17 @@ def read_letter(message: Message) -> Letter | None:
         return None
     cause = errors.get("message", "")
     return Letter(
-        message.partition() or 0,
-        message.offset() or 0,
-        message.timestamp()[1],
+        partition,
+        offset,
+        time_ms,
         origin,
         group,
         deliveries,
         CAUSES.get(cause, cause),
-        plain(message.key()),
-        plain(message.value()),
+        key,
+        value,
         own,
     )
-
-
-def headers_of(message: Message) -> list[Header]:
-    """The headers of a record."""
-    return [(str(header[0]), plain(header[1])) for header in message.headers() or ()]
-
-
-def plain(content: str | bytes | None) -> bytes | None:
-    """Content as bytes."""
-    return content.encode() if isinstance(content, str) else content
 
 
 @dataclass(frozen=True)

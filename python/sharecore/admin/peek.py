@@ -6,21 +6,24 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sharecore._core import Record, decode_records
-from sharecore.admin.model import TopicPartition
+from sharecore._core import Record, decode_records, whole_batches
+from sharecore.admin.model import EARLIEST_TIMESTAMP, TopicPartition
 from sharecore.admin.share_state import LiveState
 from sharecore.admin.state_fetch import read_state_topic
 from sharecore.admin.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.sharestate.records import unpack_batches
+from sharecore.sharestate.records import StateBatch, unpack_batches
 
 _CHUNK_BYTES = 1 << 20
-_STATES = {0: "available", 2: "acknowledged", 4: "archived"}
-_SETTLED = {"acknowledged", "archived"}
+_CHUNKS_MAX = 16
+STATES = {0: "available", 1: "acquired", 2: "acknowledged", 3: "archiving", 4: "archived"}
+"""Delivery states as the records of share state have them."""
 NOT_DELIVERED = "new"
 """Nothing durable is said of the record: it was never given back. It may be leased for the first time."""
+UNSETTLED = frozenset({NOT_DELIVERED, "available", "acquired", "archiving", "unknown"})
+ALL_STATES = UNSETTLED | {"acknowledged", "archived"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,8 @@ class PeekedRecord:
     """A record from the start offset on.
 
     Args:
-        state: `new`, `available` (it was given back, or its lock ran out), `acknowledged` or `archived`.
+        state: `new`, `available` (it was given back, or its lock ran out), `acknowledged`, `archiving` (it
+            waits for its dead letter) or `archived`.
         deliveries: how often it was delivered, as far as the durable state tells.
     """
 
@@ -43,13 +47,15 @@ class Peeked:
 
     Args:
         start_offset: None where the group has no state yet.
-        end_offset: the end of the log.
+        end_offset: the end of the log; -1 where it was not read.
+        next_offset: where there may be more; None: nowhere.
     """
 
     partition: TopicPartition
     start_offset: int | None
     end_offset: int
     records: Sequence[PeekedRecord]
+    next_offset: int | None = None
 
 
 async def peek(
@@ -89,8 +95,19 @@ async def peek(
             continue
         key = SharePartitionKey(group_id, topic_id, each.partition)
         start, batches = await _state(transport, key, start)
-        found.append(await _records(transport, each, start, batches, max_records, settled))
+        spans = Spans(start, batches, ALL_STATES if settled else UNSETTLED)
+        found.append(await _all(transport, each, spans, max_records))
     return found
+
+
+async def _all(transport: Transport, partition: TopicPartition, spans: Spans, max_records: int) -> Peeked:
+    found = await look_at_records(transport, partition, spans, max_records=max_records)
+    records = list(found.records)
+    while found.next_offset is not None and len(records) < max_records:
+        left = max_records - len(records)
+        found = await look_at_records(transport, partition, spans, first=found.next_offset, max_records=left)
+        records += found.records
+    return Peeked(partition, spans.start, found.end_offset, records)
 
 
 async def _starts(transport: Transport, group_id: str, topic: str) -> dict[int, int]:
@@ -111,9 +128,7 @@ async def _starts(transport: Transport, group_id: str, topic: str) -> dict[int, 
     }
 
 
-async def _state(
-    transport: Transport, key: SharePartitionKey, start: int
-) -> tuple[int, list[tuple[int, int, int, int]]]:
+async def _state(transport: Transport, key: SharePartitionKey, start: int) -> tuple[int, list[StateBatch]]:
     """Start offset and state batches; where share state may not be read, nothing but the start is known."""
     try:
         live = await read_state_topic(transport, lambda: LiveState(key), key)
@@ -126,30 +141,80 @@ async def _state(
     return start, []
 
 
-async def _records(
-    transport: Transport,
-    partition: TopicPartition,
-    start: int,
-    batches: list[tuple[int, int, int, int]],
-    max_records: int,
-    settled: bool,
+class Spans:
+    """The states of the offsets of a share partition from its start offset on.
+
+    Args:
+        batches: state batches; what lies between and behind them was never given back.
+        states: which are wanted.
+    """
+
+    def __init__(self, start: int, batches: Sequence[StateBatch], states: Collection[str]) -> None:
+        self.start = start
+        self._batches = [batch for batch in batches if batch[1] >= start]
+        self._firsts = [first for first, *_ in self._batches]
+        self.states = states
+
+    def at(self, offset: int) -> tuple[str, int]:
+        """State and delivery count."""
+        at = bisect_right(self._firsts, offset) - 1
+        if at >= 0 and offset <= self._batches[at][1]:
+            return STATES.get(self._batches[at][2], "unknown"), self._batches[at][3]
+        return NOT_DELIVERED, 0
+
+    def next_wanted(self, offset: int) -> int | None:
+        """The first offset from `offset` on whose state is wanted; None where there is none."""
+        offset = max(offset, self.start)
+        at = max(0, bisect_right(self._firsts, offset) - 1)
+        for first, last, *_ in self._batches[at:]:
+            if offset < first and NOT_DELIVERED in self.states:
+                return offset
+            if last >= offset:
+                offset = max(offset, first)
+                if self.at(offset)[0] in self.states:
+                    return offset
+                offset = last + 1
+        return offset if NOT_DELIVERED in self.states else None
+
+
+async def look_at_records(
+    transport: Transport, partition: TopicPartition, spans: Spans, *, first: int = 0, max_records: int = 20
 ) -> Peeked:
-    firsts = [first for first, *_ in batches]
+    """Records of the states that are wanted, from offset `first` on, at most `max_records` of them.
+
+    A call reads so many bytes at most; `next_offset` is where the following one goes on.
+
+    Raises:
+        KafkaError: a broker refused, or did not answer.
+    """
     shown: list[PeekedRecord] = []
-    offset, end = start, start + 1
-    while offset < end and len(shown) < max_records:
-        answer = await transport.fetch(partition, offset, _CHUNK_BYTES)
-        end = answer.high_watermark
-        wanted = [(offset, end - 1, 1)] if offset < end else []
-        records = decode_records(answer.records or b"", wanted, *partition, None)[0]
-        if not records:
+    offset, end = spans.next_wanted(first), -1
+    for _ in range(_CHUNKS_MAX):
+        if offset is None or len(shown) >= max_records or (end >= 0 and offset >= end):
             break
-        for record in records:
-            at = bisect_right(firsts, record.offset) - 1
-            state, deliveries = NOT_DELIVERED, 0
-            if at >= 0 and record.offset <= batches[at][1]:
-                state, deliveries = _STATES.get(batches[at][2], "unknown"), batches[at][3]
-            if settled or state not in _SETTLED:
+        try:
+            answer = await transport.fetch(partition, offset, _CHUNK_BYTES)
+        except KafkaError as error:
+            # the log has lost what was wanted, or has not come to it
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            start = (await transport.offsets_for([partition], EARLIEST_TIMESTAMP))[partition]
+            if start <= offset:
+                return Peeked(partition, spans.start, offset, shown)
+            offset = spans.next_wanted(start)
+            continue
+        end = answer.high_watermark
+        data = answer.records or b""
+        behind = whole_batches(data)[1]
+        if offset >= end or behind is None:
+            break
+        for record in decode_records(data, [(offset, end - 1, 1)], *partition, None)[0]:
+            state, deliveries = spans.at(record.offset)
+            if state in spans.states:
+                if len(shown) == max_records:
+                    behind = record.offset
+                    break
                 shown.append(PeekedRecord(state, deliveries, record))
-        offset = records[-1].offset + 1
-    return Peeked(partition, start, end, shown[:max_records])
+        offset = spans.next_wanted(behind)
+    more = offset if offset is not None and offset < end else None
+    return Peeked(partition, spans.start, end, shown, more)

@@ -125,6 +125,11 @@ class LiveState(_Reading):
         for replay in self._replays.values():
             yield from replay.states.items()
 
+    def state(self, key: SharePartitionKey) -> ShareState | None:
+        """The state of one share partition."""
+        found = (replay.states.get(key) for replay in self._replays.values())
+        return next((state for state in found if state is not None), None)
+
     def topic_ids(self) -> set[UUID]:
         """The topics that there is state of."""
         return {key.topic_id for replay in self._replays.values() for key in replay.states}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from uuid import UUID
 
 from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
@@ -10,8 +11,9 @@ from sharecore.admin.share_state import LiveState
 from sharecore.admin.state_topic import CHUNK_BYTES, feed
 from sharecore.admin.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.sharestate.keys import STATE_TOPIC
-from sharecore.sharestate.records import unpack_batches
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
+from sharecore.sharestate.records import StateBatch, unpack_batches
+from sharecore.sharestate.state import ShareState
 
 _AVAILABLE = 0
 
@@ -54,18 +56,29 @@ class StateTail:
                 return
             offset = following
 
+    def state(self, key: SharePartitionKey) -> ShareState | None:
+        """What is known of a share partition."""
+        return self._live.state(key)
+
+    def came_back(self, group_id: str, deliveries: int) -> Iterator[tuple[SharePartitionKey, StateBatch]]:
+        """The records of a group that came back so often and wait to be delivered again."""
+        for key, state in self._live.states():
+            if key.group_id == group_id:
+                for batch in _waiting(state, deliveries):
+                    yield key, batch
+
     def often_delivered(self, deliveries: int) -> Counter[tuple[str, UUID]]:
         """How many records came back so often and wait to be delivered again, by group and topic."""
         found: Counter[tuple[str, UUID]] = Counter()
         for key, state in self._live.states():
-            batches = state.batches()
-            if not batches:
-                continue
-            records = sum(
-                last - max(first, state.start_offset) + 1
-                for first, last, kind, count in unpack_batches(batches)
-                if kind == _AVAILABLE and count >= deliveries and last >= state.start_offset
-            )
+            records = sum(last - first + 1 for first, last, *_ in _waiting(state, deliveries))
             if records:
                 found[key.group_id, key.topic_id] += records
         return found
+
+
+def _waiting(state: ShareState, deliveries: int) -> Iterator[StateBatch]:
+    batches = state.batches()
+    for first, last, kind, count in unpack_batches(batches) if batches else ():
+        if kind == _AVAILABLE and count >= deliveries and last >= state.start_offset:
+            yield max(first, state.start_offset), last, kind, count

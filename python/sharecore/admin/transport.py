@@ -11,6 +11,7 @@ from sharecore.admin.model import TopicPartition
 from sharecore.client.errors import Disconnected
 from sharecore.client.settings import ConnectionSettings
 from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.wire.connection import Dial
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -37,11 +38,12 @@ class Transport:
 
     Args:
         settings: how to connect, and how long to try.
+        dial: makes every connection, where it is not the addresses of the brokers that are called.
     """
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, dial: Dial | None = None) -> None:
         self._settings = settings
-        self._cluster: Cluster[ConnectionSettings] = Cluster(settings)
+        self._cluster: Cluster[ConnectionSettings] = Cluster(settings, dial)
 
     async def any(self, api_key: ApiKey, message: Mapping[str, Any]) -> Any:
         """The answer of a broker, whichever; raises KafkaError."""
@@ -147,6 +149,30 @@ class Transport:
             }
             answer = await self._ask_node(leader, ApiKey.FETCH, message)
             return accept(answer.responses[0].partitions[0])
+
+        return await self._try(ask)
+
+    async def produce(self, partition: TopicPartition, records: bytes) -> int:
+        """Appends a record batch; returns the offset of its first record.
+
+        What was not answered is tried again, so that the batch may be there twice.
+
+        Raises:
+            KafkaError: the broker refused, or the leader did not answer.
+        """
+
+        async def ask() -> int:
+            leader = (await self._leaders([partition]))[partition]
+            part = {"index": partition.partition, "records": records}
+            message = {
+                "transactional_id": None,
+                "acks": -1,
+                "timeout_ms": self._settings.request_timeout_ms,
+                "topic_data": [{"name": partition.topic, "partition_data": [part]}],
+            }
+            answer = await self._ask_node(leader, ApiKey.PRODUCE, message)
+            first: int = accept(answer.responses[0].partition_responses[0]).base_offset
+            return first
 
         return await self._try(ask)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from sharecore.admin.origin import redriven_headers
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
-from sharecore.jobs.origin import redriven_headers
 from sharecore.jobs.records import records_of
 from sharecore.jobs.schema import arrow_schema
 

@@ -92,11 +92,15 @@ class Connection(asyncio.Protocol):
 
     Reading stops while too many requests wait for their answers, while the memory budget is exhausted, and
     while the client does not read what it is sent.
+
+    Args:
+        peer_host: address of the client, where its socket does not tell.
     """
 
-    def __init__(self, server: Home, connection_id: int, listener: str) -> None:
+    def __init__(self, server: Home, connection_id: int, listener: str, peer_host: str | None = None) -> None:
         self.id = connection_id
         self.listener = listener
+        self._peer_host = peer_host
         self.peer_host = ""
         self.peer_port = 0
         self.closed = False
@@ -204,7 +208,10 @@ class Connection(asyncio.Protocol):
         # uvloop's transports are not instances of asyncio's classes
         self._transport = transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("unknown", 0)
-        self.peer_host, self.peer_port = str(peer[0]), int(peer[1])
+        if self._peer_host is None:
+            self.peer_host, self.peer_port = str(peer[0]), int(peer[1])
+        else:
+            self.peer_host = self._peer_host
         transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes_max)
         self._server.remember(self)
         try:

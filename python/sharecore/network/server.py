@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from socket import socket
+from socket import socket, socketpair
 
 from sharecore.network.acceptor import Acceptor
 from sharecore.network.admission import Admission
@@ -108,6 +108,23 @@ class Server:
         bound: int = listening.sockets[0].getsockname()[1]
         return bound
 
+    async def adopt(self, listener: str, peer_host: str) -> socket:
+        """A client within this process: its end of a connection in the clear.
+
+        Args:
+            listener: name of a listener, on whose terms the client is served.
+            peer_host: the address that the client acts for.
+        """
+        ours, theirs = socketpair()
+        try:
+            ours.setblocking(False)
+            theirs.setblocking(False)
+            await attach(ours, lambda: Connection(self, next(self._ids), listener, peer_host), _nobody)
+        except BaseException:
+            theirs.close()
+            raise
+        return theirs
+
     def remember(self, connection: Connection) -> None:
         """Called by a connection that has come in."""
         self.connections[connection.id] = connection
@@ -159,6 +176,10 @@ class Server:
                     log.debug("closing %s: idle for %.0f s (connections.max.idle.ms)", connection, idle_s)
                     connection.close()
         self._sweeper = self._loop.call_later(min(max(idle_s / 4, 0.05), 30.0), self._sweep)
+
+
+def _nobody() -> None:
+    """An adopted client was never counted."""
 
 
 async def _begin(peer: socket, make: Callable[[], Connection], leave: Callable[[], None]) -> None:

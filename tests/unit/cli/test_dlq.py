@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from sharecore.admin.letters import Letter, Wanted
 from sharecore.cli.clients import CommandFailed
-from sharecore.cli.dlq.letter import Letter, Wanted, read_letter
+from sharecore.cli.dlq.reading import letter_of
 from sharecore.cli.dlq.redrive import Progress
 
 HEADERS = [
@@ -49,7 +50,7 @@ class Message:
 
 
 def letter(**fields: Any) -> Letter:
-    found = read_letter(Message(**fields))  # type: ignore[arg-type]
+    found = letter_of(Message(**fields))  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -66,7 +67,7 @@ def test_a_letter_tells_where_its_record_was_and_keeps_the_records_headers_apart
     "headers", [[], HEADERS[1:], [*HEADERS[:2], ("__dlq.errors.offset", b"x"), HEADERS[3]]]
 )
 def test_what_is_no_letter_is_none(headers: list[Any]) -> None:
-    assert read_letter(Message(headers=headers)) is None  # type: ignore[arg-type]
+    assert letter_of(Message(headers=headers)) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

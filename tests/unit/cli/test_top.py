@@ -10,17 +10,16 @@ from typing import cast
 from textual.widgets import DataTable, Input, Static
 
 from sharecore.admin.overview import GroupOverview, Position
+from sharecore.admin.watch import Look, Watch
 from sharecore.cli.top.app import Top
 from sharecore.cli.top.rows import (
     GROUP_COLUMNS,
     PARTITION_COLUMNS,
-    Look,
     arranged,
     group_rows,
     partition_rows,
     shown,
 )
-from sharecore.cli.top.watch import Watch
 from sharecore.errors import ErrorCode, KafkaError
 
 

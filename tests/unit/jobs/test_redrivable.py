@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sharecore.admin.origin import redriven_headers
 from sharecore.jobs.changes import Change
-from sharecore.jobs.origin import redriven_headers
 from sharecore.jobs.redrivable import EXHAUSTED, REJECTED, Portion, portions
 
 HISTORY = [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from sharecore.admin.letters import EXHAUSTED, REJECTED, Letter, Wanted
 from sharecore.cli.admin import Settings, SettingsFile, confluent_settings, key_values
 from sharecore.cli.clients import (
     BOOTSTRAP,
@@ -23,7 +24,6 @@ from sharecore.cli.clients import (
     confluent_failures,
     failures_in_one_line,
 )
-from sharecore.cli.dlq.letter import EXHAUSTED, REJECTED, Letter, Wanted, read_letter
 from sharecore.cli.tables import show as show_table
 from sharecore.cli.typers import commands
 
@@ -178,7 +178,7 @@ def redrive(
     """
     wanted = _wanted(group, cause, since, until, source, key, pattern, header)
     with _clients(bootstrap, settings, command_config) as chosen:
-        from sharecore.cli.dlq.reading import Topic, open_consumer
+        from sharecore.cli.dlq.reading import Topic, letter_of, open_consumer
         from sharecore.cli.dlq.redrive import Progress, Redrive
 
         done = Progress(None if dry_run else progress, topic)
@@ -194,7 +194,7 @@ def redrive(
             ) as bar:
                 for message in letters.read():
                     entry = done.begin(message)
-                    letter = read_letter(message)
+                    letter = letter_of(message)
                     if letter is not None and wanted.takes(letter):
                         moving.send(letter, done, entry)
                     else:
@@ -222,10 +222,10 @@ def _clients(bootstrap: str, settings: list[str] | None, file: Path | None) -> I
 
 
 def _letters(consumer: Consumer, topic: str, wanted: Wanted) -> Iterator[Letter]:
-    from sharecore.cli.dlq.reading import Topic
+    from sharecore.cli.dlq.reading import Topic, letter_of
 
     for message in Topic(consumer, topic).read():
-        letter = read_letter(message)
+        letter = letter_of(message)
         if letter is not None and wanted.takes(letter):
             yield letter
 

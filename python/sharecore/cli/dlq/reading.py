@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from sharecore.admin.letters import Header, Letter, read_letter
 from sharecore.cli.clients import CommandFailed
 
 if TYPE_CHECKING:
@@ -140,3 +141,25 @@ class Origins:
             self._at = topic, partition, (message.offset() or 0) + 1
             return message if message.offset() == offset else None
         raise CommandFailed(f"{topic}-{partition}: nothing came within {_SECONDS_MAX:g} s")
+
+
+def letter_of(message: Message) -> Letter | None:
+    """The letter that a record is; None for one that is none."""
+    return read_letter(
+        message.partition() or 0,
+        message.offset() or 0,
+        message.timestamp()[1],
+        plain(message.key()),
+        plain(message.value()),
+        headers_of(message),
+    )
+
+
+def headers_of(message: Message) -> list[Header]:
+    """The headers of a record."""
+    return [(str(header[0]), plain(header[1])) for header in message.headers() or ()]
+
+
+def plain(content: str | bytes | None) -> bytes | None:
+    """Content as bytes."""
+    return content.encode() if isinstance(content, str) else content

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sharecore.admin.letters import Header, Letter
+from sharecore.admin.origin import redriven_headers
 from sharecore.cli.clients import CommandFailed
-from sharecore.cli.dlq.letter import Header, Letter, headers_of, plain
-from sharecore.cli.dlq.reading import Origins, open_consumer, partitions_of
-from sharecore.jobs.origin import redriven_headers
+from sharecore.cli.dlq.reading import Origins, headers_of, open_consumer, partitions_of, plain
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -8,17 +8,16 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
 
+from sharecore.admin.watch import Look, Watch
 from sharecore.cli.top.rows import (
     GROUP_COLUMNS,
     PARTITION_COLUMNS,
     Cell,
-    Look,
     arranged,
     group_rows,
     partition_rows,
     shown,
 )
-from sharecore.cli.top.watch import Watch
 from sharecore.errors import KafkaError
 
 _LAG = GROUP_COLUMNS.index("LAG")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -46,10 +47,15 @@ def top(
             from sharecore.cli.top.app import Top
         except ModuleNotFoundError as error:
             raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[top]'") from None
-        from sharecore.cli.top.watch import Watch
+        from sharecore.admin.scrape import scrape_held
+        from sharecore.admin.transport import Transport
+        from sharecore.admin.watch import Watch
+        from sharecore.client.settings import read_connection_settings
 
         async def work() -> None:
-            watch = Watch(client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS), metrics)
+            chosen = client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)
+            transport = Transport(read_connection_settings(chosen))
+            watch = Watch(transport, partial(scrape_held, metrics) if metrics else None)
             try:
                 # what is wrong with address, rights or URL is told before the screen is taken
                 await watch.look()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sharecore.protocol import ApiKey
 
 VERSIONS: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.PRODUCE: (9, 12),
     ApiKey.FETCH: (13, 17),
     ApiKey.LIST_OFFSETS: (1, 11),
     ApiKey.METADATA: (12, 13),

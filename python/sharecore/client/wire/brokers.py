@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from sharecore.client.errors import Disconnected
 from sharecore.client.settings import ConnectionSettings
 from sharecore.client.wire.apis import VERSIONS
-from sharecore.client.wire.connection import Connection
+from sharecore.client.wire.connection import Connection, Dial
 from sharecore.client.wire.security import ssl_context
 from sharecore.protocol import ApiKey
 
@@ -27,10 +27,17 @@ class Brokers(Generic[AnySettings]):
     Args:
         settings: how to connect.
         versions: the APIs that are spoken, and from which version up to which.
+        dial: makes every connection, whatever the addresses of the brokers are.
     """
 
-    def __init__(self, settings: AnySettings, versions: Mapping[ApiKey, tuple[int, int]] = VERSIONS) -> None:
+    def __init__(
+        self,
+        settings: AnySettings,
+        versions: Mapping[ApiKey, tuple[int, int]] = VERSIONS,
+        dial: Dial | None = None,
+    ) -> None:
         self.settings = settings
+        self._dial = dial
         self._versions = versions
         self._context = ssl_context(settings)
         self._nodes: dict[int, tuple[str, int]] = {}
@@ -60,7 +67,9 @@ class Brokers(Generic[AnySettings]):
             if connection is None or connection.closed:
                 if self._closed:
                     raise Disconnected("the client is closed")
-                connection = await Connection.open(host, port, self.settings, self._context, self._versions)
+                connection = await Connection.open(
+                    host, port, self.settings, self._context, self._versions, self._dial
+                )
                 self._connections[name] = connection
         return connection
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from sharecore.client.wire.brokers import AnySettings, Brokers
-from sharecore.client.wire.connection import Connection
+from sharecore.client.wire.connection import Connection, Dial
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -55,10 +55,13 @@ class Backoff:
 class Cluster(Brokers[AnySettings]):
     """What the metadata says of topics, and the connections; one for data a broker, and one for the
     coordinator beside it.
+
+    Args:
+        dial: makes every connection, whatever the addresses of the brokers are.
     """
 
-    def __init__(self, settings: AnySettings) -> None:
-        super().__init__(settings)
+    def __init__(self, settings: AnySettings, dial: Dial | None = None) -> None:
+        super().__init__(settings, dial=dial)
         self.topics: dict[UUID, Topic] = {}
 
     async def refresh(self, names: Iterable[str] = (), topic_ids: Iterable[UUID] = ()) -> dict[str, int]:

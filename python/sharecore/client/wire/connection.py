@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -26,6 +26,8 @@ CLOSED = "the broker closed the connection"
 
 
 Answered = Callable[[Any], None]
+Dial = Callable[[Callable[[], asyncio.Protocol]], Awaitable[object]]
+"""Connects what a factory makes; raises OSError."""
 
 
 class _Sent(NamedTuple):
@@ -81,12 +83,14 @@ class Connection(asyncio.Protocol):
         settings: ConnectionSettings,
         context: ssl.SSLContext | None,
         spoken: Mapping[ApiKey, tuple[int, int]] = VERSIONS,
+        dial: Dial | None = None,
     ) -> Connection:
         """Connects, learns the broker's versions and authenticates.
 
         Args:
             context: None for a connection without TLS.
             spoken: the versions of each API that the client knows, lowest and highest.
+            dial: makes the connection instead; `host` and `port` only name it then.
 
         Raises:
             Disconnected: the broker cannot be reached.
@@ -96,13 +100,16 @@ class Connection(asyncio.Protocol):
         connection = cls(address, settings, spoken)
         try:
             async with asyncio.timeout(settings.socket_connection_setup_timeout_ms / 1000):
-                await connection._loop.create_connection(
-                    lambda: connection,
-                    host,
-                    port,
-                    ssl=context,
-                    server_hostname=host if context is not None else None,
-                )
+                if dial is None:
+                    await connection._loop.create_connection(
+                        lambda: connection,
+                        host,
+                        port,
+                        ssl=context,
+                        server_hostname=host if context is not None else None,
+                    )
+                else:
+                    await dial(lambda: connection)
                 await connection._learn_versions()
                 if settings.sasl:
                     await connection._authenticate()
