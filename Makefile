@@ -11,7 +11,7 @@ export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 SOURCES := $(sort $(shell find python rust -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.h' \
-	-o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE THIRD-PARTY.md
+	-o -name '*.js' -o -name '*.css' -o -name '*.html' -o -name '*.svg' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE THIRD-PARTY.md
 KAFKA_JARS := build/jars/kafka-4.3.1
 CLIENT_JARS := build/jars/clients-4.4.0
 WIRE_JARS := build/jars/kafka-4.4.0
@@ -56,7 +56,7 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 
 .venv/.installed: build/wheel
 	.venv/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	.venv/bin/pip install -q "$$(cat $<)[broker,clients,top]"
+	.venv/bin/pip install -q "$$(cat $<)[broker,clients,page,top]"
 	@touch $@
 
 .venv-test/.created: pyproject.toml
@@ -68,7 +68,7 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 
 .venv-test/.installed: build/wheel .venv-test/.created
 	$(BIN)/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	$(BIN)/pip install -q "$$(cat $<)[broker,clients,top]"
+	$(BIN)/pip install -q "$$(cat $<)[broker,clients,page,top]"
 	@touch $@
 
 # --- what is published: a wheel for old systems, linked by zig, and the sources ------------------------------------------

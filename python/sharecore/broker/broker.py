@@ -39,6 +39,7 @@ from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
     from sharecore.broker.metrics import BrokerMetrics
+    from sharecore.broker.page import BrokerPage
     from sharecore.metrics.requests import OnFrame
 
 log = logging.getLogger("sharecore.broker")
@@ -81,6 +82,8 @@ class Broker(Services):
         self.metrics: BrokerMetrics | None = None
         if config.sharecore_metrics_listener:
             self.metrics, dispatch = _watched(self, dispatch)
+        self.page: BrokerPage | None = _page(self) if config.sharecore_page_listener else None
+        self.page_port = 0
         self.server = Server(dispatch, _limits(config, self.listeners), self._opened, self._connection_rate)
         self._authentication = Authentication(
             lambda: self.config, lambda listener: self.mechanisms.of(listener), dispatch, self.clock
@@ -99,14 +102,20 @@ class Broker(Services):
         try:
             if self.metrics is not None:
                 self.metrics_port = await self.metrics.start()
+            if self.page is not None:
+                self.page_port = self.page.bind()
             await self._start_services()
             await self._listen()
             await self.ground.begin(self)
             if self.metrics is not None:
                 self.metrics.ready()
+            if self.page is not None:
+                self.page.start()
         except BaseException:
             if self.metrics is not None:
                 self.metrics.stop()
+            if self.page is not None:
+                await self.page.stop()
             self.ground.close()
             raise
 
@@ -203,6 +212,8 @@ class Broker(Services):
 
     async def stop(self) -> None:
         """Takes no more requests, ends those that wait, and closes what is kept after what was answered."""
+        if self.page is not None:
+            await self.page.stop()
         await self.ground.drain()
         self.ground.end()
         if self.metrics is not None:
@@ -226,9 +237,10 @@ class Broker(Services):
             f"{each.advertised_host}:{each.advertised_port}" for each in self.listeners.values()
         )
         metrics = f", metrics on port {self.metrics_port}" if self.metrics_port else ""
+        page = f", the page on port {self.page_port}" if self.page_port else ""
         return (
             f"sharecore serves {where} (node {self.identity.node_id} of cluster {self.identity.cluster_id}), "
-            f"{self.ground.describe()}{metrics}"
+            f"{self.ground.describe()}{metrics}{page}"
         )
 
     def _settings_changed(self, kind: ResourceType, name: str) -> None:
@@ -268,6 +280,21 @@ def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]
         ) from None
     requests = RequestTimes(dispatch)
     return BrokerMetrics(broker, requests), requests.on_frame
+
+
+def _page(broker: Broker) -> BrokerPage:
+    """The page of a broker.
+
+    Raises:
+        ConfigError: what serves it is not installed, or keys cannot be had.
+    """
+    try:
+        from sharecore.broker.page import BrokerPage
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"sharecore.page.listener needs {error.name}; allowed: to install sharecore[page]"
+        ) from None
+    return BrokerPage(broker)
 
 
 def _throttles(quotas: ClientQuotas, config: BrokerConfig, clock: Clock) -> Throttles:

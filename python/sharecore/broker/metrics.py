@@ -15,7 +15,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from sharecore.broker.health import Health
 from sharecore.broker.share_metrics import ShareMetrics
-from sharecore.config.metrics import parse_metrics_listener
+from sharecore.config.address import parse_address
 from sharecore.coordinator.classic import ClassicGroup
 from sharecore.coordinator.consumer import ConsumerGroup
 from sharecore.coordinator.share.group import ShareGroup
@@ -72,7 +72,7 @@ class BrokerMetrics:
             OSError: the address cannot be had.
         """
         self._delay.start(asyncio.get_running_loop())
-        host, port = parse_metrics_listener(self._broker.static_config.sharecore_metrics_listener)
+        host, port = parse_address(self._broker.static_config.sharecore_metrics_listener)
         return await self._listener.listen(host, port)
 
     def ready(self) -> None:

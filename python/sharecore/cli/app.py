@@ -10,6 +10,7 @@ from sharecore.cli.acls import acls
 from sharecore.cli.certs import certs
 from sharecore.cli.config import config
 from sharecore.cli.consume import consume
+from sharecore.cli.dashboard import dashboard
 from sharecore.cli.dlq import dlq
 from sharecore.cli.doctor import doctor
 from sharecore.cli.export_metrics import export_metrics
@@ -41,6 +42,7 @@ app.command("work", short_help="Run a worker on the records of a topic.")(work)
 app.command("export-metrics", short_help="Serve share groups of any cluster to Prometheus.")(export_metrics)
 app.command("doctor", short_help="Say what is wrong, and what to do.")(doctor)
 app.command("top", short_help="Watch share groups on a terminal.")(top)
+app.command("dashboard", short_help="Serve a page of share groups to browsers.")(dashboard)
 app.command("certs", short_help="Make certificates for development.")(certs)
 app.add_typer(config, name="config", short_help="Settings of the broker: example, check, explanations.")
 app.add_typer(dlq, name="dlq", short_help="Dead letters: list, show, redrive.")

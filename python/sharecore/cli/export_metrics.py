@@ -67,10 +67,10 @@ def export_metrics(
             raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[broker]'") from None
         from sharecore.admin.transport import Transport
         from sharecore.client.settings import read_connection_settings
-        from sharecore.config.metrics import parse_metrics_listener
+        from sharecore.config.address import parse_address
 
         try:
-            host, port = parse_metrics_listener(listen)
+            host, port = parse_address(listen)
         except ValueError:
             raise CommandFailed(f"--listen {listen}: not an address; allowed: HOST:PORT") from None
 

@@ -64,6 +64,13 @@ def serve(
             help="Serve /metrics, /healthz and /readyz there, to whoever can reach it.  [default: nowhere]",
         ),
     ] = None,
+    page_listener: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve the page of share groups there; https://HOST:PORT with TLS.  [default: nowhere]",
+        ),
+    ] = None,
     log_format: Annotated[
         str,
         typer.Option(
@@ -96,6 +103,8 @@ def serve(
         )
         if metrics_listener is not None:
             properties["sharecore.metrics.listener"] = metrics_listener
+        if page_listener is not None:
+            properties["sharecore.page.listener"] = page_listener
         broker_config = read_config(properties)
         from sharecore.broker.run import run
         from sharecore.security.first_users import parse_add_scram

@@ -13,6 +13,7 @@ from sharecore.config.dead_letters import DeadLetterSettings
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.config.metrics import MetricsSettings
 from sharecore.config.network import NetworkSettings
+from sharecore.config.page import PageSettings
 from sharecore.config.relations import check_relations
 from sharecore.config.security import (
     LISTENER_PREFIX,
@@ -46,6 +47,7 @@ class BrokerConfig(
     SaslSettings,
     AuthorizerSettings,
     MetricsSettings,
+    PageSettings,
     AuditSettings,
 ):
     """All settings of one broker; a field's name with dots instead of underscores is Kafka's name of the

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from sharecore.config.address import parse_address
 from sharecore.config.keys import Kind, setting
-
-_ADDRESS = re.compile(r"(?P<host>\[[^\]]+\]|[^:\[\]]*):(?P<port>\d+)")
 
 
 def check_metrics_listener(text: str) -> None:
     """empty, or an address as host:port"""
     if text:
-        parse_metrics_listener(text)
-
-
-def parse_metrics_listener(text: str) -> tuple[str | None, int]:
-    """Host, None for every address of the machine, and port; raises ValueError for what is no address."""
-    match = _ADDRESS.fullmatch(text)
-    if match is None or int(match["port"]) > 65535:
-        raise ValueError("not an address")
-    return match["host"].strip("[]") or None, int(match["port"])
+        parse_address(text)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

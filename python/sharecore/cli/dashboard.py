@@ -1,0 +1,125 @@
+"""`sharecore dashboard`: the page of any cluster."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+from sharecore.cli.logs import set_up_logging
+
+if TYPE_CHECKING:
+    from sharecore.page.server import PageServer
+
+
+def dashboard(
+    bootstrap: Bootstrap = BOOTSTRAP,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where the page is served; port 0 picks a free one.")
+    ] = "localhost:9466",
+    interval: Annotated[
+        float, typer.Option(min=0.5, metavar="SECONDS", help="Between two looks at the cluster.")
+    ] = 2.0,
+    allow_actions: Annotated[
+        bool,
+        typer.Option(
+            "--allow-actions",
+            help="Whoever reaches the page may reset, delete and redrive, where nobody logs in.",
+        ),
+    ] = False,
+    host: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            "--host", metavar="NAME", help="A name that browsers call the page by; may be repeated."
+        ),
+    ] = None,
+    certificate: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="FILE", help="Certificates in PEM: the page is served with TLS."),
+    ] = None,
+    key: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="FILE", help="The key of --certificate, where that file has none."),
+    ] = None,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Serve a page of share groups to browsers: lag, members, records in flight, dead letters.
+
+    \b
+    sharecore dashboard -b broker:9092                        any Apache Kafka 4.2 or later, or sharecore
+    sharecore dashboard -b broker:9093 --command-config client.properties     as the user of that file
+    sharecore dashboard -b broker:9093 -X security.protocol=SASL_SSL          each user logs in
+
+    Where nobody logs in, everybody who reaches the page sees what its user may see, and it only shows. Users
+    who log in see and do what the ACLs of the cluster allow them.
+    """
+    with failures_in_one_line():
+        set_up_logging("info", None)
+        try:
+            from sharecore.page.app import Page
+            from sharecore.page.server import PageServer
+            from sharecore.page.server import listen as bind
+        except ModuleNotFoundError as error:
+            raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[page]'") from None
+        from sharecore.config.address import parse_address
+        from sharecore.page.access import ClusterAccess
+        from sharecore.page.settings import PageConfig
+
+        try:
+            address, port = parse_address(listen)
+        except ValueError:
+            raise CommandFailed(f"--listen {listen}: not an address; allowed: HOST:PORT") from None
+        context = _context(certificate, key)
+
+        async def work() -> None:
+            access = ClusterAccess(client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS))
+            everyone = allow_actions and not access.mechanisms
+            config = PageConfig(
+                about=bootstrap,
+                actions="everyone" if everyone else "users",
+                hosts=[*(host or ()), *([address] if address else ())],
+                interval_s=interval,
+            )
+            page = Page(access, config)
+            listening = bind(address, port)
+            bound = listening.getsockname()[1]
+            scheme = "http" if context is None else "https"
+            typer.echo(f"the page of {bootstrap} is on {scheme}://{_shown(address)}:{bound}/")
+            await _serve(PageServer(page, listening, context))
+
+        try:
+            run_with(bootstrap, work)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+async def _serve(server: PageServer) -> None:
+    try:
+        await server.serve()
+    finally:
+        await server.stop()
+
+
+def _shown(host: str | None) -> str:
+    if host is None:
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
+
+
+def _context(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    if certificate is None:
+        if key is not None:
+            raise CommandFailed("--key has no effect without --certificate")
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise CommandFailed(f"--certificate {certificate}: cannot be loaded: {error}") from None
+    return context

@@ -1,0 +1,113 @@
+"""The in-flight window of a share partition: runs of offsets with their states, and who holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from sharecore.admin.watch import Held
+from sharecore.sharestate.records import StateBatch, unpack_batches
+from sharecore.sharestate.state import ShareState
+
+RUNS_MAX = 1000
+"""Runs that a browser is given of one share partition."""
+ACQUIRED = 1
+
+
+class Run(NamedTuple):
+    """Neighbouring offsets that are equal in every respect.
+
+    Args:
+        state: a delivery state's number.
+        owner: the member that holds them; None where nobody does, or nobody knows.
+        left_ms: until the lock runs out.
+    """
+
+    first: int
+    last: int
+    state: int
+    deliveries: int
+    owner: str | None = None
+    left_ms: int | None = None
+
+
+class Window(NamedTuple):
+    """The window of one share partition.
+
+    Args:
+        start_offset: what lies before it is settled.
+        end_offset: the highest offset in flight.
+        runs: ascending; offsets between them were never delivered, or nothing durable is said of them.
+        source: `leader`: what is in flight; `state`: what `__share_group_state` tells, which knows no leases.
+        cut: whether there are more runs than these.
+        log_end: the end of the log, where it is known.
+    """
+
+    start_offset: int
+    end_offset: int
+    runs: Sequence[Run]
+    source: str
+    cut: bool = False
+    log_end: int | None = None
+
+
+class Leaders(Protocol):
+    """A broker that tells what its leaders of share partitions have in flight."""
+
+    async def held(self) -> Held:
+        """Records in flight and the age of the oldest lease, by share partition."""
+
+    async def window(self, group_id: str, topic: str, partition: int) -> Window | None:
+        """The window of a share partition; None where there is no leader of it now."""
+
+
+def of_state(state: ShareState) -> Window:
+    """What the durable state tells."""
+    batches = state.batches()
+    runs = [Run(*batch) for batch in (unpack_batches(batches) if batches else ())]
+    end = runs[-1].last if runs else state.start_offset
+    return cut(Window(state.start_offset, end, runs, "state"))
+
+
+def of_leader(
+    start: int,
+    end: int,
+    inflight: Iterable[StateBatch],
+    leases: Iterable[tuple[int, int, str, int | None]],
+    now_ms: int,
+    log_end: int,
+) -> Window:
+    """What an engine tells, with its leases.
+
+    Args:
+        inflight: (first, last, state, delivery count), ascending.
+        leases: (first, last, member, deadline), ascending.
+        now_ms: on the clock of the deadlines.
+    """
+    runs: list[Run] = []
+    held = list(leases)
+    at = 0
+    for first, last, state, deliveries in inflight:
+        while at < len(held) and held[at][1] < first:
+            at += 1
+        offset, lease = first, at
+        while offset <= last:
+            if lease >= len(held) or held[lease][0] > last:
+                runs.append(Run(offset, last, state, deliveries))
+                break
+            begin, end_of_lease, member, deadline_ms = held[lease]
+            if offset < begin:
+                runs.append(Run(offset, begin - 1, state, deliveries))
+                offset = begin
+            upto = min(last, end_of_lease)
+            left_ms = None if deadline_ms is None else max(0, deadline_ms - now_ms)
+            runs.append(Run(offset, upto, state, deliveries, member, left_ms))
+            offset, lease = upto + 1, lease + 1
+    return cut(Window(start, end, runs, "leader", log_end=log_end))
+
+
+def cut(window: Window) -> Window:
+    """No more runs than a browser is given."""
+    if len(window.runs) <= RUNS_MAX:
+        return window
+    return window._replace(runs=window.runs[:RUNS_MAX], cut=True)

@@ -1,0 +1,181 @@
+"""What no page of somebody else can make a browser do, and what nobody can use up."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.harness.browser import Browser
+from tests.harness.running import RunningBroker
+from tests.unit.page.conftest import SECURED, start
+
+from sharecore.broker.broker import Broker
+from sharecore.network import Connection
+
+
+@pytest.fixture
+def alice(browser: Browser) -> Iterator[Browser]:
+    assert browser.login("alice", "of-alice").status == 200
+    yield browser
+    browser.post("/api/logout", {})
+
+
+def test_every_answer_lets_nothing_in_from_elsewhere(browser: Browser) -> None:
+    for path, status in (("/", 200), ("/assets/app.js", 200), ("/api/groups", 401), ("/none", 404)):
+        answer = browser.get(path)
+        assert answer.status == status
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "http" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert "access-control-allow-origin" not in answer.headers
+    assert browser.get("/api/session").headers["cache-control"] == "no-store"
+
+
+def test_files_are_the_pages_own(browser: Browser) -> None:
+    page = browser.get("/").body.decode()
+    assert "http:" not in page
+    assert "https:" not in page
+    etag = browser.get("/assets/app.js").headers["etag"]
+    assert browser.ask("GET", "/assets/app.js", headers={"if-none-match": etag}).status == 304
+    for path in ("/assets/../app.py", "/assets/%2e%2e%2fapp.py", "/assets/__init__.py", "/assets/"):
+        assert browser.get(path).status == 404
+
+
+@pytest.mark.parametrize("name", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", ""])
+def test_a_foreign_name_is_not_answered_to(browser: Browser, name: str) -> None:
+    assert browser.ask("GET", "/api/session", headers={"host": name}).status == 421
+
+
+@pytest.mark.parametrize("name", ["localhost:1", "127.0.0.1", "[::1]:80"])
+def test_names_of_this_machine_are(browser: Browser, name: str) -> None:
+    assert browser.ask("GET", "/api/session", headers={"host": name}).status == 200
+
+
+FORGED = [
+    {"x_csrf_token": ""},
+    {"x_csrf_token": "of somebody else"},
+    {"content_type": "text/plain"},
+    {"content_type": "application/x-www-form-urlencoded"},
+    {"sec_fetch_site": "cross-site"},
+    {"sec_fetch_site": "same-site"},
+    {"origin": "http://evil.example"},
+    {"origin": "null"},
+]
+
+
+@pytest.mark.parametrize("headers", FORGED)
+def test_what_does_not_come_from_the_page_changes_nothing(alice: Browser, headers: dict[str, str]) -> None:
+    for path in ("delete-group", "reset", "redrive", "delete-offsets", "logout"):
+        answer = alice.post(f"/api/{path}", {"group": "none", "confirm": "none"}, **headers)
+        assert (answer.status, answer.body["error"]) == (403, "this request does not come from the page")
+    assert alice.get("/api/session").body["in"] is True
+
+
+@pytest.mark.parametrize("headers", FORGED[2:])
+def test_nobody_is_logged_in_from_elsewhere(browser: Browser, headers: dict[str, str]) -> None:
+    credentials = {"user": "alice", "password": "of-alice", "mechanism": "PLAIN"}
+    assert browser.post("/api/login", credentials, **headers).status == 403
+
+
+def test_actions_take_no_get(alice: Browser) -> None:
+    for path in ("delete-group", "reset", "redrive", "delete-offsets", "logout", "login"):
+        assert alice.get(f"/api/{path}", group="workers", confirm="workers").status == 405
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{", "no JSON"),
+        (b"[" * 60_000, "no JSON"),
+        (b"[]", "object"),
+        (json.dumps({"group": 5}).encode(), "group: a text"),
+        (json.dumps({"group": "none"}).encode(), "confirm: 'none'"),
+        (json.dumps({"group": "none", "confirm": "nona"}).encode(), "confirm: 'none'"),
+    ],
+)
+def test_what_makes_no_sense_is_said(alice: Browser, body: bytes, said: str) -> None:
+    headers = {"content-type": "application/json", "x-csrf-token": alice.csrf}
+    answer = alice.ask("POST", "/api/delete-group", body, headers)
+    assert answer.status == 400
+    assert said in answer.body["error"]
+
+
+def test_a_request_has_a_size(alice: Browser) -> None:
+    answer = alice.post("/api/delete-group", {"group": "x" * 100_000})
+    assert answer.status == 413
+    with socket.create_connection(("127.0.0.1", alice.port), timeout=10) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000)
+        assert connection.recv(64).startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"states": ""},
+        {"states": "new,gone"},
+        {"states": "new", "partition": "-1"},
+        {"states": "new", "partition": "9" * 30},
+        {"states": "new", "first": "1e3"},
+        {"states": "new", "most": "101"},
+        {"states": "new", "topic": "x" * 2000},
+    ],
+)
+def test_numbers_and_names_have_bounds(alice: Browser, values: dict[str, str]) -> None:
+    assert alice.get("/api/records", **{"group": "workers", "topic": "jobs"} | values).status == 400
+
+
+def test_streams_of_a_user_are_bounded_and_end_with_the_session(
+    secured: RunningBroker, alice: Browser
+) -> None:
+    with ExitStack() as stack:
+        streams = [stack.enter_context(alice.open("GET", "/api/groups")) for _ in range(8)]
+        assert [each.status for each in streams] == [200] * 8
+        assert alice.get("/api/groups").status == 429
+        bob = Browser(secured.broker.page_port)
+        assert bob.login("bob", "of-bob").status == 200
+        assert bob.look("/api/groups")["total"] >= 0
+        bob.post("/api/logout", {})
+        assert alice.post("/api/logout", {}).status == 200
+        for each in streams:
+            assert b"event: ended" in each.read()
+    assert alice.login("alice", "of-alice").status == 200
+    # those that are gone have left their room
+    for _ in range(10):
+        alice.look("/api/groups")
+
+
+def test_names_may_be_added_and_sessions_end_by_themselves(tmp_path: Path) -> None:
+    more = {"sharecore.page.hosts": "queues.example", "sharecore.page.session.idle.ms": "1000"}
+    running = start(tmp_path, SECURED | more)
+    try:
+        browser = Browser(running.broker.page_port)
+        assert browser.ask("GET", "/api/session", headers={"host": "queues.example"}).status == 200
+        assert browser.login("alice", "of-alice").status == 200
+        running.until(lambda broker: any(each.principal.name == "alice" for each in connections(broker)))
+        # its connections go with it, though nobody asks
+        running.until(lambda broker: not any(each.principal.name == "alice" for each in connections(broker)))
+        assert browser.get("/api/session").body["in"] is False
+    finally:
+        running.stop()
+
+
+def test_nothing_of_it_is_loaded_unasked() -> None:
+    code = (
+        "import sys, sharecore.broker.run, sharecore.cli.app\n"
+        "print([name for name in sys.modules if name.startswith(('starlette', 'uvicorn', 'sharecore.page'))])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
+def connections(broker: Broker) -> list[Connection]:
+    return [each for each in broker.server.connections.values() if each.principal is not None]
