@@ -237,6 +237,19 @@ interop-go: .venv/.installed .venv-test/.installed jars build/go/client ## a cli
 spark: .venv/.installed .venv-spark/.installed jars ## the streaming source of PySpark on a broker (minutes)
 	.venv-spark/bin/python -m pytest $(ARGS) tests/spark
 
+.venv-page/.installed: build/wheel pyproject.toml
+	@.ci/need python node chromium
+	$(PYTHON) -m venv .venv-page
+	.venv-page/bin/pip install -q --upgrade 'pip>=25.1'
+	.venv-page/bin/pip install -q --group test 'playwright>=1.50,<2'
+	.venv-page/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
+	.venv-page/bin/pip install -q "$$(cat $<)[broker,page]"
+	npm install --silent --no-save --prefix build/page axe-core@4
+	@touch $@
+
+page-test: .venv-page/.installed ## the page in Chromium, with axe; pictures in build/page/shots (takes chromium and npm)
+	.venv-page/bin/python -m pytest $(ARGS) tests/browser
+
 SPARK_KAFKA_JARS := build/jars/spark-kafka
 export SPARK_KAFKA_JARS
 
@@ -407,7 +420,7 @@ conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore 
 	tests/conformance/all.sh
 
 clean: ## remove what was built (data/ and Cargo's target directory stay)
-	rm -rf .venv .venv-test .venv-spark .venv-release .venv-docs .venv-tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-test .venv-spark .venv-page .venv-release .venv-docs .venv-tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 FORCE:
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars testable pytest FORCE
