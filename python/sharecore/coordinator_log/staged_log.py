@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from sharecore.coordinator_log.topic_log import Producer, Record, TopicLog
 from sharecore.errors import ErrorCode, KafkaError
@@ -35,7 +35,9 @@ class _Batch:
     now_ms: int = 0
     began_ms: int = 0
     attempts: int = 0
-    deadline: Timer | None = None
+    due_ms: int = 0
+    """When whoever waits is answered at the latest."""
+    answered: bool = False
     open: int = 0
     """Appends of it whose end is not known."""
     error: KafkaError | None = None
@@ -57,8 +59,8 @@ class StagedLog:
         write_timeout_ms: after this long a write is answered with REQUEST_TIMED_OUT; whether it still
             becomes durable is then open, as with any time-out.
         attempts_max: how often a write is tried in all.
+        monotonic_ms: the clock of time-outs, and of `writes`.
         sent: called when what was staged has been handed to the log.
-        monotonic_ms: the clock that `writes` counts with.
         writes: each batch is added there, with how many waited for it, once it has ended.
     """
 
@@ -69,14 +71,16 @@ class StagedLog:
         write_timeout_ms: int = WRITE_TIMEOUT_MS,
         *,
         attempts_max: int = ATTEMPTS_MAX,
+        monotonic_ms: Callable[[], int],
         sent: Callable[[], None] = lambda: None,
-        monotonic_ms: Callable[[], int] = lambda: 0,
         writes: Spans | None = None,
     ) -> None:
         self.log = log
         self.stale = True
         self._timers = timers
-        self._timeout_s = write_timeout_ms / 1000
+        self._timeout_ms = write_timeout_ms
+        self._unanswered: deque[_Batch] = deque()
+        self._deadline: Timer | None = None
         self._attempts_max = attempts_max
         self._tell_sent = sent
         self._monotonic_ms = monotonic_ms
@@ -175,7 +179,7 @@ class StagedLog:
                 break
             batch = self._staged.pop(0)
             if batch.records:
-                batch.deadline = self._timers.call_later(self._timeout_s, partial(self._timed_out, batch))
+                self._limit(batch)
                 self._send(batch)
             else:
                 self._settle(batch, None)
@@ -248,13 +252,27 @@ class StagedLog:
         self._mend()
         self.flush()
 
-    def _timed_out(self, batch: _Batch) -> None:
-        logger.error("%s: a write has taken longer than %.1f s", self.name, self._timeout_s)
-        self._settle(batch, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+    def _limit(self, batch: _Batch) -> None:
+        """Has a batch answered in time. One timer serves all of them: most are answered long before."""
+        batch.due_ms = self._monotonic_ms() + self._timeout_ms
+        self._unanswered.append(batch)
+        if self._deadline is None:
+            self._deadline = self._timers.call_later(self._timeout_ms / 1000, self._time_is_over)
+
+    def _time_is_over(self) -> None:
+        self._deadline = None
+        now_ms = self._monotonic_ms()
+        while self._unanswered and self._unanswered[0].due_ms <= now_ms:
+            logger.error("%s: a write has taken longer than %.1f s", self.name, self._timeout_ms / 1000)
+            self._settle(self._unanswered[0], KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+        if self._unanswered:
+            delay_ms = self._unanswered[0].due_ms - now_ms
+            self._deadline = self._timers.call_later(delay_ms / 1000, self._time_is_over)
 
     def _settle(self, batch: _Batch, error: KafkaError | None) -> None:
-        if batch.deadline is not None:
-            batch.deadline.cancel()
+        batch.answered = True
+        while self._unanswered and self._unanswered[0].answered:
+            self._unanswered.popleft()
         waiting, batch.waiting = batch.waiting, []
         if waiting:
             took_ms = self._monotonic_ms() - batch.began_ms

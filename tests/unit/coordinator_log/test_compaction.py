@@ -22,7 +22,9 @@ class Partition:
     """A partition of a coordinator's topic that is compacted; each append goes out at once."""
 
     def __init__(self, log: MemoryLog, world: World, *, compact_records: int = 500) -> None:
-        self._staged = StagedLog(log, world, sent=lambda: self._compactor.look())
+        self._staged = StagedLog(
+            log, world, monotonic_ms=world.monotonic_ms, sent=lambda: self._compactor.look()
+        )
         self._compactor = Compactor(self._staged, world, world, compact_records=compact_records)
 
     def append(

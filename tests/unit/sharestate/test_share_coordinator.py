@@ -336,19 +336,6 @@ def test_a_summary_tells_nothing_that_a_failure_would_take_back() -> None:
     assert [each.start_offset for each in told if isinstance(each, StateSummary)] == [8]
 
 
-def test_a_write_that_takes_too_long_is_answered_once() -> None:
-    """share.coordinator.write.timeout.ms"""
-    bench = Bench(hold=True)
-    bench.initialize()
-    bench.logs[0].settle()
-    bench.write(0, [(0, 4, AVAILABLE, 1)])
-    bench.world.run(5_000)
-    assert codes(bench) == [None, ErrorCode.REQUEST_TIMED_OUT]
-    bench.logs[0].settle()
-    assert len(bench.ends) == 2
-    assert content(bench.coordinator.read(KEY, 0)) == (0, 0, [(0, 4, AVAILABLE, 1)])
-
-
 def test_what_begins_in_an_engine_is_written_without_what_needs_no_state() -> None:
     bench = Bench()
     bench.initialize()
