@@ -34,6 +34,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=1, help="rounds; the table shows medians")
     parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS), help="only these steps")
     parser.add_argument("--brokers", nargs="+", choices=BROKERS, default=list(BROKERS))
+    parser.add_argument(
+        "--beside", metavar="PROGRAM", help="another `sharecore` (a build of before), with fsync, as a column"
+    )
     return parser.parse_args()
 
 
@@ -43,6 +46,8 @@ def main() -> None:
     # every step but the latency's reads what the producer wrote
     steps = [name for name in STEPS if name in chosen.only or name == "producer"]
     figures: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    if chosen.beside:
+        chosen.brokers.insert(1, chosen.beside)
     console = Console(width=max(160, Console().width))
     columns = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with tempfile.TemporaryDirectory() as scratch, Progress(*columns, console=console) as progress:
@@ -51,8 +56,12 @@ def main() -> None:
         try:
             for name in chosen.brokers:
                 progress.update(task, description=f"start: {name}")
-                kind, arguments = BROKERS[name]
-                broker = Broker(Path(scratch) / str(len(runs)), kind, {}, arguments)
+                home = Path(scratch) / str(len(runs))
+                if name == chosen.beside:
+                    broker = Broker(home, program=chosen.beside)
+                else:
+                    kind, arguments = BROKERS[name]
+                    broker = Broker(home, kind, {}, arguments)
                 runs.append(Run(name, broker, chosen.records))
                 figures[LIFE, "start to first answer, s"][name].append(broker.start())
                 figures[LIFE, "resident at rest, MB"][name].append(broker.resident_bytes() / 1e6)
