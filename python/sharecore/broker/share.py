@@ -180,7 +180,7 @@ class ShareServices:
         return None if log is None else log.high_watermark
 
     def _session_closed(self, session: ShareSession) -> None:
-        self.partitions.release(session.group_id, session.member_id, session.touched)
+        self.partitions.release(session.group_id, session.member_id, session.held)
 
     def _restarted(self, group_id: str, topics: Sequence[TopicInfo]) -> None:
         self.partitions.drop_group(group_id, [topic.topic_id for topic in topics])

@@ -57,7 +57,7 @@ class ShareSession:
         first_answer: whether the answer to come is the session's first.
         unreported: partitions of which no answer has told yet that they can be fetched: those that were
             added, and those whose last answer was an error.
-        touched: partitions of which the member has leased records.
+        touched: partitions of which the member has leased records, in this session or one that it replaced.
         fetches: those that wait; they are abandoned when the session ends.
     """
 
@@ -92,6 +92,13 @@ class ShareSession:
     def key(self) -> tuple[str, str]:
         """Group id and member id, by which a session is found."""
         return self.group_id, self.member_id
+
+    @property
+    def held(self) -> set[SharePartitionId]:
+        """Partitions whose records are released when the session ends. As in Apache Kafka's broker, what was
+        leased of others, forgotten or of a session before, stays with the member until its lock runs out.
+        """
+        return self.touched & self.partitions.keys()
 
     def add(self, partitions: Iterable[SharePartitionId]) -> None:
         """Puts partitions into the session; those that are in it keep their place."""

@@ -100,6 +100,23 @@ def test_forgotten_partitions_are_fetched_no_more(broker: RunningBroker, topic: 
     assert acquired(member.fetch(0)) == {0: [(0, 0, 1)]}
 
 
+def test_what_was_leased_of_partitions_that_the_session_has_no_more_stays_leased(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 1, partition=0)
+    produce(broker, topic, 1, partition=1)
+    assert acquired(member.fetch(0, 1)) == {0: [(0, 0, 1)], 1: [(0, 0, 1)]}
+    member.fetch(forget=[1])
+    member.fetch(epoch=-1)
+    other = Member(broker, member.group, topic, "other")
+    assert acquired(other.fetch(0, 1)) == {0: [(0, 0, 2)]}
+    # a new session in place of the old one has its own partitions alone
+    other.fetch(1, epoch=0)
+    other.fetch(epoch=-1)
+    third = Member(broker, member.group, topic, "third")
+    assert acquired(third.fetch(0, 1)) == {}
+
+
 def test_records_of_a_client_that_has_gone_are_free_at_once(
     broker: RunningBroker, topic: str, member: Member
 ) -> None:
