@@ -167,8 +167,7 @@ class Upstream:
             self._stale.clear()
             try:
                 await self._refresh(None if self._all else self._kept)
-            except KafkaError as error:
-                logger.warning("metadata of upstream: %s", error)
+            except KafkaError:
                 self._stale.set()
             if self.metadata.doubtful:
                 self._stale.set()
@@ -192,12 +191,20 @@ class Upstream:
                 connection.close("it sends its clients away")
                 raise KafkaError(response.error_code, f"{connection.address} refused to tell of the cluster")
         except KafkaError as error:
-            self.problem = error
+            self._note(error)
             raise
-        self.problem = None
+        self._note(None)
         refused = self.metadata.take(response, self.clock.monotonic_ms(), whole=topics is None)
         self._connections.know(self.metadata)
         return refused
+
+    def _note(self, problem: KafkaError | None) -> None:
+        """Says when upstream cannot be asked any more, and when it can again; not each time."""
+        if problem is None and self.problem is not None:
+            logger.warning("upstream answers again")
+        elif problem is not None and self.problem is None:
+            logger.warning("upstream cannot be asked for its metadata: %s; trying again", problem)
+        self.problem = problem
 
     # requests
 

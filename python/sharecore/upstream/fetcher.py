@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import defaultdict
 from typing import Any
@@ -24,6 +25,8 @@ PARTITION_BYTES = 1024 * 1024
 _FINAL = {ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 _GONE = {TopicChange.DELETED, TopicChange.RECREATED}
 _UNDEFINED = -1
+_numbers = itertools.count()
+"""Two fetchers share no connection: their requests wait at the broker."""
 
 
 class Fetcher:
@@ -50,6 +53,7 @@ class Fetcher:
         partition_bytes: int = PARTITION_BYTES,
     ) -> None:
         self.upstream = upstream
+        self.name = f"fetch-{next(_numbers)}"
         self.committed = committed
         self.rack = rack
         self.max_wait_ms, self.max_bytes = max_wait_ms, max_bytes

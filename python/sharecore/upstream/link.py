@@ -28,6 +28,7 @@ class Host(Protocol):
     """What a link asks of the one who made it."""
 
     upstream: Upstream
+    name: str
     committed: bool
     rack: str
     max_wait_ms: int
@@ -120,8 +121,7 @@ class BrokerLink:
     async def _fetch(self) -> None:
         """The session's next request."""
         host = self._host
-        purpose = "fetch committed" if host.committed else "fetch"
-        connection = await host.upstream.connect(self.node, purpose)
+        connection = await host.upstream.connect(self.node, host.name)
         wanted = self._wanted()
         newest = self._newest(connection, wanted)
         if newest != self._spoken:
@@ -143,7 +143,7 @@ class BrokerLink:
         """Fetches beside the session while its request waits."""
         upstream = self._host.upstream
         try:
-            connection = await upstream.connect(self.node, "fetch beside")
+            connection = await upstream.connect(self.node, f"{self._host.name} beside")
             while self._under_way is not None and (wanted := self._uncovered()):
                 message = fetch_message(wanted, max_wait_ms=BESIDE_WAIT_MS, **self._how)
                 newest = self._newest(connection, wanted)

@@ -108,7 +108,8 @@ class Membership:
         self._instance_id = instance_id
         self._session_ms, self._rebalance_ms, self._heartbeat_ms = session_ms, rebalance_ms, heartbeat_ms
         self._stable_from_ms = 0
-        self._joining: Connection | None = None
+        self._joining = False
+        self._waiting: Connection | None = None
         self._beating: Connection | None = None
         self._rejoin = asyncio.Event()
         self._joined = asyncio.Event()
@@ -153,8 +154,12 @@ class Membership:
             if answer.error_code and answer.error_code not in _OUT_OF_DATE:
                 raise refusal(answer.error_code, "to let a member leave group", self._group_id, "Read")
 
-        async with asyncio.timeout(self._session_ms / 1000):
-            await self._upstream.retry(ask)
+        try:
+            async with asyncio.timeout(self._session_ms / 1000):
+                await self._upstream.retry(ask)
+        except TimeoutError:
+            text = f"the coordinator of group {self._group_id} did not answer"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text) from None
 
     # joining
 
@@ -163,6 +168,7 @@ class Membership:
         while True:
             await self._rejoin.wait()
             self._rejoin.clear()
+            self._joining = True
             try:
                 await self._join()
                 backoff.reset()
@@ -178,14 +184,14 @@ class Membership:
                 logger.exception("group %s cannot be joined", self._group_id)
                 self._lose(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)))
             finally:
-                self._joining = None
+                self._joining, self._waiting = False, None
             self._rejoin.set()
             await asyncio.sleep(backoff.seconds())
 
     async def _join(self) -> None:
         """Joins the group, and takes the assignment."""
         connection = await self._upstream.coordinator(GROUP, self._group_id, f"group {self._group_id}")
-        self._joining = connection
+        self._waiting = connection
         sent_ms = self._upstream.clock.monotonic_ms()
         answer = await self._ask_to_join(connection)
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
@@ -230,7 +236,7 @@ class Membership:
             return
         if answer.error_code:
             raise refusal(answer.error_code, "to give an assignment in group", self._group_id, "Read")
-        self._joining = None
+        self._joining = False
         # the coordinator began to count when the join was complete, which was after it was asked for
         self._good(sent_ms, stable=True)
         self._joined.set()
@@ -260,9 +266,9 @@ class Membership:
                     return
                 logger.info("%s", error)
                 pause = min(backoff.seconds(), pause)
-                if isinstance(error, Disconnected) and self._joining is not None:
+                if isinstance(error, Disconnected) and self._waiting is not None:
                     # it would wait for this coordinator longer than a heartbeat
-                    self._joining.close("its coordinator is lost")
+                    self._waiting.close("its coordinator is lost")
             self._expire()
             await asyncio.sleep(pause)
 
@@ -275,7 +281,10 @@ class Membership:
         sent_ms = self._upstream.clock.monotonic_ms()
         member = self._member()
         answer = await connection.request(ApiKey.HEARTBEAT, member)
-        crossed = self._joining is not None or self.generation != member["generation_id"]
+        if not self._joined.is_set() or self.member_id != member["member_id"]:
+            # it was given up meanwhile: what it was is over
+            return
+        crossed = self._joining or self.generation != member["generation_id"]
         code = answer.error_code
         if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
             self._good(sent_ms, stable=not code and not crossed)

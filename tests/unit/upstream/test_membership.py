@@ -185,3 +185,17 @@ async def test_what_a_listener_raises_is_tried_again() -> None:
     await asyncio.sleep(5)
     assert [generation for generation, _ in told.assignments] == [1, 3]
     await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_an_answer_that_comes_after_the_place_was_lost_gives_no_lease() -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster, session_ms=6_000, heartbeat_ms=3_000)
+    cluster.says[ApiKey.HEARTBEAT].append(0.9)
+    await asyncio.sleep(3.2)
+    cluster.says[ApiKey.JOIN_GROUP] += [{"error_code": 25}] + [{"error_code": 15}] * 20
+    member.rejoin()
+    await asyncio.sleep(1.5)
+    assert told.errors == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert member.lease_from_ms is None
+    await ended(upstream, member)
