@@ -64,7 +64,7 @@ class SharePartition:
     ) -> None:
         self.key = key
         self.id = key.topic_id, key.partition
-        self.log = log
+        self.log = log.isolate(committed=config.read_committed)
         self.config = config
         self.leader_epoch = leader_epoch
         self.state_epoch = 0
@@ -90,7 +90,7 @@ class SharePartition:
         self._on_read: dict[Callable[[], object], None] = {}
         self._waking = False
         self._writes = 0
-        self._leasing = Leasing(log, self._read)
+        self._leasing = Leasing(self.log, self._read)
         self._leasing.read_committed = config.read_committed
 
     # the leader's life
@@ -143,7 +143,9 @@ class SharePartition:
         """Applies a changed configuration; running locks keep their deadlines."""
         self.config = config
         self._leasing.read_committed = config.read_committed
-        if self.engine is not None:
+        if self.log.isolate(committed=config.read_committed) is not self.log:
+            self._fenced(self)
+        elif self.engine is not None:
             self._tell(partial(self.engine.configure, **self._limits()))
             self.wake()
 

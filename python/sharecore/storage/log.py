@@ -256,6 +256,12 @@ class Log(ABC):
         """Bytes of the batches that it holds."""
         raise _not_here()
 
+    def isolate(self, *, committed: bool) -> Log:
+        """This log as those read it who want what is committed alone, or all; the same one where a log serves
+        both.
+        """
+        return self
+
     def when_known(self, done: Done) -> None:
         """Calls back once it is known where the log begins and ends, at once where that always is."""
         done(None)

@@ -145,6 +145,9 @@ class MemoryLog:
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         return self.transactions
 
+    def isolate(self, *, committed: bool) -> Any:
+        return self
+
     def when_known(self, done: Callable[[None], object]) -> None:
         done(None)
 

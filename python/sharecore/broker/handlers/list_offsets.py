@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.errors import ErrorCode
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Found, Log
+from sharecore.waiting import Gather, reply
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = (
     -1,
@@ -31,34 +33,43 @@ _READ_COMMITTED = 1
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    if any(_by_time(asked.timestamp) for topic in request.topics for asked in topic.partitions):
-        return _look_up(context, request)
-    return _answers(context, request, {})
+    known: Gather[tuple[str, int]] = Gather()
+    for topic in request.topics:
+        for asked in topic.partitions:
+            log = _log(context, request, topic.name, asked.partition_index)
+            if log is not None:
+                known.run((topic.name, asked.partition_index), _ask, log, asked.timestamp)
+    return reply(known, lambda: _answers(context, request, known.outcomes))
+
+
+def _log(context: RequestContext, request: Any, name: str, index: int) -> Log | None:
+    log = context.broker.topics.log(name, index)
+    return None if log is None else log.isolate(committed=request.isolation_level == _READ_COMMITTED)
 
 
 def _by_time(timestamp: int) -> bool:
     return timestamp >= 0 or timestamp == _MAX_TIMESTAMP
 
 
-async def _look_up(context: RequestContext, request: Any) -> dict[str, Any]:
-    """Asks the logs for times first: they may have to look at the disk."""
-    found = {}
-    for topic in request.topics:
-        for asked in topic.partitions:
-            log = context.broker.topics.log(topic.name, asked.partition_index)
-            if log is not None and _by_time(asked.timestamp):
-                found[topic.name, asked.partition_index] = await _found_by_time(log, asked.timestamp)
-    return _answers(context, request, found)
+def _ask(log: Log, timestamp: int, done: Callable[[Found | KafkaError | None], None]) -> None:
+    """Asks a log for a time, or until it knows where it begins and ends."""
+    if not _by_time(timestamp):
+        log.when_known(done)
+        return
 
+    def looked_up(looking: asyncio.Future[Found | None]) -> None:
+        error = None if looking.cancelled() else looking.exception()
+        if looking.cancelled() or error is not None:
+            done(error if isinstance(error, KafkaError) else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        else:
+            done(looking.result())
 
-def _found_by_time(log: Log, timestamp: int) -> Awaitable[Found | None]:
-    if timestamp == _MAX_TIMESTAMP:
-        return log.find_max_timestamp()
-    return log.find_offset(timestamp)
+    looking = log.find_max_timestamp() if timestamp == _MAX_TIMESTAMP else log.find_offset(timestamp)
+    looking.add_done_callback(looked_up)
 
 
 def _answers(
-    context: RequestContext, request: Any, found: Mapping[tuple[str, int], Found | None]
+    context: RequestContext, request: Any, known: Mapping[tuple[str, int], Found | KafkaError | None]
 ) -> dict[str, Any]:
     answers = []
     for topic in request.topics:
@@ -67,7 +78,7 @@ def _answers(
             {
                 "name": topic.name,
                 "partitions": [
-                    _answer(context, request, topic.name, asked, times[asked.partition_index], found)
+                    _answer(context, request, topic.name, asked, times[asked.partition_index], known)
                     for asked in topic.partitions
                 ],
             }
@@ -81,9 +92,10 @@ def _answer(
     name: str,
     asked: Any,
     times: int,
-    by_time: Mapping[tuple[str, int], Found | None],
+    known: Mapping[tuple[str, int], Found | KafkaError | None],
 ) -> dict[str, Any]:
-    log = context.broker.topics.log(name, asked.partition_index)
+    log = _log(context, request, name, asked.partition_index)
+    looked_up = known.get((name, asked.partition_index))
     code = ErrorCode.NONE
     found: Found | None = None
     if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
@@ -92,15 +104,16 @@ def _answer(
         code = ErrorCode.INVALID_REQUEST
     elif log is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif asked.current_leader_epoch > 0:
+    elif isinstance(looked_up, KafkaError):
+        code = looked_up.code
+    elif asked.current_leader_epoch > context.broker.cluster.leader(log.topic_id, log.index).epoch:
         code = ErrorCode.UNKNOWN_LEADER_EPOCH
     elif asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, 1 << 15):
         code = ErrorCode.UNSUPPORTED_VERSION
     else:
         end = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
         if _by_time(asked.timestamp):
-            found = by_time.get((name, asked.partition_index))
-            found = found if found is not None and found[0] < end else None
+            found = looked_up if looked_up is not None and looked_up[0] < end else None
         else:
             found = _by_place(log, asked.timestamp, end)
     offset, timestamp, epoch = found or (-1, -1, -1)
