@@ -276,6 +276,9 @@ upgrade: .venv/.installed .venv-test/.installed ## forth and back between the re
 	build/upgrade/.venv/bin/pip install -q "$$(echo build/upgrade/dist/sharecore-*.whl)[broker]"
 	$(BIN)/python -m tests.upgrade build/upgrade/.venv/bin/sharecore $(SHARECORE) $(ARGS)
 
+tier: .venv/.installed .venv-test/.installed jars ## a node in front of Apache Kafka 3.9.1, killed KILLS times (20) under load and started elsewhere
+	KILLS=$${KILLS:-20} $(PYTEST) tests/interop/tier
+
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
 

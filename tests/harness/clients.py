@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 QUIET = {"log_level": 0}
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
@@ -21,11 +28,20 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, **configs: str)
 
 def configure_group(bootstrap: str, group: str, **configs: object) -> None:
     """Sets group configurations; `_` in a name stands for a dot."""
+    _configure(bootstrap, ResourceType.GROUP, group, configs)
+
+
+def configure_topic(bootstrap: str, topic: str, **configs: object) -> None:
+    """Sets configurations of a topic; `_` in a name stands for a dot."""
+    _configure(bootstrap, ResourceType.TOPIC, topic, configs)
+
+
+def _configure(bootstrap: str, kind: ResourceType, name: str, configs: Mapping[str, object]) -> None:
     entries = [
         ConfigEntry(key.replace("_", "."), str(value), incremental_operation=AlterConfigOpType.SET)
         for key, value in configs.items()
     ]
-    resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=entries)
+    resource = ConfigResource(kind, name, incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
     admin.incremental_alter_configs([resource])[resource].result(30)
 

@@ -26,11 +26,20 @@ class Ledger:
         queue: the topic of the group's dead letters, which carry their records.
         counts_may_fall: writes fail. Records whose lock runs out are free again also where that could not be
             written (KIP-932): such a delivery is forgotten when the broker is killed before the next write.
+        records: where records are produced to and read, if that is not where share groups are.
     """
 
     def __init__(
-        self, bootstrap: str, topic: str, group: str, queue: str, *, counts_may_fall: bool = False
+        self,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        queue: str,
+        *,
+        counts_may_fall: bool = False,
+        records: str | None = None,
     ) -> None:
+        self._records = records or bootstrap
         self._bootstrap, self.topic, self._group, self._queue = bootstrap, topic, group, queue
         self._producing, self._consuming = threading.Event(), threading.Event()
         self._producing.set()
@@ -77,7 +86,7 @@ class Ledger:
         wanted = {offset for offset, kind in self.settled.items() if kind == _ARCHIVED}
         consumer = Consumer(
             {
-                "bootstrap.servers": self._bootstrap,
+                "bootstrap.servers": self._records,
                 "group.id": "letters",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
@@ -135,7 +144,7 @@ class Ledger:
     def _produce(self) -> None:
         producer = Producer(
             {
-                "bootstrap.servers": self._bootstrap,
+                "bootstrap.servers": self._records,
                 "enable.idempotence": True,
                 "linger.ms": 2,
                 "queue.buffering.max.messages": 2000,
@@ -205,7 +214,7 @@ class Ledger:
 
     def _read_log_again(self) -> None:
         consumer = Consumer(
-            {"bootstrap.servers": self._bootstrap, "group.id": "ledger", "enable.auto.commit": False}
+            {"bootstrap.servers": self._records, "group.id": "ledger", "enable.auto.commit": False}
         )
         consumer.assign([TopicPartition(self.topic, 0, 0)])
         missing = dict(self.answered)

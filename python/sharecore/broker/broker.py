@@ -116,7 +116,7 @@ class Broker(Services):
                 self.metrics.stop()
             if self.page is not None:
                 await self.page.stop()
-            self.ground.close()
+            await self.ground.close()
             raise
 
     async def _start_services(self) -> None:
@@ -229,7 +229,7 @@ class Broker(Services):
         await self.server.close()
         self.share.stop()
         self.groups.stop()
-        self.ground.close()
+        await self.ground.close()
 
     def describe(self) -> str:
         """What a person who started it wants to know."""

@@ -66,7 +66,7 @@ class Ground(StateLogs, Protocol):
     async def settle(self) -> None:
         """Waits for the writes under way."""
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Lets go of what is kept."""
 
     def describe(self) -> str:

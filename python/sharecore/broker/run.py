@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from sharecore.broker.broker import Broker
+from sharecore.broker.ground import Ground
 from sharecore.config import BrokerConfig
 from sharecore.network import loop_factory
 from sharecore.security.first_users import FirstUser
@@ -20,12 +21,13 @@ log = logging.getLogger("sharecore.broker")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(config: BrokerConfig, users: Sequence[FirstUser] = ()) -> int:
+def run(config: BrokerConfig, users: Sequence[FirstUser] = (), ground: Ground | None = None) -> int:
     """Serves until SIGINT or SIGTERM; returns the exit status.
 
     Args:
         config: the configuration.
         users: users of SCRAM that are there from the start.
+        ground: what the broker stands on; its data directory, unless another is given.
 
     Raises:
         ConfigError: the configuration cannot be served.
@@ -35,10 +37,10 @@ def run(config: BrokerConfig, users: Sequence[FirstUser] = ()) -> int:
     # what is kept holds passwords, salted or as they were set at run time: it is nobody else's to read
     os.umask(0o077)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_serve(config, users))
+        return runner.run(_serve(config, users, ground))
 
 
-async def _serve(config: BrokerConfig, users: Sequence[FirstUser]) -> int:
+async def _serve(config: BrokerConfig, users: Sequence[FirstUser], ground: Ground | None) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
@@ -51,7 +53,7 @@ async def _serve(config: BrokerConfig, users: Sequence[FirstUser]) -> int:
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop, number)
-    broker = Broker(config, users=users)
+    broker = Broker(config, users=users, ground=ground)
     await broker.start()
     print(broker.describe(), flush=True)
     # what is alive now stays: no collection needs to look at it again

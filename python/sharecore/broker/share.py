@@ -152,6 +152,25 @@ class ShareServices:
         self._watched.discard(connection)
         self.sessions.connection_lost(connection)
 
+    def take_over(self, partition: int) -> None:
+        """A partition of the coordinators' topics has become this broker's, and was read.
+
+        Raises:
+            KafkaError: share state in it cannot be read.
+        """
+        self.coordinator.load(partition)
+        self.groups.start()
+
+    def resign(self, partition: int, holds: Callable[[UUID, int], bool]) -> None:
+        """A partition of the coordinators' topics is another broker's.
+
+        Args:
+            holds: whether it holds the state of a topic's partition.
+        """
+        self.partitions.drop_partitions(holds)
+        self.groups.resign(partition)
+        self.coordinator.resign(partition)
+
     def partition_count(self, topic_id: UUID) -> int | None:
         """How many partitions a topic has; None where none has this id."""
         topic = self._all_topics.by_id(topic_id)

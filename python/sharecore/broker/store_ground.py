@@ -95,7 +95,7 @@ class StoreGround:
         """Waits for the disk."""
         self.storage.sync()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Closes the data directory."""
         self.storage.close()
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.errors import ConfigError
+from sharecore.config.tier import UPSTREAM_PREFIX
+from sharecore.errors import ConfigError, KafkaError
 
 if TYPE_CHECKING:
+    from sharecore.broker.ground import Ground
     from sharecore.config import BrokerConfig
 
 EXIT_USAGE = 2
@@ -71,6 +73,21 @@ def serve(
             help="Serve the page of share groups there; https://HOST:PORT with TLS.  [default: nowhere]",
         ),
     ] = None,
+    upstream: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="HOST:PORT,...",
+            help="Be a node in front of this Kafka cluster, which keeps records and share state.",
+        ),
+    ] = None,
+    upstream_settings: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("-X", metavar="KEY=VALUE", help="A setting of the connection to it; repeat for more."),
+    ] = None,
+    advertise: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="HOST:PORT", help="Address to tell clients.  [default: where it listens]"),
+    ] = None,
     log_format: Annotated[
         str,
         typer.Option(
@@ -85,6 +102,7 @@ def serve(
     sharecore serve                                   on localhost:9092, with its data in ./data
     sharecore serve --port 0 --data-dir ./try        anywhere else
     sharecore serve -c server.properties -s num.partitions=4
+    sharecore serve --upstream kafka-1:9092 --node-id 1 --advertise this-host:9092
 
     Settings have the names of Kafka's server.properties; `sharecore config example` prints them all. A
     variable wins over the file (SHARECORE_LOG_DIRS for log.dirs), the command line over both.
@@ -105,15 +123,43 @@ def serve(
             properties["sharecore.metrics.listener"] = metrics_listener
         if page_listener is not None:
             properties["sharecore.page.listener"] = page_listener
+        if advertise is not None:
+            properties["advertised.listeners"] = f"PLAINTEXT://{advertise}"
+        properties |= behind(upstream, upstream_settings or [])
         broker_config = read_config(properties)
         from sharecore.broker.run import run
         from sharecore.security.first_users import parse_add_scram
 
-        status = run(broker_config, [parse_add_scram(each) for each in add_scram or ()])
-    except (ConfigError, OSError) as error:
+        first_users = [parse_add_scram(each) for each in add_scram or ()]
+        status = run(broker_config, first_users, ground_of(broker_config))
+    except (ConfigError, KafkaError, OSError) as error:
         typer.echo(f"sharecore: {error}", err=True)
         raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else 1) from None
     sys.exit(status)
+
+
+def behind(upstream: str | None, settings: list[str]) -> dict[str, str]:
+    """The properties that name the cluster behind a node.
+
+    Raises:
+        ConfigError: a setting has no `=`.
+    """
+    properties = {} if upstream is None else {f"{UPSTREAM_PREFIX}bootstrap.servers": upstream}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"-X {setting}: no setting; allowed: KEY=VALUE")
+        properties[f"{UPSTREAM_PREFIX}{name.strip()}"] = value.strip()
+    return properties
+
+
+def ground_of(config: BrokerConfig) -> Ground | None:
+    """What a broker stands on where that is not its data directory: the cluster that it is in front of."""
+    if not config.upstream_settings:
+        return None
+    from sharecore.tier.ground import TierGround
+
+    return TierGround()
 
 
 def gather(

@@ -25,6 +25,7 @@ from sharecore.config.security import (
     TlsSettings,
 )
 from sharecore.config.share import PERSISTER_PREFIX, ShareCoordinatorSettings, ShareSettings
+from sharecore.config.tier import UPSTREAM_PREFIX, TierSettings
 from sharecore.config.topics import TopicSettings
 from sharecore.config.unserved import refusals
 from sharecore.errors import ConfigError
@@ -49,6 +50,7 @@ class BrokerConfig(
     MetricsSettings,
     PageSettings,
     AuditSettings,
+    TierSettings,
 ):
     """All settings of one broker; a field's name with dots instead of underscores is Kafka's name of the
     key.
@@ -72,6 +74,8 @@ class BrokerConfig(
     """Kafka's names of the keys that were set, not left at their defaults."""
     persister_settings: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     """What was set under `group.share.persister.` for a persister of the user's, without that prefix."""
+    upstream_settings: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    """What was set under `sharecore.upstream.` for the cluster behind a tier, without that prefix."""
     listener_properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, hash=False)
     """What was set for one listener alone: its name in lower case to the keys without their prefix."""
 
@@ -95,12 +99,14 @@ class BrokerConfig(
         if refused:
             raise ConfigError("\n".join(refused))
         values: dict[str, Any] = {}
-        persister_settings = {}
+        persister_settings, upstream_settings = {}, {}
         explicit = set()
         for name, text in properties.items():
             known = broker_keys().get(ALIASES.get(name, name))
             if known is None and name.startswith(PERSISTER_PREFIX):
                 persister_settings[name.removeprefix(PERSISTER_PREFIX)] = text.strip()
+            if name.startswith(UPSTREAM_PREFIX):
+                upstream_settings[name.removeprefix(UPSTREAM_PREFIX)] = text.strip()
             if known is None or (name in ALIASES and ALIASES[name] in properties):
                 continue
             attribute, key = known
@@ -110,6 +116,7 @@ class BrokerConfig(
             **values,
             explicit=frozenset(explicit),
             persister_settings=persister_settings,
+            upstream_settings=upstream_settings,
             listener_properties=_listener_properties(properties),
         )
         config.check()

@@ -1,0 +1,31 @@
+"""Produce, where records are kept by another cluster: a producer that has come here is told at once.
+
+The API is offered all the same, as librdkafka's share consumer fetches from no broker without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode
+from sharecore.network import Disconnect
+
+_IDS_SINCE = 13
+WHY = "Records are kept by the Kafka cluster behind this one: connect to that."
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    if request.acks == 0:
+        raise Disconnect(WHY)
+    by_id = context.api_version >= _IDS_SINCE
+    refused = {"error_code": ErrorCode.INVALID_REQUEST, "error_message": WHY, "base_offset": -1}
+    return {
+        "responses": [
+            {
+                "topic_id" if by_id else "name": topic.topic_id if by_id else topic.name,
+                "partition_responses": [{"index": part.index, **refused} for part in topic.partition_data],
+            }
+            for topic in request.topic_data
+        ]
+    }

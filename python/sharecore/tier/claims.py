@@ -1,0 +1,165 @@
+"""Claims: records in a slot's partition that say who writes it from there on.
+
+What a former owner was told is written lies before the claim of the next one. A batch behind a claim counts
+only with the producer id and epoch of the claim's own batch; whatever else stands there came too late: it is
+void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from sharecore._core import decode_records
+from sharecore.coordinator_log.record_schema import RecordSchema, field, number_of
+from sharecore.coordinator_log.topic_log import Record
+
+CLAIM = 1000
+"""Type of the key of a claim; those of Kafka's coordinators are below a hundred."""
+
+_KEY = RecordSchema("SlotClaimKey", CLAIM, field("slot", "int32"))
+_VALUE = RecordSchema(
+    "SlotClaimValue",
+    0,
+    field("epoch", "int32"),
+    field("node_id", "int32"),
+    field("claimed_ms", "int64"),
+    flexible=True,
+)
+
+_HEADER = Struct(">qi")
+_LAST_OFFSET_DELTA = Struct(">i")
+_PRODUCER = Struct(">qh")
+_LOG_OVERHEAD, _DELTA_AT, _PRODUCER_AT = 12, 23, 43
+
+Scanned = tuple[int, int, bytes | None, bytes | None]
+"""Offset, timestamp, key and value of a record."""
+
+
+class Claim(NamedTuple):
+    """Who has taken a slot.
+
+    Args:
+        epoch: grows with each owner; it is the leader epoch that clients are told.
+        node_id: the owner.
+        producer: id and epoch of the batches that count.
+        offset: of the claim itself.
+    """
+
+    epoch: int
+    node_id: int
+    producer: tuple[int, int]
+    offset: int
+
+
+class Batch(NamedTuple):
+    """A record batch as it lies in the log."""
+
+    base_offset: int
+    last_offset: int
+    producer: tuple[int, int]
+    data: bytes
+
+
+def claim_record(slot: int, epoch: int, node_id: int, now_ms: int) -> Record:
+    """The record that takes a slot."""
+    return _KEY.write(slot=slot), _VALUE.write(epoch=epoch, node_id=node_id, claimed_ms=now_ms)
+
+
+def cut_batches(records: bytes) -> Iterator[Batch]:
+    """Whole record batches, one by one."""
+    position = 0
+    while position + _LOG_OVERHEAD <= len(records):
+        base, length = _HEADER.unpack_from(records, position)
+        end = position + _LOG_OVERHEAD + length
+        (delta,) = _LAST_OFFSET_DELTA.unpack_from(records, position + _DELTA_AT)
+        producer = _PRODUCER.unpack_from(records, position + _PRODUCER_AT)
+        yield Batch(base, base + delta, producer, records[position:end])
+        position = end
+
+
+class SlotHistory:
+    """The records of a slot that count, batch by batch in the order of the log.
+
+    Args:
+        name: of the partition, for errors.
+
+    Attributes:
+        claim: the last that counts; None before the first.
+        void: batches that were passed over.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.claim: Claim | None = None
+        self.void = 0
+        self._name = name
+
+    def take(self, records: bytes) -> list[Scanned]:
+        """Takes what follows in the log; returns the records that count, claims left out.
+
+        Raises:
+            ValueError: a batch that counts cannot be read.
+        """
+        counted: list[Scanned] = []
+        valid: list[Batch] = []
+        for batch in cut_batches(records):
+            if self.claim is not None and batch.producer == self.claim.producer:
+                valid.append(batch)
+                continue
+            # before the first claim nothing counts; behind one, the next claim alone
+            counted += self._decode(valid)
+            valid = []
+            following = self._from_next_claim(batch)
+            if following is None:
+                self.void += 1
+            else:
+                counted += following
+        return counted + self._decode(valid)
+
+    def _from_next_claim(self, batch: Batch) -> list[Scanned] | None:
+        """What follows in a batch of another producer on the claim in it, which is taken.
+
+        None where there is no claim in it, or one of an epoch that has passed.
+        """
+        try:
+            records = decode([batch], self._name)
+            for index, record in enumerate(records):
+                claim = _claim_of(record, batch.producer)
+                if claim is not None and (self.claim is None or claim.epoch >= self.claim.epoch):
+                    self.claim = claim
+                    return [each for each in records[index + 1 :] if _claim_of(each, batch.producer) is None]
+        except ValueError:
+            return None
+        return None
+
+    def _decode(self, batches: Sequence[Batch]) -> list[Scanned]:
+        counted = []
+        for record in decode(batches, self._name) if batches else ():
+            claim = _claim_of(record, batches[0].producer)
+            if claim is None:
+                counted.append(record)
+            else:
+                # the owner has renewed its claim, so that what is before may be deleted
+                self.claim = claim
+        return counted
+
+
+def _claim_of(record: Scanned, producer: tuple[int, int]) -> Claim | None:
+    offset, _, key, value = record
+    if key is None or value is None or number_of(key) != CLAIM:
+        return None
+    read = _VALUE.read(value)
+    return Claim(read.epoch, read.node_id, producer, offset)
+
+
+def decode(batches: Sequence[Batch], name: str) -> list[Scanned]:
+    """The records of batches; raises ValueError where one cannot be read."""
+    ranges = [(batch.base_offset, batch.last_offset, 1) for batch in batches]
+    records, _, _, unreadable = decode_records(
+        b"".join(batch.data for batch in batches), ranges, name, 0, None
+    )
+    if unreadable:
+        first, last, reason = unreadable[0]
+        raise ValueError(f"{name}: offsets {first} to {last} cannot be read: {reason}")
+    return [(record.offset, record.timestamp, record.key, record.value) for record in records]

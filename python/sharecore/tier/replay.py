@@ -1,0 +1,51 @@
+"""Reads a partition upstream from one offset to another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.upstream import EARLIEST, LATEST, Fetched, ListedOffset
+
+_READ_BYTES = 8 << 20
+
+
+class Reading(Protocol):
+    """Who asks the cluster (`upstream.Administration`)."""
+
+    async def list_offsets(
+        self, wanted: Mapping[tuple[str, int], int], *, committed: bool = False
+    ) -> dict[tuple[str, int], ListedOffset | KafkaError]: ...
+
+    async def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> Fetched: ...
+
+
+async def bounds_of(reading: Reading, topic: str, partition: int) -> tuple[int, int]:
+    """Where a partition begins and ends; raises KafkaError."""
+    return (
+        await _offset(reading, topic, partition, EARLIEST),
+        await _offset(reading, topic, partition, LATEST),
+    )
+
+
+async def _offset(reading: Reading, topic: str, partition: int, which: int) -> int:
+    found = (await reading.list_offsets({(topic, partition): which}))[topic, partition]
+    if isinstance(found, KafkaError):
+        raise found
+    return found.offset
+
+
+async def replay(reading: Reading, topic: str, partition: int, start: int, end: int) -> AsyncIterator[bytes]:
+    """Whole record batches of the offsets `[start, end)`, some at a time.
+
+    Raises:
+        KafkaError: the cluster cannot be read, or does not have all that was there.
+    """
+    while start < end:
+        fetched = await reading.read(topic, partition, start, _READ_BYTES)
+        if fetched.end <= start:
+            text = f"{topic}-{partition} ends at {start} upstream, and not at {end}: records of it are lost"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text)
+        yield fetched.records
+        start = fetched.end

@@ -1,0 +1,212 @@
+"""One slot's partition of the state topic: claimed, read, and written by this node alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from sharecore.clock import Clock
+from sharecore.coordinator_log.topic_log import Record
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Appended, Ticket
+from sharecore.tier.claims import Scanned, SlotHistory, claim_record
+from sharecore.tier.replay import Reading, bounds_of, replay
+from sharecore.upstream import Fenced, NotWritten, Producer
+from sharecore.waiting import Done
+
+logger = logging.getLogger(__name__)
+
+_CLAIM_ATTEMPTS = 5
+NOT_OURS = KafkaError(ErrorCode.NOT_COORDINATOR, "Another node has this slot.")
+
+
+class Keeping(Reading, Protocol):
+    """What is asked of the cluster about the state topic (`upstream.Administration`)."""
+
+    async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int | KafkaError]: ...
+
+
+class Writer(Protocol):
+    """Compare and append (`upstream.ExclusiveWriter`)."""
+
+    next_offset: int
+
+    async def open(self, next_offset: int) -> Producer: ...
+
+    def append(self, records: Sequence[Record], now_ms: int, done: Done) -> int: ...
+
+    def close(self, error: KafkaError) -> None: ...
+
+    def on_closed(self, callback: Callable[[KafkaError], None]) -> None: ...
+
+
+class SlotLog:
+    """A slot's partition.
+
+    Args:
+        topic: the state topic.
+        index: of the partition: the slot's number.
+        lost: called when somebody else turns out to have written, or it cannot be known what is written.
+
+    Attributes:
+        epoch: of the last claim of this node; -1 before the first.
+        start_offset, end_offset, high_watermark: of the log, writes under way counted in `end_offset` alone.
+        claims: where claims of this node stand, the last one at the end.
+        owned: whether it may be written.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        node_id: int,
+        reading: Keeping,
+        writer: Writer,
+        clock: Clock,
+        lost: Callable[[SlotLog, KafkaError], object],
+    ) -> None:
+        self.topic, self.index = topic, index
+        self.epoch = -1
+        self.start_offset = self.end_offset = self.high_watermark = 0
+        self.claims: list[int] = []
+        self.owned = False
+        self.void = 0
+        self._node_id = node_id
+        self._reading, self._writer = reading, writer
+        self._clock = clock
+        self._lost = lost
+        self._under_way: set[Ticket] = set()
+        writer.on_closed(self._closed)
+
+    @property
+    def name(self) -> str:
+        """Topic and partition."""
+        return f"{self.topic}-{self.index}"
+
+    async def claim(self, epoch: int) -> list[Scanned]:
+        """Takes the slot: nobody else's records count from here on.
+
+        Args:
+            epoch: the least that the claim may have; it is above that of every claim before it.
+
+        Returns:
+            The records that count, in order.
+
+        Raises:
+            KafkaError: the cluster cannot be reached, or others keep taking the slot.
+            ValueError: a record cannot be read.
+        """
+        for _ in range(_CLAIM_ATTEMPTS):
+            history, records = SlotHistory(self.name), list[Scanned]()
+            start, end = await bounds_of(self._reading, self.topic, self.index)
+            await self._writer.open(end)
+            async for batches in replay(self._reading, self.topic, self.index, start, end):
+                records += history.take(batches)
+            claimed = max(epoch, 0 if history.claim is None else history.claim.epoch + 1)
+            try:
+                await self._append_claim(claimed)
+            except Fenced as error:
+                logger.info("%s: somebody wrote before the claim, which is made again: %s", self.name, error)
+                continue
+            self.start_offset, self.claims, self.void = start, [end], history.void
+            self.end_offset = self.high_watermark = end + 1
+            self.epoch, self.owned = claimed, True
+            return records
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.name}: others take this slot again and again")
+
+    def resign(self) -> None:
+        """Writes no more; what is under way ends with NOT_COORDINATOR."""
+        self.owned = False
+        self._writer.close(NOT_OURS)
+
+    def append(self, records: Sequence[Record], now_ms: int) -> Appended:
+        """Appends records of a coordinator in one piece.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR when the slot is not this node's.
+        """
+        if not self.owned:
+            raise NOT_OURS
+        ticket = Ticket(0)
+        self._under_way.add(ticket)
+        ticket.add_done_callback(self._under_way.discard)
+        base = self._writer.next_offset
+        end = self.end_offset = base + len(records)
+
+        def done(error: KafkaError | None) -> None:
+            if error is None:
+                self.high_watermark = max(self.high_watermark, end)
+            else:
+                self.end_offset = max(self.high_watermark, self._writer.next_offset)
+            ticket.settle(None if error is None else _told(error))
+
+        try:
+            self._writer.append(records, now_ms, done)
+        except KafkaError as error:
+            self.end_offset = base
+            self._under_way.discard(ticket)
+            raise _told(error) from error
+        return Appended(base, end - 1, -1, self.start_offset, ticket)
+
+    async def idle(self) -> None:
+        """Waits until nothing is under way."""
+        while self._under_way:
+            with contextlib.suppress(KafkaError):
+                await next(iter(self._under_way))
+
+    async def renew_claim(self) -> None:
+        """Writes the claim once more, so that what is before it may be deleted some day.
+
+        Raises:
+            KafkaError: it was not written.
+        """
+        self.claims.append(await self._append_claim(self.epoch))
+
+    async def delete_before(self, offset: int) -> None:
+        """Deletes what nobody needs, up to a claim: records count only behind one.
+
+        Raises:
+            KafkaError: the cluster refuses, or cannot be reached.
+        """
+        before = max((claim for claim in self.claims if claim <= offset), default=0)
+        if before <= self.start_offset or not self.owned:
+            return
+        found = (await self._reading.delete_records(self.topic, {self.index: before}))[self.index]
+        if isinstance(found, KafkaError):
+            raise found
+        self.start_offset = found
+        self.claims = [claim for claim in self.claims if claim >= before]
+
+    async def _append_claim(self, epoch: int) -> int:
+        appended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(error: KafkaError | None) -> None:
+            if appended.done():
+                return
+            if error is None:
+                appended.set_result(None)
+            else:
+                appended.set_exception(error)
+
+        now_ms = self._clock.now_ms()
+        record = claim_record(self.index, epoch, self._node_id, now_ms)
+        offset = self._writer.append([record], now_ms, done)
+        self.end_offset = offset + 1
+        await appended
+        self.high_watermark = max(self.high_watermark, offset + 1)
+        return offset
+
+    def _closed(self, error: KafkaError) -> None:
+        if self.owned:
+            self.owned = False
+            self._lost(self, error)
+
+
+def _told(error: KafkaError) -> KafkaError:
+    """What coordinators are told: to try again where nothing was written, else that the slot is gone."""
+    if isinstance(error, NotWritten):
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.message)
+    return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)

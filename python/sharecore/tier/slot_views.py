@@ -1,0 +1,154 @@
+"""What coordinators see of a slot's partition: share state and groups, each as a partition of its own.
+
+Both write to the one log. What of it is still needed each says in its own way: share state names the oldest
+snapshot that a restart needs, and of groups the last value of each key counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sharecore.coordinator_log.topic_log import Record
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.records import SNAPSHOT, UPDATE
+from sharecore.storage import Appended, ScannedBatch, Ticket
+from sharecore.tier.claims import Scanned
+from sharecore.tier.slot_log import SlotLog
+
+STATE_KINDS = frozenset({SNAPSHOT, UPDATE})
+_NO_PRODUCER = -1
+
+
+def is_state(record: Scanned) -> bool:
+    """Whether a record is share state; those of groups have other types."""
+    key = record[2]
+    return key is not None and len(key) >= 2 and int.from_bytes(key[:2], "big", signed=True) in STATE_KINDS
+
+
+class SlotView:
+    """A coordinator's topic, as far as it lies in one slot (`coordinator_log.TopicLog`).
+
+    What was read with the claim is handed out once, by `scan` or `scan_batches`, and is then let go of.
+    """
+
+    def __init__(self, slot: SlotLog) -> None:
+        self.slot = slot
+        self.topic, self.index = slot.topic, slot.index
+        self._read: Sequence[Scanned] = ()
+
+    @property
+    def start_offset(self) -> int:
+        return self.slot.start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.slot.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.slot.high_watermark
+
+    @property
+    def end_offset(self) -> int:
+        return self.slot.end_offset
+
+    @property
+    def keep_from(self) -> int | None:
+        """The oldest offset that is needed; None where nothing is."""
+        return None
+
+    def claimed(self, records: Iterable[Scanned]) -> None:
+        """Takes what was read with the claim."""
+        self._read = list(records)
+
+    def append_local(
+        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+    ) -> Appended:
+        if producer is not None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Transactions of group offsets are upstream's.")
+        return self.slot.append(records, now_ms)
+
+    def scan(self, offset: int, /) -> Iterator[Scanned]:
+        read, self._read = self._read, ()
+        yield from read
+
+    def scan_batches(self, offset: int, /) -> Iterator[ScannedBatch]:
+        records = list(self.scan(offset))
+        if records:
+            yield ScannedBatch(_NO_PRODUCER, is_control=False, records=records)
+
+    def delete_records(self, before_offset: int, /) -> Ticket:
+        """What the coordinator needs no more; it is deleted when the slot is next looked after."""
+        ticket = Ticket(0)
+        ticket.settle()
+        return ticket
+
+
+class StateView(SlotView):
+    """Share state in a slot."""
+
+    def __init__(self, slot: SlotLog) -> None:
+        super().__init__(slot)
+        self._keep_from: int | None = None
+
+    @property
+    def keep_from(self) -> int | None:
+        return self._keep_from
+
+    def claimed(self, records: Iterable[Scanned]) -> None:
+        super().claimed(filter(is_state, records))
+        self._keep_from = self._read[0][0] if self._read else None
+
+    def append_local(
+        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+    ) -> Appended:
+        appended = super().append_local(records, now_ms=now_ms, producer=producer)
+        if self._keep_from is None:
+            self._keep_from = appended.base_offset
+        return appended
+
+    def delete_records(self, before_offset: int, /) -> Ticket:
+        self._keep_from = before_offset
+        return super().delete_records(before_offset)
+
+
+class GroupView(SlotView):
+    """Groups in a slot: the last value of each key, with the offset at which it stands."""
+
+    def __init__(self, slot: SlotLog) -> None:
+        super().__init__(slot)
+        self._live: dict[bytes, tuple[int, bytes]] = {}
+
+    @property
+    def keep_from(self) -> int | None:
+        return min((offset for offset, _ in self._live.values()), default=None)
+
+    def claimed(self, records: Iterable[Scanned]) -> None:
+        self._live = {}
+        times = {}
+        for record in records:
+            offset, timestamp, key, value = record
+            if key is not None and not is_state(record):
+                self._put(key, offset, value)
+                times[offset] = timestamp
+        super().claimed((offset, times[offset], key, value) for key, (offset, value) in self._live.items())
+
+    def append_local(
+        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+    ) -> Appended:
+        appended = super().append_local(records, now_ms=now_ms, producer=producer)
+        for number, (key, value) in enumerate(records):
+            self._put(key, appended.base_offset + number, value)
+        return appended
+
+    def older_than(self, offset: int) -> list[Record]:
+        """Keys with their values that stand before an offset."""
+        return [(key, value) for key, (at, value) in self._live.items() if at < offset]
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def _put(self, key: bytes, offset: int, value: bytes | None) -> None:
+        self._live.pop(key, None)
+        if value is not None:
+            self._live[key] = offset, value

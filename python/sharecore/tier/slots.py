@@ -1,0 +1,22 @@
+"""Slots: what moves between nodes as one. Each is a partition of the state topic, and has one owner.
+
+The owner of a slot leads all share partitions of its topic partitions, coordinates its groups, and is the
+only one that writes its partition of the state topic.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+from zlib import crc32
+
+from sharecore.coordinator_log.routing import partition_for
+
+
+def slot_of_partition(topic_id: UUID, partition: int, slots: int) -> int:
+    """The slot of a topic's partition; those of one topic lie in slots one behind the other."""
+    return (crc32(topic_id.bytes) + partition) % slots
+
+
+def slot_of_group(group_id: str, slots: int) -> int:
+    """The slot of a group, by Kafka's hash of its name."""
+    return partition_for(group_id, slots)

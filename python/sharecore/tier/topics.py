@@ -1,0 +1,104 @@
+"""The topics of the cluster, as a node shows them; each has its own id, so one made again is another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Configs, ResourceType, Topic, Topics
+from sharecore.storage.topics import TopicChange
+from sharecore.tier.sources import Sources
+from sharecore.tier.upstream_log import UpstreamLog
+from sharecore.upstream import Metadata
+from sharecore.upstream import Topic as UpstreamTopic
+from sharecore.upstream import TopicChange as Change
+
+_INTERNAL_PREFIX = "__"
+OWN_SETTINGS = frozenset({"errors.deadletterqueue.group.enable"})
+"""Settings of topics that clusters without share groups do not know: this tier keeps them itself."""
+
+
+class Making(Protocol):
+    """Who makes topics (`upstream.Administration`)."""
+
+    async def create_topic(
+        self, name: str, partitions: int, replication: int, settings: Mapping[str, str]
+    ) -> bool: ...
+
+
+class UpstreamTopics(Topics):
+    """All topics of the cluster but internal ones.
+
+    Args:
+        metadata: of the cluster, kept fresh for all topics.
+        making: makes topics.
+        configs: settings that the tier itself keeps.
+    """
+
+    def __init__(self, metadata: Metadata, sources: Sources, making: Making, configs: Configs) -> None:
+        super().__init__()
+        self._metadata = metadata
+        self._sources = sources
+        self._making = making
+        self._configs = configs
+        for topic in metadata:
+            self._appeared(topic)
+        metadata.on_change(self._changed)
+
+    async def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
+        settings = settings or {}
+        theirs = {key: value for key, value in settings.items() if key not in OWN_SETTINGS}
+        ours = {key: value for key, value in settings.items() if key in OWN_SETTINGS}
+        if not await self._making.create_topic(name, partitions, -1, theirs):
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        if ours:
+            await self._configs.replace(ResourceType.TOPIC, name, ours)
+        topic = self.get(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' was deleted at once.")
+        return topic
+
+    async def add_partitions(self, name: str, count: int) -> None:
+        raise _elsewhere()
+
+    async def delete(self, name: str) -> None:
+        raise _elsewhere()
+
+    def _changed(self, change: Change, topic: UpstreamTopic) -> None:
+        if change is Change.CREATED:
+            self._appeared(topic)
+        elif change is Change.DELETED:
+            self._gone(topic.name)
+        elif change is Change.RECREATED:
+            self._gone(topic.name)
+            self._appeared(topic)
+        elif change is Change.GREW:
+            self._grew(topic)
+
+    def _appeared(self, topic: UpstreamTopic) -> None:
+        if topic.internal or topic.name.startswith(_INTERNAL_PREFIX):
+            return
+        found = Topic(topic.name, topic.topic_id, [])
+        found.partitions += self._logs(found, range(len(topic.partitions)))
+        self._add(found)
+        self._tell(TopicChange.CREATED, found)
+
+    def _grew(self, topic: UpstreamTopic) -> None:
+        found = self.get(topic.name)
+        if found is not None:
+            found.partitions += self._logs(found, range(len(found.partitions), len(topic.partitions)))
+            self._tell(TopicChange.GREW, found)
+
+    def _gone(self, name: str) -> None:
+        found = self.get(name)
+        if found is not None:
+            self._remove(found)
+            self._tell(TopicChange.DELETED, found)
+
+    def _logs(self, topic: Topic, indexes: Iterable[int]) -> list[UpstreamLog]:
+        return [UpstreamLog(topic.name, index, topic.topic_id, self._sources) for index in indexes]
+
+
+def _elsewhere() -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, "Topics are changed on the cluster behind this tier.")

@@ -1,0 +1,48 @@
+"""Lets go of records of a slot that nobody needs, once what pins them has been written anew."""
+
+from __future__ import annotations
+
+import logging
+
+from sharecore.clock import Clock
+from sharecore.coordinator_log.staged_log import cut
+from sharecore.errors import KafkaError
+from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.slot_views import GroupView, StateView
+
+logger = logging.getLogger(__name__)
+
+LEAST_RECORDS = 20_000
+"""Records of a slot before it is worth a look how many of them still count."""
+
+
+class Upkeep:
+    """One slot's.
+
+    Args:
+        least: see `LEAST_RECORDS`.
+    """
+
+    def __init__(
+        self, slot: SlotLog, state: StateView, groups: GroupView, clock: Clock, *, least: int = LEAST_RECORDS
+    ) -> None:
+        self._slot, self._state, self._groups = slot, state, groups
+        self._clock = clock
+        self._least = least
+
+    async def look(self) -> None:
+        """Deletes what can go, once that is enough; old share state its coordinator writes anew."""
+        slot = self._slot
+        if not slot.owned:
+            return
+        try:
+            if slot.high_watermark - slot.claims[-1] >= self._least:
+                await slot.renew_claim()
+            needed = self._state.keep_from
+            until = slot.high_watermark if needed is None else needed
+            if until - slot.start_offset >= self._least + len(self._groups):
+                for records in cut(old) if (old := self._groups.older_than(until)) else ():
+                    await self._groups.append_local(records, now_ms=self._clock.now_ms()).ticket
+                await slot.delete_before(until)
+        except KafkaError as error:
+            logger.warning("%s: old records stay for now: %s", slot.name, error)

@@ -1,0 +1,302 @@
+"""One partition upstream, as share partitions read it: a window of its bytes, filled as it is read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Appended, Found, Log, Slice, Ticket
+from sharecore.storage.log import ANY_RECORDS
+from sharecore.tier.sources import Sources, Subscription, passing
+from sharecore.tier.window import Window
+from sharecore.upstream import Fetched, ListedOffset, Truncated
+from sharecore.waiting import Done, settle
+
+logger = logging.getLogger(__name__)
+
+_MAX_TIMESTAMP = -3
+_RETRY_S = 1.0
+
+
+class UpstreamLog(Log):
+    """A log of the cluster.
+
+    While somebody listens (`on_advance`) it is fetched on and on, ahead of who reads it; what others want and
+    is not kept is read for them once. Batches are never decoded.
+
+    Args:
+        committed: whether it is read up to its last stable offset alone, with what was aborted named.
+    """
+
+    __slots__ = (
+        "_fills",
+        "_isolated",
+        "_known",
+        "_read_to",
+        "_sources",
+        "_streamed",
+        "_subscription",
+        "_window",
+        "committed",
+    )
+
+    def __init__(
+        self, topic: str, index: int, topic_id: UUID, sources: Sources, *, committed: bool = False
+    ) -> None:
+        super().__init__(topic, index, topic_id)
+        self.committed = committed
+        self._sources = sources
+        self._window = Window(sources.budget)
+        self._subscription: Subscription | None = None
+        self._known = False
+        self._read_to = 0
+        self._streamed = False
+        self._fills: dict[int, list[Callable[[], object]]] = {}
+        self._isolated: UpstreamLog | None = None
+
+    # where it begins and ends
+
+    def isolate(self, *, committed: bool) -> Log:
+        if committed == self.committed:
+            return self
+        if self._isolated is None:
+            self._isolated = UpstreamLog(
+                self.topic, self.index, self.topic_id, self._sources, committed=committed
+            )
+        return self._isolated
+
+    def when_known(self, done: Done) -> None:
+        if self._known and self._subscription is not None:
+            done(None)
+        else:
+            self._sources.find_limits(self, done)
+
+    def told(self, start: int, end: int) -> None:
+        """The cluster has told where it begins and ends."""
+        self._known = True
+        self._moved(start, end)
+
+    def _moved(self, start: int, end: int) -> bool:
+        """Takes offsets; they never go back but by `truncate`, as a new leader may lag a little."""
+        before = self.start_offset, self.high_watermark
+        self.start_offset = max(self.start_offset, start)
+        self.high_watermark = max(self.high_watermark, end)
+        self.last_stable_offset = self.end_offset = self.high_watermark
+        return before != (self.start_offset, self.high_watermark)
+
+    # following it
+
+    def on_advance(self, callback: Callable[[Log], object]) -> None:
+        super().on_advance(callback)
+        if self._subscription is None:
+            self._follow()
+
+    def _follow(self) -> None:
+        fetching = self._sources.fetching(self.committed)
+        self._read_to, self._streamed = self.high_watermark, False
+        try:
+            self._subscription = fetching.subscribe(
+                self.topic, self.index, self._read_to, self._sources.ahead_bytes, self
+            )
+        except KafkaError as error:
+            # the topic is being deleted: those who listen are about to hear of that
+            logger.info("%s-%d is not followed: %s", self.topic, self.index, error)
+
+    def off_advance(self, callback: Callable[[Log], object]) -> None:
+        super().off_advance(callback)
+        if not self._listeners:
+            self.close()
+
+    def close(self) -> None:
+        """Follows it no longer, and keeps nothing of it."""
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+        self._known = False
+        self._window.clear()
+        fills, self._fills = self._fills, {}
+        for waiting in fills.values():
+            settle(waiting)
+
+    def fetched(self, fetched: Fetched, /) -> None:
+        """Takes what came; for whoever fetches."""
+        self._window.add(fetched)
+        end = fetched.last_stable_offset if self.committed else fetched.high_watermark
+        moved = self._moved(fetched.log_start_offset, max(end, fetched.end))
+        self._filled()
+        self._allow()
+        if moved or fetched.records:
+            self.notify()
+
+    def failed(self, error: KafkaError, /) -> None:
+        """The fetching has stopped; for whoever fetches."""
+        if isinstance(error, Truncated):
+            logger.error("%s", error)
+            self.truncate(error.end_offset)
+        elif error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+            logger.warning("%s-%d is not fetched now: %s", self.topic, self.index, error)
+        asyncio.get_running_loop().call_later(_RETRY_S, self._fetch_again)
+
+    def truncate(self, end_offset: int) -> None:
+        """The cluster has lost what was behind an offset."""
+        self._window.clear()
+        self.high_watermark = min(self.high_watermark, end_offset)
+        self.last_stable_offset = self.end_offset = self.high_watermark
+
+    def _fetch_again(self) -> None:
+        def told(error: KafkaError | None) -> None:
+            if self._subscription is not None:
+                offset = min(max(self._subscription.offset, self.start_offset), self.high_watermark)
+                self._subscription.seek(offset, self._sources.ahead_bytes)
+                self.notify()
+
+        if self._subscription is not None:
+            self._sources.find_limits(self, told)
+
+    def _allow(self) -> None:
+        """Reads ahead of the reader, so far."""
+        if self._subscription is not None:
+            kept = self._window.bytes_from(self._read_to)
+            self._subscription.allow(max(0, self._sources.ahead_bytes - kept))
+
+    # reading
+
+    def read_cached(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ANY_RECORDS,
+    ) -> Slice | None:
+        self._check(offset)
+        found = self._window.read(
+            offset,
+            max_bytes,
+            limit=self.high_watermark if limit is None else limit,
+            at_least_one=at_least_one,
+            max_records=max_records,
+        )
+        if found is not None and found.batches:
+            self._read_to, self._streamed = found.batches[-1][1] + 1, True
+            self._allow()
+        return found
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ANY_RECORDS,
+    ) -> Slice:
+        """As `read_cached`; what is not kept is asked for, and those who listen hear when it is there."""
+        found = self.read_cached(
+            offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
+        )
+        if found is None:
+            self.warm(offset, max_bytes, self.notify)
+            return Slice(b"", [])
+        return found
+
+    def warm(
+        self,
+        offset: int,
+        max_bytes: int,
+        ended: Callable[[], object],
+        *,
+        limit: int | None = None,
+        max_records: int = ANY_RECORDS,
+    ) -> None:
+        waiting = self._fills.setdefault(offset, [])
+        waiting.append(ended)
+        if len(waiting) > 1:
+            return
+        stream = self._subscription
+        if stream is not None and offset == stream.offset:
+            self._read_to = offset
+            stream.allow(self._sources.ahead_bytes)
+            return
+        # nobody has read what the stream brought: it goes on from where this one reads
+        leads = stream is not None and (offset > stream.offset or not self._streamed)
+        self._sources.run(asyncio.get_running_loop().create_task(self._fill(offset, leads=leads)))
+
+    async def _fill(self, offset: int, *, leads: bool) -> None:
+        """Reads once; a fetch that waits for new records would keep it waiting, too."""
+        try:
+            fetched = await self._sources.asking.read(
+                self.topic, self.index, offset, self._sources.ahead_bytes, committed=self.committed
+            )
+            self._window.add(fetched)
+            self._moved(fetched.log_start_offset, 0)
+            if leads and self._subscription is not None:
+                self._read_to, self._streamed = offset, True
+                self._subscription.seek(fetched.end, self._sources.ahead_bytes)
+                self._allow()
+        except KafkaError as error:
+            logger.warning("%s-%d cannot be read at %d: %s", self.topic, self.index, offset, error)
+            await asyncio.sleep(_RETRY_S)
+            if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._fetch_again()
+        settle(self._fills.pop(offset, ()))
+
+    def _filled(self) -> None:
+        for offset in [each for each in self._fills if self._window.find(each) is not None]:
+            settle(self._fills.pop(offset))
+
+    def _check(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.high_watermark:
+            text = f"{self.topic}-{self.index} has offsets {self.start_offset} to {self.high_watermark}"
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{text}, not {offset}")
+
+    def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
+        self._check(offset)
+        end = self.high_watermark if limit is None else limit
+        found = self._window.readable_bytes(offset, max_bytes, limit=end)
+        return max_bytes if found is None else found
+
+    def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
+        return self._window.aborted(first, end)
+
+    def find_offset(self, timestamp: int) -> asyncio.Future[Found | None]:
+        return asyncio.ensure_future(self._find_offset(timestamp))
+
+    def find_max_timestamp(self) -> asyncio.Future[Found | None]:
+        return asyncio.ensure_future(self._find_offset(_MAX_TIMESTAMP))
+
+    async def _find_offset(self, timestamp: int) -> Found | None:
+        place = self.topic, self.index
+        found = (await self._sources.asking.list_offsets({place: timestamp}))[place]
+        if isinstance(found, KafkaError):
+            raise passing(found)
+        assert isinstance(found, ListedOffset)
+        return None if found.offset < 0 else (found.offset, found.timestamp, found.leader_epoch)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of it that are kept here."""
+        return self._window.size_bytes
+
+    # writing: dead letters
+
+    def append(self, records: bytes, *, now_ms: int) -> Appended:
+        """Sends a record batch; where it stands is not told."""
+        ticket = Ticket(0)
+
+        def sent(sending: asyncio.Future[int]) -> None:
+            error = None if sending.cancelled() else sending.exception()
+            if isinstance(error, KafkaError) or (error is None and not sending.cancelled()):
+                ticket.settle(error)
+            else:
+                ticket.settle(KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error or "the node stops")))
+
+        self._sources.send(self.topic, self.index, records).add_done_callback(sent)
+        return Appended(-1, -1, -1, self.start_offset, ticket)
+
+    def configure(self, **settings: object) -> None:
+        """What a topic accepts is settled upstream."""

@@ -1,0 +1,111 @@
+"""A partition of the state topic in memory, with real record batches, and writers that compare and append."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+
+from sharecore._core import encode_batch
+from sharecore.coordinator_log.topic_log import Record
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.upstream import EARLIEST, Fenced, Fetched, ListedOffset, Producer
+
+TOPIC = "state"
+
+
+class Partition:
+    """What the cluster keeps of one partition; every answer comes at once.
+
+    Attributes:
+        producers: the newest epoch of the producer that all writers share.
+        refused: raised by the next append, which is not made.
+    """
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[int, int, bytes]] = []
+        self.start = self.end = 0
+        self.epoch = -1
+        self.refused: KafkaError | None = None
+        self.deleted: list[int] = []
+        self.before_append: Callable[[], object] | None = None
+
+    def append(self, records: Sequence[Record], now_ms: int, producer: Producer, sequence: int = 0) -> int:
+        data = encode_batch(list(records), now_ms=now_ms, producer=(*producer, sequence))
+        base, self.end = self.end, self.end + len(records)
+        self.batches.append((base, self.end, struct.pack(">q", base) + data[8:]))
+        return base
+
+    async def list_offsets(
+        self, wanted: Mapping[tuple[str, int], int], *, committed: bool = False
+    ) -> dict[tuple[str, int], ListedOffset | KafkaError]:
+        return {
+            place: ListedOffset(self.start if which == EARLIEST else self.end, -1, 0)
+            for place, which in wanted.items()
+        }
+
+    async def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> Fetched:
+        found = [each for each in self.batches if each[1] > offset]
+        some = found[:2]  # never all at once
+        end = some[-1][1] if some else offset
+        data = b"".join(batch for _, _, batch in some)
+        return Fetched(data, offset, end, self.end, self.end, self.start, [])
+
+    async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int | KafkaError]:
+        [(index, offset)] = before.items()
+        self.start = offset
+        self.deleted.append(offset)
+        self.batches = [each for each in self.batches if each[1] > offset]
+        return {index: offset}
+
+
+class Writer:
+    """As `upstream.ExclusiveWriter`, without time: an append has ended before it returns.
+
+    Args:
+        compares: whether an append that stands at another offset than expected is noticed.
+    """
+
+    def __init__(self, partition: Partition, *, compares: bool = True) -> None:
+        self.partition = partition
+        self.next_offset = 0
+        self.producer = Producer(7, -1)
+        self._compares = compares
+        self._closed: KafkaError | None = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._told: list[Callable[[KafkaError], None]] = []
+
+    async def open(self, next_offset: int) -> Producer:
+        self.partition.epoch += 1
+        self.producer = Producer(7, self.partition.epoch)
+        self.next_offset, self._closed = next_offset, None
+        return self.producer
+
+    def on_closed(self, callback: Callable[[KafkaError], None]) -> None:
+        self._told.append(callback)
+
+    def close(self, error: KafkaError) -> None:
+        self._closed = error
+
+    def append(
+        self, records: Sequence[Record], now_ms: int, done: Callable[[KafkaError | None], None]
+    ) -> int:
+        if self._closed is not None:
+            raise self._closed
+        expected = self.next_offset
+        if self.partition.before_append is not None:
+            before, self.partition.before_append = self.partition.before_append, None
+            before()
+        if self.partition.refused is not None:
+            refused, self.partition.refused = self.partition.refused, None
+            done(refused)
+            return expected
+        found = self.partition.append(records, now_ms, self.producer)
+        self.next_offset = expected + len(records)
+        if self._compares and found != expected:
+            error = Fenced(ErrorCode.NOT_LEADER_OR_FOLLOWER, "somebody else writes there")
+            self._closed = error
+            done(error)
+            for each in self._told:
+                each(error)
+            return expected
+        done(None)
+        return expected

@@ -1,0 +1,269 @@
+"""A log of the cluster: followed while somebody listens, read once for whoever is behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+from tests.unit.tier.test_window import Upstream
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Reader
+from sharecore.tier import upstream_log as module
+from sharecore.tier.sources import Sources
+from sharecore.tier.upstream_log import UpstreamLog
+from sharecore.tier.window import Budget
+from sharecore.upstream import EARLIEST, Fetched, ListedOffset, Truncated
+
+LOTS = 1 << 30
+
+
+class Subscription:
+    """What the log asked of the fetcher."""
+
+    def __init__(self, offset: int, room: int, sink: Any) -> None:
+        self.offset, self.room, self.sink = offset, room, sink
+        self.closed = False
+
+    def allow(self, room: int) -> None:
+        self.room = room
+
+    def seek(self, offset: int, room: int) -> None:
+        self.offset, self.room = offset, room
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Cluster:
+    """One partition upstream, asked and fetched by hand."""
+
+    def __init__(self, ahead_bytes: int = LOTS) -> None:
+        self.log = Upstream(1)
+        self.subscriptions: list[Subscription] = []
+        self.reads: list[int] = []
+        self.committed: list[bool] = []
+        self.fails: KafkaError | None = None
+        self.sent: list[bytes] = []
+        sources = Sources(self, self._fetching, self._send, Budget(LOTS), ahead_bytes=ahead_bytes)
+        self.subject = UpstreamLog("t", 0, UUID(int=7), sources)
+        self.told = 0
+
+    def _fetching(self, committed: bool) -> Any:
+        self.committed.append(committed)
+        return self
+
+    def _send(self, topic: str, partition: int, records: bytes) -> asyncio.Future[int]:
+        self.sent.append(records)
+        sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if self.fails is None:
+            sent.set_result(3)
+        else:
+            sent.set_exception(self.fails)
+        return sent
+
+    def subscribe(self, topic: str, partition: int, offset: int, room: int, sink: Any) -> Subscription:
+        self.subscriptions.append(Subscription(offset, room, sink))
+        return self.subscriptions[-1]
+
+    async def list_offsets(
+        self, wanted: Mapping[tuple[str, int], int], *, committed: bool = False
+    ) -> dict[tuple[str, int], ListedOffset | KafkaError]:
+        if self.fails is not None:
+            return dict.fromkeys(wanted, self.fails)
+        return {
+            place: ListedOffset(self.log.start if which == EARLIEST else self.log.end, -1, 0)
+            for place, which in wanted.items()
+        }
+
+    async def read(
+        self, topic: str, partition: int, offset: int, max_bytes: int, *, committed: bool = False
+    ) -> Fetched:
+        self.reads.append(offset)
+        return self.log.fetch(offset, 4)
+
+    def fetch(self, batches: int = 4) -> None:
+        """The subscription gets what it wants next."""
+        stream = self.subscriptions[-1]
+        fetched = self.log.fetch(stream.offset, batches)
+        stream.offset = fetched.end
+        stream.room -= len(fetched.records)
+        stream.sink.fetched(fetched)
+
+    async def follow(self) -> None:
+        await self.known()
+        self.subject.on_advance(self._advanced)
+
+    async def known(self) -> KafkaError | None:
+        known: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        self.subject.when_known(known.set_result)
+        return await known
+
+    def _advanced(self, log: object) -> None:
+        self.told += 1
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(test())
+
+
+def test_it_is_not_known_before_the_cluster_has_told() -> None:
+    async def test() -> None:
+        cluster = Cluster()
+        assert await cluster.known() is None
+        assert cluster.subject.start_offset == cluster.log.start
+        assert cluster.subject.high_watermark == cluster.log.end
+        cluster.fails = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "no leader")
+        error = await cluster.known()
+        assert error is not None
+        assert error.code is ErrorCode.KAFKA_STORAGE_ERROR, "clients try that again"
+        assert "no leader" in error.message
+
+    run(test)
+
+
+def test_a_reader_gets_what_it_misses_as_soon_as_it_comes() -> None:
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.follow()
+        ready = asyncio.Event()
+        reader = Reader(cluster.subject, ready.set)
+        start = cluster.log.start
+        assert reader.read(start, LOTS) is None
+        await ready.wait()
+        found = reader.read(start, LOTS)
+        assert found is not None
+        assert found.batches == [(first, last) for first, last, _ in cluster.log.batches[:4]]
+        following = found.batches[-1][1] + 1
+        assert cluster.subscriptions[0].offset == following, "who begins is followed"
+        ready.clear()
+        assert reader.read(following, LOTS) is None
+        assert not ready.is_set()
+        cluster.fetch(100)
+        assert ready.is_set()
+        rest = reader.read(following, LOTS)
+        assert rest is not None
+        assert len(rest.batches) == len(cluster.log.batches) - 4
+        assert cluster.reads == [start], "nothing was read twice"
+
+    run(test)
+
+
+def test_who_is_behind_is_read_for_once_and_does_not_disturb_the_others() -> None:
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.follow()
+        middle = cluster.log.batches[30][0]
+        first = Reader(cluster.subject, lambda: None)
+        first.read(middle, LOTS)
+        await asyncio.sleep(0.01)
+        assert first.read(middle, LOTS) is not None
+        at = cluster.subscriptions[0].offset
+        came = asyncio.Event()
+        second = Reader(cluster.subject, came.set)
+        assert second.read(cluster.log.start, LOTS) is None
+        await came.wait()
+        assert second.read(cluster.log.start, LOTS) is not None
+        assert cluster.reads == [middle, cluster.log.start]
+        assert cluster.subscriptions[0].offset == at
+
+    run(test)
+
+
+def test_it_reads_ahead_so_far_and_goes_on_when_it_was_read() -> None:
+    async def test() -> None:
+        cluster = Cluster(ahead_bytes=600)
+        await cluster.follow()
+        reader = Reader(cluster.subject, lambda: None)
+        reader.read(cluster.log.start, LOTS)
+        await asyncio.sleep(0.01)
+        while cluster.subscriptions[0].room > 0:
+            cluster.fetch(1)
+        found = reader.read(cluster.log.start, LOTS)
+        assert found is not None
+        assert cluster.subscriptions[0].room > 0
+
+    run(test)
+
+
+def test_who_listens_hears_of_new_records_and_of_a_start_that_moved() -> None:
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.follow()
+        stream, subject = cluster.subscriptions[0], cluster.subject
+        end = cluster.log.end
+        stream.sink.fetched(Fetched(b"", end, end, end, end, cluster.log.start, []))
+        assert cluster.told == 0, "nothing has changed"
+        stream.sink.fetched(Fetched(b"", end, end, end, end, cluster.log.start + 5, []))
+        assert (cluster.told, subject.start_offset) == (1, cluster.log.start + 5)
+        stream.sink.fetched(Fetched(b"", end, end, end + 2, end, cluster.log.start, []))
+        assert (cluster.told, subject.high_watermark) == (2, end + 2)
+        assert subject.start_offset == cluster.log.start + 5, "it never goes back"
+        with pytest.raises(KafkaError) as error:
+            subject.read(cluster.log.start, LOTS)
+        assert error.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+    run(test)
+
+
+def test_nobody_listens_nothing_is_fetched() -> None:
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.follow()
+        cluster.subject.off_advance(cluster._advanced)
+        assert cluster.subscriptions[0].closed
+        assert cluster.subject.size_bytes == 0
+
+    run(test)
+
+
+def test_a_log_that_was_cut_off_says_so_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_S", 0.0)
+
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.follow()
+        cluster.log.end = cluster.log.batches[10][1] + 1
+        cluster.subscriptions[0].sink.failed(Truncated("t", 0, cluster.log.end))
+        await asyncio.sleep(0.02)
+        assert "was truncated" in caplog.text
+        assert cluster.subject.high_watermark == cluster.subscriptions[0].offset == cluster.log.end
+
+    run(test)
+
+
+def test_those_who_read_what_is_committed_have_a_window_of_their_own() -> None:
+    async def test() -> None:
+        cluster = Cluster()
+        committed = cluster.subject.isolate(committed=True)
+        assert committed is not cluster.subject
+        assert cluster.subject.isolate(committed=True) is committed
+        assert cluster.subject.isolate(committed=False) is cluster.subject
+        committed.on_advance(lambda log: None)
+        assert cluster.committed == [True]
+        offset = cluster.log.start
+        cluster.subscriptions[0].offset = offset
+        fetched = cluster.log.fetch(offset, 3)._replace(last_stable_offset=offset + 2, aborted=[(9, offset)])
+        cluster.subscriptions[0].sink.fetched(fetched._replace(end=offset + 2))
+        assert committed.last_stable_offset == offset + 2
+        assert committed.aborted(offset, offset + 2) == [(9, offset)]
+
+    run(test)
+
+
+def test_dead_letters_are_sent_and_their_fate_is_told() -> None:
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.subject.append(b"letters", now_ms=1).ticket
+        assert cluster.sent == [b"letters"]
+        cluster.fails = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        with pytest.raises(KafkaError) as error:
+            await cluster.subject.append(b"letters", now_ms=1).ticket
+        assert error.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+
+    run(test)
