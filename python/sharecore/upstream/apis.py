@@ -1,7 +1,7 @@
 """The APIs of an existing cluster that are used, and from which version on.
 
-The lowest are those of Kafka 2.4 (Redpanda of late 2024 has few more), the highest those that kio has the
-schemas of and the code is written for.
+The lowest are those of Kafka 2.4 (Redpanda of early 2025 has few more: Metadata 7, Fetch 11, FindCoordinator
+3), the highest those that kio has the schemas of and the code is written for.
 """
 
 from __future__ import annotations

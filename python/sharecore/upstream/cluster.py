@@ -54,7 +54,7 @@ class _Connections(Brokers[ConnectionSettings]):
         self._nodes = {node.node_id: (node.host, node.port) for node in metadata.nodes.values()}
 
     def offers(self, api_key: ApiKey) -> bool:
-        """Whether every broker that is connected has the API."""
+        """Whether every broker that is connected has the API, in a version that is known here."""
         open_now = [each for each in self._connections.values() if not each.closed]
         return bool(open_now) and all(each.offers(api_key) for each in open_now)
 
@@ -209,7 +209,7 @@ class Upstream:
     # requests
 
     def has(self, api_key: ApiKey) -> bool:
-        """Whether all brokers that are connected have an API."""
+        """Whether all brokers that are connected have an API, in a version that is spoken here."""
         return self._connections.offers(api_key)
 
     async def connect(self, node: int, purpose: str) -> Connection:

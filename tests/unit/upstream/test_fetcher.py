@@ -13,6 +13,7 @@ from tests.unit.upstream.cluster import OLD, Cluster, Log, topic_of
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.upstream import Fetched, Fetcher, Truncated, Upstream
+from sharecore.upstream.apis import VERSIONS
 
 ROOM = 100_000
 
@@ -288,4 +289,25 @@ async def test_a_right_that_is_missing_is_told_with_what_to_do() -> None:
     cluster.topics["b"][0].broken = 29
     await asyncio.sleep(1)
     assert "give the user of this node Read on topic b-0" in str(taken.errors[0])
+    await ended(upstream, fetcher)
+
+
+@pytest.mark.parametrize("offered", [None, (0, 2)])
+@in_virtual_time
+async def test_where_epochs_cannot_be_asked_for_a_new_leader_is_fetched_from_all_the_same(
+    offered: tuple[int, int] | None,
+) -> None:
+    versions = {**VERSIONS, ApiKey.OFFSET_FOR_LEADER_EPOCH: offered or (0, -1)}
+    cluster = Cluster(nodes=2, versions=versions)
+    cluster.create("a", 1, end=2)
+    upstream, fetcher = await fetching(cluster)
+    taken = Taken()
+    fetcher.subscribe("a", 0, 0, ROOM, taken)
+    await asyncio.sleep(0.1)
+    log = cluster.topics["a"][0]
+    log.leader, log.epoch = 1, log.epoch + 1
+    cluster.append("a")
+    await asyncio.sleep(3)
+    assert taken.offsets == [0, 1, 2]
+    assert cluster.bodies(ApiKey.OFFSET_FOR_LEADER_EPOCH) == []
     await ended(upstream, fetcher)

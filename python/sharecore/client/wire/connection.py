@@ -143,8 +143,9 @@ class Connection(asyncio.Protocol):
         return self._transport is None or self._transport.is_closing() or self.lost.done()
 
     def offers(self, api_key: ApiKey) -> bool:
-        """Whether the broker has this API at all."""
-        return api_key in self._versions
+        """Whether the broker has this API, in a version that is known here."""
+        (low, high), (broker_low, broker_high) = self._spoken[api_key], self._versions.get(api_key, (0, -1))
+        return max(low, broker_low) <= min(high, broker_high)
 
     def version(self, api_key: ApiKey, newest: int | None = None) -> int:
         """The newest version that both sides know; none above `newest`.
