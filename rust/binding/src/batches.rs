@@ -13,12 +13,12 @@ type Fields = (Field, Field, Vec<(PyBackedStr, Field)>);
 #[pyfunction]
 #[pyo3(signature = (records, *, now_ms, producer = None))]
 #[allow(clippy::needless_pass_by_value)]
-pub(crate) fn encode_batch<'py>(
-    py: Python<'py>,
+pub(crate) fn encode_batch(
+    py: Python<'_>,
     records: Vec<(Option<PyBackedBytes>, Option<PyBackedBytes>)>,
     now_ms: i64,
     producer: Option<(i64, i16, i32)>,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Bound<'_, PyBytes>> {
     if records.is_empty() {
         return Err(PyValueError::new_err("a batch holds at least one record"));
     }
@@ -38,11 +38,11 @@ pub(crate) fn encode_batch<'py>(
 /// The same of records with headers.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]
-pub(crate) fn encode_records<'py>(
-    py: Python<'py>,
+pub(crate) fn encode_records(
+    py: Python<'_>,
     records: Vec<Fields>,
     now_ms: i64,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Bound<'_, PyBytes>> {
     if records.is_empty() {
         return Err(PyValueError::new_err("a batch holds at least one record"));
     }
