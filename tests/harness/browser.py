@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from ssl import SSLContext
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -27,6 +28,8 @@ class Browser:
         self.port = port
         self.cookie = ""
         self.csrf = ""
+        self.trusted: SSLContext | None = None
+        """Of a page with TLS."""
 
     def get(self, path: str, /, **values: object) -> Answer:
         return self.ask("GET", f"{path}?{urlencode(values)}" if values else path)
@@ -58,6 +61,8 @@ class Browser:
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Iterator[HTTPResponse]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
+        if self.trusted is not None:
+            connection = HTTPSConnection("127.0.0.1", self.port, timeout=20, context=self.trusted)
         sent = dict(headers or {})
         if self.cookie:
             sent["cookie"] = self.cookie

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +14,22 @@ from confluent_kafka import AcknowledgeType
 from tests.harness.broker import SHARECORE, Broker, free_port
 from tests.harness.browser import Browser
 from tests.harness.clients import produce, share_consumer, take
+from tests.unit.broker.share_member import Member
+from tests.unit.page.conftest import SECURED, allow, start
+
+from sharecore.security.acl import Operation, ResourceType
 
 
 @contextmanager
-def dashboard(broker: Broker, *arguments: str) -> Iterator[Browser]:
+def dashboard(bootstrap: str, *arguments: str) -> Iterator[Browser]:
     port = free_port()
     serving = subprocess.Popen(
-        [SHARECORE, "dashboard", "-b", broker.bootstrap, "--listen", f"127.0.0.1:{port}", *arguments],
+        [SHARECORE, "dashboard", "-b", bootstrap, "--listen", f"127.0.0.1:{port}", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         assert serving.stdout is not None
-        assert serving.stdout.readline() == f"the page of {broker.bootstrap} is on http://127.0.0.1:{port}/\n"
+        assert serving.stdout.readline() == f"the page of {bootstrap} is on http://127.0.0.1:{port}/\n"
         yield Browser(port)
     finally:
         serving.terminate()
@@ -34,7 +39,7 @@ def dashboard(broker: Broker, *arguments: str) -> Iterator[Browser]:
 def test_a_group_with_what_came_back_and_what_is_new(broker: Broker, topic: str, group: str) -> None:
     produce(broker.bootstrap, topic, [b"good", b"bad", b"good"])
     settings = {"share.acknowledgement.mode": "explicit"}
-    with dashboard(broker, "--interval", "0.5") as browser:
+    with dashboard(broker.bootstrap, "--interval", "0.5") as browser:
         session = browser.get("/api/session").body
         assert (session["in"], session["may_act"], session["leaders"]) == (True, False, False)
         with share_consumer(broker.bootstrap, group, [topic], **settings) as consumer:
@@ -71,6 +76,33 @@ def wait_for(browser: Browser, group: str, *, members: int) -> dict[str, Any]:
             found: dict[str, Any] = look
             return found
     raise AssertionError("the stream ended")
+
+
+def test_each_user_logs_in_where_no_user_is_named(tmp_path: Path) -> None:
+    running = start(tmp_path, SECURED)
+    try:
+        allow(running, "alice", ResourceType.GROUP, "workers", Operation.DESCRIBE)
+        member = Member(running, "workers", "jobs")
+        bootstrap = f"127.0.0.1:{running.broker.listeners['SASL_PLAINTEXT'].port}"
+        with dashboard(bootstrap, "-X", "security.protocol=SASL_PLAINTEXT") as browser:
+            session = browser.get("/api/session").body
+            assert (session["in"], "PLAIN" in session["mechanisms"]) == (False, True)
+            assert browser.login("alice", "of-bob").status == 401
+            assert browser.login("alice", "of-alice").status == 200
+            assert [each["group_id"] for each in browser.look("/api/groups")["groups"]] == ["workers"]
+            assert browser.get("/api/session").body["may_act"] is True
+            assert browser.login("carol", "of-carol").status == 200
+            assert browser.look("/api/groups")["groups"] == []
+        # with a user among its settings everybody is that user, and the page only shows
+        given = ("-X", "security.protocol=SASL_PLAINTEXT", "-X", "sasl.mechanism=PLAIN")
+        user = ("-X", "sasl.username=alice", "-X", "sasl.password=of-alice")
+        with dashboard(bootstrap, *given, *user) as browser:
+            session = browser.get("/api/session").body
+            assert (session["in"], session["user"], session["may_act"]) == (True, None, False)
+            assert [each["group_id"] for each in browser.look("/api/groups")["groups"]] == ["workers"]
+        member.client.close()
+    finally:
+        running.stop()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.unit.page.conftest import SECURED, start
 
 from sharecore.broker.broker import Broker
 from sharecore.network import Connection
+from sharecore.security.certificates import Authority
 
 
 @pytest.fixture
@@ -164,6 +166,29 @@ def test_names_may_be_added_and_sessions_end_by_themselves(tmp_path: Path) -> No
         # its connections go with it, though nobody asks
         running.until(lambda broker: not any(each.principal.name == "alice" for each in connections(broker)))
         assert browser.get("/api/session").body["in"] is False
+    finally:
+        running.stop()
+
+
+def test_a_page_with_tls_asks_browsers_for_no_certificate(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "certificates", days=1)
+    authority.issue("localhost", file="broker", hosts=["localhost", "127.0.0.1"])
+    settings = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(tmp_path / "certificates/broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(tmp_path / "certificates/ca.pem"),
+        "ssl.client.auth": "required",
+        "sharecore.page.listener": "https://127.0.0.1:0",
+    }
+    running = start(tmp_path / "data", SECURED | settings)
+    try:
+        browser = Browser(running.broker.page_port)
+        browser.trusted = ssl.create_default_context(cafile=str(tmp_path / "certificates/ca.pem"))
+        answer = browser.login("alice", "of-alice")
+        assert (answer.status, "strict-transport-security" in answer.headers) == (200, True)
+        assert "secure" in answer.headers["set-cookie"].lower().split("; ")
+        assert browser.get("/api/session").body["user"] == "alice"
     finally:
         running.stop()
 
