@@ -133,6 +133,10 @@ class Partition:
         """The log now starts at `offset`; there is nothing to persist, it goes with the next write."""
     def archive(self, now_ms: int, first: int, last: int) -> None:
         """Settles offsets that hold no record for this group: aborted transactions, control records."""
+    def pass_hole(self, now_ms: int, first: int, last: int) -> None:
+        """The log holds nothing from `first` to `last`, as a fetch from `first` has shown: what is available
+        there is archived, and the start offset passes. There is nothing to persist, it goes with the next
+        write."""
     def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
         """The dead letters that have become due since the last call, in the order in which they did.
 
@@ -472,6 +476,17 @@ class MemoryDisk:
         """Lets `open`, `write`, `sync`, `rename` or `read` fail `times` times, after `skip` that work."""
     def lie(self, *, skip: int = ..., times: int = ...) -> None:
         """Lets syncs say that they have done what they have not."""
+    def misdirect(self, *, skip: int = ..., times: int = ...) -> None:
+        """Lets writes land in another place than they say."""
+    def set_rot(self, per_mille: int) -> None:
+        """Of how many of 1,000 unsynced writes that survive a crash a bit is wrong then."""
+    @property
+    def harmed(self) -> int:
+        """How often the disk has not held what it had said it held."""
+    def files(self) -> list[tuple[str, bytes]]:
+        """All files as they are, by their names."""
+    def replace(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """Puts other files in the place of all; open ones are of no more use."""
     def heal(self) -> None:
         """Forgets the failures to come."""
     def end_after(self, changes: int) -> None:
@@ -487,6 +502,8 @@ class MemoryDisk:
     def operations(self) -> int: ...
     def crash(self) -> None:
         """What is left when the power fails now; files that are open are of no more use."""
+    def restart(self) -> None:
+        """The process that used it is gone, and the disk goes on; open files are of no more use."""
 
 @final
 class Store:

@@ -144,6 +144,9 @@ class CPartition:
     def archive(self, now_ms: int, first: int, last: int) -> None:
         _check(lib.sharecore_archive(self._number, first, last))
 
+    def pass_hole(self, now_ms: int, first: int, last: int) -> None:
+        _check(lib.sharecore_pass_hole(self._number, first, last))
+
     def commit(self, write_id: int, now_ms: int) -> None:
         _check(lib.sharecore_commit(self._number, write_id))
 

@@ -111,6 +111,8 @@ class Leasing:
                 )
                 if part is None or not part.batches:
                     break
+                if part.batches[0][0] > offset:
+                    engine.pass_hole(now_ms, offset, part.batches[0][0] - 1)
                 aborted = self._aborted(part) if self.read_committed else None
                 # by position: each name would cost as much as a getter
                 more = engine.acquire(now_ms, member, part.batches, offset, left, batch_size, record_limit)

@@ -224,6 +224,11 @@ class Partition:
                 record.end_lock(ARCHIVED)
         self._window.advance_start()
 
+    def pass_hole(self, now_ms: int, first: int, last: int) -> None:
+        """The log holds nothing from `first` to `last`, as a fetch from `first` has shown."""
+        if first <= last:
+            self._window.pass_hole(first, last)
+
     def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
         """(first, last, delivery_count, rejected) of the records whose dead letter has become due since the
         last call, in the order in which they did; in loaded state a rejection is guessed by the count.

@@ -93,16 +93,36 @@ class Window:
         """Where the next fetch should read: the first available or never-read offset, else past the end."""
         if self.passed_all:
             return self.end_offset
-        unread = self.unread_from
+        unread = self.unread_hole
         for batch in self.batches:
-            if unread is not None:
-                if batch.first > unread:
-                    return unread
-                unread = max(unread, batch.last + 1)
+            if unread is not None and batch.first > unread:
+                return unread
             for offset in batch.offsets():
                 if offset >= self.start_offset and self.records[offset].acquirable:
                     return offset
         return self.end_offset + 1
+
+    @property
+    def unread_hole(self) -> int | None:
+        """The first offset between loaded records that may hold one that was never fetched."""
+        unread = self.unread_from
+        if unread is None:
+            return None
+        for batch in self.batches:
+            if batch.first > unread:
+                return unread
+            unread = max(unread, batch.last + 1)
+        return None
+
+    def pass_hole(self, first: int, last: int) -> None:
+        """The log has nothing from first to last: the start offset moves over that."""
+        self.archive_available(first, last)
+        unread = self.unread_hole
+        if unread is not None and first <= unread <= last:
+            self.read_up_to(last + 1)
+        if self.batches and first <= self.start_offset <= last:
+            self.start_offset = max(self.start_offset, min(self.batches[0].first, last + 1))
+        self.advance_start()
 
     def archive_available(self, first: int, last: int) -> None:
         """Archive what is available in first to last, even if that is being written: the log lost it."""

@@ -218,6 +218,10 @@ impl PyPartition {
         self.with(py, |partition| partition.archive(first, last))
     }
 
+    fn pass_hole(&self, py: Python<'_>, now_ms: i64, first: i64, last: i64) -> PyResult<()> {
+        self.with(py, |partition| partition.pass_hole(first, last))
+    }
+
     fn take_dead_letters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let due = self.with(py, Partition::take_dead_letters)?;
         PyList::new(

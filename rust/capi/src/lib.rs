@@ -33,5 +33,5 @@ pub use types::{
 };
 pub use write::{
     sharecore_advance, sharecore_archive, sharecore_combine, sharecore_commit,
-    sharecore_move_log_start, sharecore_rollback, sharecore_write_batches,
+    sharecore_move_log_start, sharecore_pass_hole, sharecore_rollback, sharecore_write_batches,
 };

@@ -113,6 +113,19 @@ pub extern "C" fn sharecore_archive(
     })
 }
 
+/// The log holds nothing from `first` to `last`, as a fetch from `first` has shown. Nothing is to be persisted.
+#[unsafe(no_mangle)]
+pub extern "C" fn sharecore_pass_hole(
+    partition: SharecorePartition,
+    first: i64,
+    last: i64,
+) -> SharecoreStatus {
+    with(partition, |partition| {
+        partition.pass_hole(first, last);
+        Ok(())
+    })
+}
+
 /// Joins new state batches with those persisted before, and drops what lies before `start_offset` (-1: nothing).
 ///
 /// The result ascends and does not overlap; at most twice as many batches go out as came in.

@@ -67,7 +67,9 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
                 None
             }
             8 => {
-                partition.archive(number(u)?, number(u)?);
+                let (first, last) = (number(u)?, number(u)?);
+                partition.archive(first, last);
+                partition.pass_hole(first, last);
                 None
             }
             9 => {

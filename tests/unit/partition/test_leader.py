@@ -357,6 +357,33 @@ def test_the_reset_policy_is_not_applied_again_once_records_are_out() -> None:
     assert bench.take("n") == [(0, 19, 1)]
 
 
+def test_a_hole_that_compaction_left_in_front_of_a_full_window_is_passed() -> None:
+    bench = Bench(GroupConfig(share_auto_offset_reset="earliest", share_partition_max_record_locks=100))
+    log = bench.logs[0]
+    log.produce(10, 90)
+    assert bench.take("m") == [(0, 99, 1)]
+    bench.settle("m", (10, 99, ACCEPT))
+    bench.leaders = bench.fresh()
+    log.produce(20)
+    del log._batches[:2]
+    assert bench.take("n", LIMITS._replace(max_records=20)) == [(100, 119, 1)]
+    bench.settle("n", (100, 119, ACCEPT))
+    engine = bench.leader().engine
+    assert engine is not None
+    assert engine.start_offset == 120
+
+
+def test_settled_records_behind_a_hole_are_read_over() -> None:
+    bench = Bench()
+    log = bench.logs[0]
+    log.produce(10, 10, 10)
+    bench.take("m")
+    bench.settle("m", (10, 19, ACCEPT))
+    bench.leaders = bench.fresh()
+    del log._batches[0]
+    assert bench.take("n", LIMITS._replace(max_records=5)) == [(20, 29, 1)]
+
+
 def test_deleted_records_are_passed_over() -> None:
     bench = Bench()
     bench.logs[0].produce(10, 10)

@@ -72,6 +72,10 @@ class SharePartition:
         self.partition.archive(self.now_ms, first, last)
         self.partition.check()
 
+    def pass_hole(self, first: int, last: int) -> None:
+        self.partition.pass_hole(self.now_ms, first, last)
+        self.partition.check()
+
     @property
     def window(self) -> tuple[int, int]:
         return self.partition.start_offset, self.partition.end_offset

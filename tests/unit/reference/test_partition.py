@@ -251,6 +251,48 @@ def test_aborted_records_are_archived_without_a_write(engine: Engine) -> None:
     assert p.acknowledge("m", 0, 9, ACCEPT) == [(5, 9, ACKNOWLEDGED, 1)]
 
 
+def test_a_hole_before_what_was_settled_is_passed(engine: Engine) -> None:
+    settled = [(26, 40, ARCHIVED, 3), (41, 139, ACKNOWLEDGED, 1)]
+    p = SharePartition(engine, 16, settled, max_inflight=100)
+    assert p.fetch("m", (150, 155)) == []
+    p.pass_hole(16, 149)
+    assert p.window == (140, 140)
+    assert p.partition.delivery_complete_count == 0
+    assert p.fetch("m", (150, 155)) == [(150, 155, 1)]
+    assert p.acknowledge("m", 150, 155, ACCEPT) == [(150, 155, ACKNOWLEDGED, 1)]
+    assert p.window == (156, 156)
+
+
+def test_a_window_of_records_that_have_left_the_log_is_passed(engine: Engine) -> None:
+    p = SharePartition(engine, 41, [(41, 140, AVAILABLE, 1)], max_inflight=100)
+    p.pass_hole(41, 149)
+    assert p.window == (141, 141)
+    assert p.fetch("m", (150, 155)) == [(150, 155, 1)]
+
+
+def test_a_hole_is_passed_up_to_what_may_hold_unread_records(engine: Engine) -> None:
+    p = SharePartition(engine, 0, [(5, 9, AVAILABLE, 1), (20, 29, ACKNOWLEDGED, 1)])
+    p.pass_hole(0, 4)
+    assert p.window == (5, 29)
+    assert p.partition.next_fetch_offset == 5
+    assert p.fetch("m", (5, 9)) == [(5, 9, 2)]
+    assert p.partition.next_fetch_offset == 10
+    p.acknowledge("m", 5, 9, ACCEPT)
+    p.pass_hole(10, 14)
+    assert p.window == (15, 29)
+    assert p.fetch("m", (15, 19)) == [(15, 19, 1)]
+
+
+def test_what_is_leased_in_a_hole_stays_its_members(engine: Engine) -> None:
+    p = SharePartition(engine)
+    p.fetch("m", (0, 4), (5, 9))
+    p.acknowledge("m", 5, 9, RELEASE)
+    p.pass_hole(0, 9)
+    assert p.inflight == [(0, 4, ACQUIRED, 1), (5, 9, ARCHIVED, 1)]
+    p.acknowledge("m", 0, 4, ACCEPT)
+    assert p.window == (10, 10)
+
+
 def test_archiving_what_may_follow_unread_offsets_keeps_it_in_the_window(engine: Engine) -> None:
     p = SharePartition(engine, 0, [(0, 3, AVAILABLE, 0), (8, 13, AVAILABLE, 0)])
     p.move_log_start(13)

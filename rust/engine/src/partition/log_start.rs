@@ -49,6 +49,30 @@ impl Partition {
         self.advance_start();
     }
 
+    /// The log holds nothing from `first` to `last`, as a fetch from `first` has shown: compaction has passed there.
+    ///
+    /// The start offset moves over the hole: nothing else would ever settle it, and the window would fill behind it.
+    /// What is leased in it stays so until its lock ends. Nothing is written now.
+    pub fn pass_hole(&mut self, first: Offset, last: Offset) {
+        if last < first || last == Offset::MAX {
+            return;
+        }
+        self.archive_available(OffsetRange::new(first, last));
+        if let Some((unread, end)) = self.unread_hole()
+            && (first..=last).contains(&unread)
+        {
+            self.set_gap(last + 1, end);
+        }
+        if let Some(front) = self.map.first()
+            && first <= self.start
+            && self.start <= last
+            && self.start < front.first
+        {
+            self.start = front.first.min(last + 1);
+        }
+        self.advance_start();
+    }
+
     /// Archives what is available in `range`, even where that is still being written.
     pub(super) fn archive_available(&mut self, range: OffsetRange) {
         self.archive_where(range, |cell| cell.state() == RecordState::Available);

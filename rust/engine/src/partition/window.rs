@@ -29,6 +29,12 @@ impl Partition {
             .map(|gap| gap.start)
     }
 
+    /// The first offset that no run covers and that may hold records not fetched since the load, and where such end.
+    pub(super) fn unread_hole(&self) -> Option<(Offset, Offset)> {
+        self.unread_from()?;
+        self.read_gap.and_then(|gap| Some((gap.hole?, gap.end)))
+    }
+
     /// Everything before `to` has been fetched, or is known to be absent.
     pub(super) fn read_up_to(&mut self, to: Offset) {
         match self.unread_from() {
