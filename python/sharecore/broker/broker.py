@@ -26,7 +26,7 @@ from sharecore.broker.transport import Transport
 from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, Listener, listeners_of, per_ip_overrides
 from sharecore.deadletters import DeadLetterOffice
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.network import Connection, Limits, ListenerLimits, Server
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.rates import Window
@@ -35,7 +35,7 @@ from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
 from sharecore.security.scram import Credentials, first_credential
-from sharecore.storage import ResourceType
+from sharecore.storage import DamagedLog, ResourceType
 
 if TYPE_CHECKING:
     from sharecore.broker.metrics import BrokerMetrics
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from sharecore.metrics.requests import OnFrame
 
 log = logging.getLogger("sharecore.broker")
+
+
+def _is_unreadable(error: BaseException) -> bool:
+    return isinstance(error, KafkaError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 class Broker(Services):
@@ -95,8 +99,7 @@ class Broker(Services):
 
         Raises:
             ConfigError: what is kept is not this broker's, or the persister cannot be had.
-            OSError: an address or what is kept cannot be had.
-            KafkaError: what is kept cannot be written.
+            OSError: an address cannot be had, or what is kept cannot be read or written, or is damaged.
         """
         await self.ground.open(self)
         try:
@@ -111,12 +114,18 @@ class Broker(Services):
                 self.metrics.ready()
             if self.page is not None:
                 self.page.start()
-        except BaseException:
+        except BaseException as error:
             if self.metrics is not None:
                 self.metrics.stop()
             if self.page is not None:
                 await self.page.stop()
             await self.ground.close()
+            if isinstance(error, DamagedLog) or _is_unreadable(error):
+                data_dir = self.config.data_dir
+                raise OSError(
+                    f"{error}; `sharecore store check {data_dir}` tells what is lost, "
+                    f"`sharecore store salvage {data_dir} --to NEWDIR` keeps the rest"
+                ) from error
             raise
 
     async def _start_services(self) -> None:

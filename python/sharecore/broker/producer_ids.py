@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sharecore.storage import Catalogue
+from sharecore.storage import PRODUCER_IDS, Catalogue
 
-_KEY = b"producer-ids"
 _BLOCK = 1000
 
 
@@ -17,13 +16,13 @@ class ProducerIds:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._next = self._end = int(catalogue.get(_KEY) or b"0")
+        self._next = self._end = int(catalogue.get(PRODUCER_IDS) or b"0")
 
     async def ensure(self) -> None:
         """Reserves an id for `take`; raises KafkaError when that cannot be stored."""
         while self._next == self._end:
             end = self._end + _BLOCK
-            await self._catalogue.put(_KEY, str(end).encode())
+            await self._catalogue.put(PRODUCER_IDS, str(end).encode())
             # another caller may have taken the same block meanwhile: it is counted once
             if self._end < end:
                 self._next, self._end = self._end, end

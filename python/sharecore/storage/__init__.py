@@ -6,9 +6,9 @@ read by a few threads where somebody would have to wait for it.
 
 from __future__ import annotations
 
-from sharecore.storage.catalogue import Catalogue
+from sharecore.storage.catalogue import PRODUCER_IDS, Catalogue
 from sharecore.storage.configs import Configs, ResourceType
-from sharecore.storage.log import Appended, Found, Log, RecordsRefused, ScannedBatch, Slice
+from sharecore.storage.log import Appended, DamagedLog, Found, Log, RecordsRefused, ScannedBatch, Slice
 from sharecore.storage.reader import Reader
 from sharecore.storage.storage import Storage, StorageOptions
 from sharecore.storage.store_log import StoreLog
@@ -17,9 +17,11 @@ from sharecore.storage.ticket import Ticket
 from sharecore.storage.topics import Topic, Topics
 
 __all__ = [
+    "PRODUCER_IDS",
     "Appended",
     "Catalogue",
     "Configs",
+    "DamagedLog",
     "Found",
     "Log",
     "Reader",

@@ -8,6 +8,10 @@ from collections.abc import Iterable, Iterator
 from sharecore.storage.ticket import Ticket
 
 
+PRODUCER_IDS = b"producer-ids"
+"""The key of the first producer id that nobody has been given."""
+
+
 class Catalogue(ABC):
     """Keys and values in memory, written through to what keeps them; a change shows once it is durable."""
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharecore._core import Store, survey_store
+from sharecore.storage.catalogue import PRODUCER_IDS
 from sharecore.storage.store_topics import stored_topics, topic_entry
 
 Progress = Callable[[int, int], object]
 """Called with the bytes that are done and how many there are."""
 
 _RECOVERED = "recovered-{}"
+_IDS_SKIPPED = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +102,14 @@ def salvage(path: Path, to: Path, progress: Progress) -> Damage:
     """Makes a data directory at `to`, new or empty, of all that is whole at `path`, which stays as it is.
 
     A partition of which nothing is left is there, empty; records of which nothing tells whose they are become
-    a topic named `recovered-` and the number of their log.
+    a topic named `recovered-` and the number of their log. Where changes of the catalogue may be lost,
+    producer ids go on far behind those that are known: nobody is given another's.
 
     Raises:
         OSError: as `survey`; or `to` is not empty or cannot be written. Nothing is there then.
     """
     damage = _damage(*survey_store(path, progress, to))
-    _mend(to)
+    _mend(to, skip_ids=damage.history_lost)
     return damage
 
 
@@ -136,13 +139,17 @@ def _parts(catalogue: Iterable[tuple[bytes, bytes]]) -> Mapping[int, Part]:
     }
 
 
-def _mend(path: Path) -> None:
+def _mend(path: Path, *, skip_ids: bool) -> None:
     """Makes catalogue and logs agree again."""
     store = Store(path)
     try:
         logs = set(store.logs())
-        parts = _parts(store.entries(b""))
+        entries = list(store.entries(b""))
+        parts = _parts(entries)
         puts = [topic_entry(_RECOVERED.format(log), [log]) for log in sorted(logs - parts.keys())]
+        if skip_ids:
+            known = int(dict(entries).get(PRODUCER_IDS, b"0"))
+            puts.append((PRODUCER_IDS, str(known + _IDS_SKIPPED).encode()))
         missing = sorted(parts.keys() - logs)
         if puts or missing:
             store.wait(store.change(puts, create_logs=missing))

@@ -16,6 +16,10 @@ ANY_RECORDS = (1 << 63) - 1
 """As many records as there are."""
 
 
+class DamagedLog(ValueError):
+    """A batch of a log is not as it was written."""
+
+
 class RecordsRefused(KafkaError):
     """A batch that is refused for some of its records.
 
@@ -211,7 +215,7 @@ class Log(ABC):
         """Durable records from `offset` on: offset, timestamp, key, value; control records are left out.
 
         Raises:
-            ValueError: a batch cannot be decoded; says where.
+            DamagedLog: a batch cannot be decoded; says where.
         """
         raise _not_here()
 
@@ -219,7 +223,7 @@ class Log(ABC):
         """Durable batches with their records, the first of which holds `offset` or follows it.
 
         Raises:
-            ValueError: a batch cannot be decoded; says where.
+            DamagedLog: a batch cannot be decoded; says where.
         """
         raise _not_here()
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore._core import records_without_key
-from sharecore.errors import ErrorCode
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.log import (
     ANY_RECORDS,
     Appended,
+    DamagedLog,
     Found,
     LocalRecord,
     Log,
@@ -144,7 +145,12 @@ class StoreLog(Log):
 
     def scan_batches(self, offset: int) -> Iterator[ScannedBatch]:
         while offset < self.high_watermark:
-            batches, following = self._store.scan(self.log_id, offset, _SCAN_BYTES)
+            try:
+                batches, following = self._store.scan(self.log_id, offset, _SCAN_BYTES)
+            except KafkaError as error:
+                raise KafkaError(error.code, f"{self.topic}-{self.index}: {error.message}") from error
+            except ValueError as error:
+                raise DamagedLog(f"{self.topic}-{self.index} is damaged: {error}") from error
             if following <= offset:
                 return
             yield from map(ScannedBatch._make, batches)

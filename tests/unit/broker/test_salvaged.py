@@ -63,4 +63,15 @@ def test_a_broker_serves_what_was_salvaged(tmp_path: Path) -> None:
     assert [number for number in range(BATCHES) if b"number %d." % number in records] == numbers
     assert b"number %d." % (DAMAGED + 1) in fetch(broker, 2 * DAMAGED), "consumers go on behind the gap"
     assert produce(broker, BATCHES) == 2 * BATCHES
+    # who knows which producer ids had been given
+    assert damage.history_lost
+    given = broker.ask(
+        ApiKey.INIT_PRODUCER_ID,
+        4,
+        transactional_id=None,
+        transaction_timeout_ms=1000,
+        producer_id=-1,
+        producer_epoch=-1,
+    )
+    assert given.producer_id >= 1 << 40
     broker.stop()
