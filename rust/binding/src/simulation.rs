@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use sharecore_store::{MemoryDisk, Operation};
 
 #[pyclass(name = "MemoryDisk", module = "sharecore._core", frozen)]
@@ -45,6 +46,31 @@ impl PyMemoryDisk {
         self.0.lie(skip, times);
     }
 
+    #[pyo3(signature = (*, skip = 0, times = 1))]
+    fn misdirect(&self, skip: u64, times: u64) {
+        self.0.misdirect(skip, times);
+    }
+
+    fn set_rot(&self, per_mille: u64) {
+        self.0.set_rot(per_mille);
+    }
+
+    #[getter]
+    fn harmed(&self) -> u64 {
+        self.0.harmed()
+    }
+
+    fn files<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
+        let files = self.0.files().into_iter();
+        files
+            .map(|(name, bytes)| (name, PyBytes::new(py, &bytes)))
+            .collect()
+    }
+
+    fn replace(&self, files: Vec<(String, Vec<u8>)>) {
+        self.0.replace(files);
+    }
+
     fn heal(&self) {
         self.0.heal();
     }
@@ -78,5 +104,9 @@ impl PyMemoryDisk {
 
     fn crash(&self) {
         self.0.crash();
+    }
+
+    fn restart(&self) {
+        self.0.restart();
     }
 }

@@ -11,6 +11,8 @@ pub(super) struct Content {
     pub(super) now: Vec<u8>,
     durable: Vec<u8>,
     unsynced: Vec<Change>,
+    /// What is unsynced was said to be synced.
+    claimed: bool,
 }
 
 /// splitmix64
@@ -40,12 +42,26 @@ fn put(content: &mut Vec<u8>, at: u64, bytes: &[u8]) {
 }
 
 impl Content {
+    pub(super) fn durable(bytes: Vec<u8>) -> Self {
+        Self {
+            now: bytes.clone(),
+            durable: bytes,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn write(&mut self, at: u64, bytes: &[u8]) {
         put(&mut self.now, at, bytes);
         self.unsynced.push(Change::Write(at, bytes.to_vec()));
     }
 
+    /// A sync that only seems to happen.
+    pub(super) fn claim(&mut self) {
+        self.claimed = !self.unsynced.is_empty();
+    }
+
     pub(super) fn sync(&mut self) {
+        self.claimed = false;
         for change in self.unsynced.drain(..) {
             match change {
                 Change::Write(at, bytes) => put(&mut self.durable, at, &bytes),
@@ -61,13 +77,22 @@ impl Content {
     }
 
     /// Keeps what a crash may leave of the file, which is durable from now on.
-    pub(super) fn crash(&mut self, random: &mut Random) {
+    ///
+    /// Returns whether it was said to hold more.
+    pub(super) fn crash(&mut self, random: &mut Random, rot_per_mille: u64) -> bool {
         let whole = random.below(self.unsynced.len() as u64 + 1) as usize;
         let stray = random.below(4) == 0;
         for (i, change) in std::mem::take(&mut self.unsynced).into_iter().enumerate() {
             match change {
                 Change::Length(size) if i < whole => self.durable.resize(size as usize, 0),
-                Change::Write(at, bytes) if i < whole => put(&mut self.durable, at, &bytes),
+                Change::Write(at, mut bytes) if i < whole => {
+                    if rot_per_mille > 0 && random.below(1000) < rot_per_mille && !bytes.is_empty()
+                    {
+                        let bit = random.below(bytes.len() as u64 * 8) as usize;
+                        bytes[bit / 8] ^= 1 << (bit % 8);
+                    }
+                    put(&mut self.durable, at, &bytes);
+                }
                 Change::Write(at, mut bytes) if i == whole || (stray && random.below(2) == 0) => {
                     let kept = random.below(bytes.len() as u64 + 1) as usize;
                     // a sector that was being written may hold anything
@@ -88,5 +113,6 @@ impl Content {
             }
         }
         self.now.clone_from(&self.durable);
+        std::mem::take(&mut self.claimed)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! After a crash, what was written but not synced may be there, missing, cut short or garbage, and later writes may
 //! survive without earlier ones; what was synced stays. Changes of names survive in their order, up to any one of them.
+//! A sync may be said to have happened, and a write may land where it does not belong: the disk counts what came of that.
 
 use std::{
     collections::BTreeMap,
@@ -18,6 +19,7 @@ use crate::files::Access;
 use content::{Content, Random};
 
 mod content;
+mod image;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static MOUNTS: RwLock<Vec<(PathBuf, MemoryDisk)>> = RwLock::new(Vec::new());
@@ -52,7 +54,7 @@ pub enum Operation {
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Fails(i32),
-    /// A sync that reports success without having synced.
+    /// Success is reported: of a sync that has not happened, or a write that has landed elsewhere.
     Lies,
 }
 
@@ -88,6 +90,10 @@ struct Inner {
     left: Option<u64>,
     capacity: u64,
     cold_per_mille: u64,
+    rot_per_mille: u64,
+    /// The names' last sync was a lie.
+    names_claimed: bool,
+    harmed: u64,
     operations: u64,
 }
 
@@ -133,6 +139,17 @@ impl Inner {
         self.history.push(self.names.clone());
         change(&mut self.names);
     }
+
+    /// Writes somewhere in some file.
+    fn write_elsewhere(&mut self, bytes: &[u8]) {
+        self.harmed += 1;
+        let at = self.random.below(self.names.len() as u64) as usize;
+        if let Some(node) = self.names.values().nth(at).cloned() {
+            let mut content = lock(&node);
+            let at = self.random.below(content.now.len() as u64 + 1);
+            content.write(at, bytes);
+        }
+    }
 }
 
 /// A disk in memory, mounted on a directory of this process until it is unmounted.
@@ -156,6 +173,9 @@ impl MemoryDisk {
                 left: None,
                 capacity: u64::MAX,
                 cold_per_mille: 0,
+                rot_per_mille: 0,
+                names_claimed: false,
+                harmed: 0,
                 operations: 0,
             })),
         };
@@ -181,6 +201,11 @@ impl MemoryDisk {
     /// Makes syncs report success `times` times without having synced, after `skip` more that do.
     pub fn lie(&self, skip: u64, times: u64) {
         self.plan(Operation::Sync, Outcome::Lies, skip, times);
+    }
+
+    /// Makes writes report success `times` times that have landed in another place, after `skip` more that do not.
+    pub fn misdirect(&self, skip: u64, times: u64) {
+        self.plan(Operation::Write, Outcome::Lies, skip, times);
     }
 
     fn plan(&self, operation: Operation, outcome: Outcome, skip: u64, times: u64) {
@@ -220,6 +245,16 @@ impl MemoryDisk {
         lock(&self.inner).cold_per_mille = per_mille;
     }
 
+    /// Sets of how many of 1,000 unsynced writes that survive a crash a bit is wrong then.
+    pub fn set_rot(&self, per_mille: u64) {
+        lock(&self.inner).rot_per_mille = per_mille;
+    }
+
+    /// How often the disk has not held what it had said it held.
+    pub fn harmed(&self) -> u64 {
+        lock(&self.inner).harmed
+    }
+
     /// Bytes in all files.
     pub fn used(&self) -> u64 {
         lock(&self.inner).used()
@@ -236,12 +271,23 @@ impl MemoryDisk {
         let mut history = std::mem::take(&mut inner.history);
         history.push(inner.names.clone());
         let kept = inner.random.below(history.len() as u64) as usize;
+        let claimed = std::mem::take(&mut inner.names_claimed) && kept + 1 < history.len();
+        inner.harmed += u64::from(claimed);
         inner.names = history.swap_remove(kept);
         let nodes: Vec<Node> = inner.names.values().cloned().collect();
+        let rot = inner.rot_per_mille;
         for node in nodes {
             // a file apart from what old handles may still write to
-            lock(&node).crash(&mut inner.random);
+            let claimed = lock(&node).crash(&mut inner.random, rot);
+            inner.harmed += u64::from(claimed);
         }
+        drop(inner);
+        self.restart();
+    }
+
+    /// Ends the process that used the disk, which goes on: open files can no longer be used.
+    pub fn restart(&self) {
+        let mut inner = lock(&self.inner);
         inner.life += 1;
         inner.left = None;
         inner.planned.clear();
@@ -308,9 +354,11 @@ impl MemoryDisk {
 
     pub(crate) fn sync_names(&self) -> io::Result<()> {
         let mut inner = lock(&self.inner);
-        if inner.allow(Operation::Sync)? {
+        let happens = inner.allow(Operation::Sync)?;
+        if happens {
             inner.history.clear();
         }
+        inner.names_claimed = !happens && !inner.history.is_empty();
         Ok(())
     }
 }
@@ -348,6 +396,8 @@ impl Handle {
     pub(crate) fn sync(&self) -> io::Result<()> {
         if self.allow(Operation::Sync)?.1 {
             lock(&self.node).sync();
+        } else {
+            lock(&self.node).claim();
         }
         Ok(())
     }
@@ -374,7 +424,11 @@ impl Handle {
     pub(crate) fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
         let was_gone = self.disk.is_gone();
         let (mut inner, room) = match self.allow(Operation::Write) {
-            Ok((inner, _)) => {
+            Ok((mut inner, false)) => {
+                inner.write_elsewhere(bytes);
+                return Ok(bytes.len());
+            }
+            Ok((inner, true)) => {
                 let room = inner.capacity;
                 (inner, room)
             }
