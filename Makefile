@@ -282,9 +282,10 @@ tier: .venv/.installed .venv-test/.installed jars ## a node in front of Apache K
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
 
-simulate: .venv-test/.installed ## a whole broker in one deterministic loop: fresh seeds (SIMULATIONS=50) and planted bugs, or SEED= EVENTS= FAULTS= CANARY=
+simulate: .venv-test/.installed ## a whole broker in one deterministic loop: fresh seeds (SIMULATIONS=50 or SECONDS=60) and planted bugs, or SEED= EVENTS= FAULTS= CANARY=
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS)) \
-		$(if $(SIMULATIONS),--simulations $(SIMULATIONS)) --faults "$(FAULTS)" --canary "$(CANARY)" $(ARGS)
+		$(if $(SIMULATIONS),--simulations $(SIMULATIONS)) $(if $(SECONDS),--seconds $(SECONDS)) \
+		--faults "$(FAULTS)" --canary "$(CANARY)" $(ARGS)
 	$(if $(SEED)$(CANARY),,$(BIN)/python -m tests.simulation --canary all)
 
 differential: .venv-test/.installed ## the engine against the reference and Apache, fresh seeds (ARGS="--help")
@@ -299,7 +300,7 @@ differential-access: .venv/.installed .venv-test/.installed jars ## who may do w
 	@.ci/need java
 	$(BIN)/python -m tests.differential.access $(ARGS)
 
-SECONDS ?= 60
+fuzz: SECONDS ?= 60
 FUZZ_TARGETS := operations numbers combiner records messages share_state recovery
 # what cargo-fuzz passes, but for its sanitizers: coverage that libFuzzer reads works on a stable compiler
 FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -15,6 +15,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="this simulation; fresh ones without it")
     parser.add_argument("--events", type=int, default=20_000, help="about how long the actors of each act")
     parser.add_argument("--simulations", type=int, default=50, help="how many fresh ones")
+    parser.add_argument("--seconds", type=float, default=0, help="as many as begin in this time, instead")
     parser.add_argument(
         "--faults", default="", help=f"all, none, or of {', '.join((*ACTORS, *FAULTS))}; drawn without it"
     )
@@ -29,7 +30,9 @@ def main() -> int:
         if options.canary == "all":
             return 0 if canaries(CANARIES, say) else 1
         if options.seed is None:
-            return 0 if swarm(options.simulations, options.events, options.faults, say) else 1
+            return (
+                0 if swarm(options.simulations, options.seconds, options.events, options.faults, say) else 1
+            )
         faults = options.faults or (CANARIES[options.canary].features if options.canary else "")
         plan = Plan.drawn(options.seed, options.events, faults, options.canary)
     except ValueError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from tests.simulation.lags import Lags
 from tests.simulation.leases import Claim, SharePartition
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulatedLoop
@@ -27,15 +28,16 @@ _WATCHED = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS,
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_GROUPS,
 }
-_RESETS = {ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS}
+_RESETS = {ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS, ApiKey.DELETE_GROUPS}
 _CERTAIN = {
     ErrorCode.INVALID_RECORD_STATE,
     ErrorCode.INVALID_REQUEST,
     ErrorCode.SHARE_SESSION_NOT_FOUND,
     ErrorCode.INVALID_SHARE_SESSION_EPOCH,
 }
-_ANSWER_S = 15.0
+_ANSWER_S, _SICK_ANSWER_S = 15.0, 30.0
 Key = tuple[str, UUID, int]
 
 
@@ -47,6 +49,7 @@ class _Asked:
     at: float
     alone: bool
     claims: dict[Key, list[Claim]] = field(default_factory=dict)
+    known: Any = None
     stale: bool = False
 
     @property
@@ -74,16 +77,28 @@ class Auditor:
         ledger: what is known of each log.
         lock_s: the shortest lock that each group ever had.
         committed: groups that read committed records only.
-        sick: the disk fails: leases may be lost, and counts as they were before.
+        sick: the disk fails: requests may take longer.
+        salvaged: the disk was salvaged at some time: transactions may hang.
+        losses: how often the disk lost what it had said it held; nothing from before counts then.
     """
 
-    def __init__(self, loop: SimulatedLoop, story: Story, limit: int) -> None:
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        story: Story,
+        limit: int,
+        high_watermark: Callable[[UUID, int], int | None],
+    ) -> None:
         self.shares: dict[Key, SharePartition] = {}
         self.ledger = Ledger(story)
         self.lock_s: dict[str, float] = {}
         self.committed: set[str] = set()
         self.sick = False
+        self.losses = 0
+        self.salvaged = False
+        self.limits: dict[str, tuple[int, int]] = {}
         self._limit = limit
+        self._lags = Lags(self.shares, self.ledger, story, high_watermark)
         self._epochs: dict[tuple[str, str], int] = {}
         self._loop = loop
         self._story = story
@@ -97,6 +112,7 @@ class Auditor:
             ApiKey.ALTER_SHARE_GROUP_OFFSETS: self._reset,
             ApiKey.DELETE_SHARE_GROUP_OFFSETS: self._reset,
             ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: self._described,
+            ApiKey.DELETE_GROUPS: self._groups_deleted,
         }
 
     # what happens to the machine
@@ -107,11 +123,33 @@ class Auditor:
             share.loosen(restarted=True)
             share.suspended = 0
 
-    def disk(self, *, sick: bool) -> None:
-        """The disk begins or ends to fail."""
-        self.sick = sick
-        for share in self.shares.values():
-            share.loosen(restarted=False)
+    def loaded(self, key: Key) -> None:
+        """A share partition is led anew, from what was written: the leases are gone."""
+        if key in self.shares:
+            self.shares[key].loosen(restarted=False)
+
+    def harmed(self) -> None:
+        """The disk does not hold what it had said it held: until it is repaired, batches may be damaged."""
+        if not self.ledger.harmed:
+            self._story.tell("disk", "has lost what it had said it held")
+        self.ledger.harmed = True
+        self._forgive()
+
+    def repaired(self, *, salvaged: bool) -> None:
+        """The broker has a whole disk again, without what was lost: the newest, or if `salvaged` anything."""
+        if salvaged:
+            # a transaction may have lost its end and kept its records: it hangs, or another's end ends it
+            self.salvaged = True
+            self.ledger.lose_ends()
+        self.ledger.harmed = False
+        self._forgive()
+
+    def _forgive(self) -> None:
+        self.losses += 1
+        for (_, topic_id, index), share in self.shares.items():
+            share.forget(perhaps=True)
+            share.over_below = max(share.over_below, self.ledger.log(topic_id, index).end)
+        self.ledger.forgive()
 
     # tap
 
@@ -130,7 +168,7 @@ class Auditor:
                     share.hidden += 1
             elif asked is not None and asked.api in _RESETS:
                 # nobody knows whether it has taken effect
-                for share in self._of(asked.request.group_id):
+                for share in self._reset_by(asked.request):
                     share.suspended = max(0, share.suspended - 1)
                     share.forget(perhaps=True)
 
@@ -150,11 +188,11 @@ class Auditor:
                     asked = _Asked(api, header.api_version, request, self._loop.now, not talk.under_way)
             except (MalformedMessage, ValueError):
                 continue
-            if api is ApiKey.PRODUCE and asked is not None and asked.request.acks == 0:
-                continue
-            talk.under_way[header.correlation_id] = asked
             if asked is not None:
                 self._asked(talk, asked)
+                if api is ApiKey.PRODUCE and asked.request.acks == 0:
+                    continue
+            talk.under_way[header.correlation_id] = asked
             self._story.tell(f"connection {link.number}", f"asks {api.name}, {len(frame)} bytes")
 
     def sent(self, link: End, data: bytes) -> None:
@@ -175,12 +213,12 @@ class Auditor:
 
     def overdue(self, now: float) -> list[str]:
         """Requests that should have been answered long ago."""
+        within = _SICK_ANSWER_S if self.sick else _ANSWER_S
         return [
             f"{asked.api.name} of connection {number}, asked at {asked.at - 1000:.3f} s"
             for number, talk in self._conversations.items()
             for asked in talk.under_way.values()
-            if asked is not None
-            and now - asked.at > _ANSWER_S + getattr(asked.request, "max_wait_ms", 0) / 1000
+            if asked is not None and now - asked.at > within + getattr(asked.request, "max_wait_ms", 0) / 1000
         ]
 
     # requests
@@ -192,20 +230,27 @@ class Auditor:
             group, topic_id, partition = key
             where = f"{group} {self.ledger.names.get(topic_id, str(topic_id)[:8])}-{partition}"
             lock_s = self.lock_s.get(group, 1.0)
-            found = self.shares[key] = SharePartition(where, lock_s, self._limit)
+            limits = self.limits.get(group, (self._limit, self._limit))
+            found = self.shares[key] = SharePartition(where, lock_s, limits)
         return found
+
+    def limit_altered(self, group: str, limit: int) -> None:
+        """A group's records are delivered as often from now on, or some of them."""
+        low, high = self.limits.get(group, (self._limit, self._limit))
+        self.limits[group] = min(low, limit), max(high, limit)
+        for share in self._of(group):
+            share.limits = self.limits[group]
 
     def lock_altered(self, group: str, lock_s: float) -> None:
         """A group's locks last as long from now on, or some of them."""
         self.lock_s[group] = min(lock_s, self.lock_s.get(group, lock_s))
-        for (name, _, _), share in self.shares.items():
-            if name == group:
-                share.lock_s = self.lock_s[group]
+        for share in self._of(group):
+            share.lock_s = self.lock_s[group]
 
     def _asked(self, talk: _Conversation, asked: _Asked) -> None:
         request, now = asked.request, self._loop.now
         if asked.api is ApiKey.PRODUCE:
-            self.ledger.asked(request)
+            asked.known = self.ledger.asked(request)
         elif asked.api in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE):
             self._acknowledges(asked, now)
             session, epoch = (request.group_id, request.member_id), request.share_session_epoch
@@ -224,10 +269,12 @@ class Auditor:
         elif asked.api is ApiKey.SHARE_GROUP_HEARTBEAT and request.member_epoch <= 0:
             self._session_ended(request.group_id, request.member_id)
         elif asked.api in _RESETS:
-            for share in self._of(request.group_id):
+            for share in self._reset_by(request):
                 share.suspended += 1
         elif asked.api is ApiKey.DELETE_RECORDS:
             self.ledger.deletes(request)
+        elif asked.api is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
+            asked.known = self._lags.asked(request)
 
     def _acknowledges(self, asked: _Asked, now: float) -> None:
         request = asked.request
@@ -243,6 +290,10 @@ class Auditor:
         for share in self._of(group):
             share.let_go(self._loop.now, member)
 
+    def _reset_by(self, request: Any) -> list[SharePartition]:
+        groups = getattr(request, "groups_names", None) or [request.group_id]
+        return [share for group in groups for share in self._of(group)]
+
     def _of(self, group: str) -> list[SharePartition]:
         return [share for (name, _, _), share in self.shares.items() if name == group]
 
@@ -255,9 +306,9 @@ class Auditor:
     def _produced(self, asked: _Asked, answer: Any) -> None:
         for topic in answer.responses:
             for part in topic.partition_responses:
-                self.ledger.produced(
-                    asked.request, topic.name, part.index, part.error_code, part.base_offset, self._loop.now
-                )
+                if not part.error_code:
+                    rows = asked.known.get((topic.name, part.index), ())
+                    self.ledger.produced(topic.name, part.index, rows, part.base_offset, asked.at)
 
     def _fetched(self, asked: _Asked, answer: Any) -> None:
         request, now = asked.request, self._loop.now
@@ -274,7 +325,7 @@ class Auditor:
                 ranges = [tuple(each) for each in part.acquired_records]
                 since = now if asked.alone and not asked.claims else asked.at
                 self._story.tell(request.member_id, f"gets {share.where} {ranges}")
-                self._report(share.deliver(now, since, request.member_id, ranges, sick=self.sick))
+                self._report(share.deliver(now, since, request.member_id, ranges))
                 self.ledger.delivered(
                     topic.topic_id,
                     part.partition_index,
@@ -307,8 +358,6 @@ class Auditor:
                     self._report(share.answered(asked.at, now, request.member_id, claims))
             else:
                 share.refused(claims, certain=code in _CERTAIN)
-                if code not in _CERTAIN:
-                    share.loosen(restarted=False)
 
     def _created(self, asked: _Asked, answer: Any) -> None:
         for topic in answer.topics:
@@ -334,19 +383,17 @@ class Auditor:
                 if name == group and topic_id == topic.topic_id and (not altered or index in altered):
                     share.forget()
 
+    def _groups_deleted(self, asked: _Asked, answer: Any) -> None:
+        for result in answer.results:
+            for share in self._of(result.group_id):
+                share.suspended = max(0, share.suspended - 1)
+                if result.error_code == 0:
+                    share.forget()
+
     def _described(self, asked: _Asked, answer: Any) -> None:
         for group in answer.groups:
-            for topic in group.topics:
+            for topic in group.topics if not group.error_code else ():
                 for part in topic.partitions:
                     key = group.group_id, topic.topic_id, part.partition_index
-                    if group.error_code or part.error_code or key not in self.shares:
-                        continue
-                    share = self.shares[key]
-                    if part.start_offset < share.start_offset and not share.suspended:
-                        self._story.broken(
-                            "start offset went back",
-                            f"{share.where}: from {share.start_offset} to {part.start_offset}",
-                        )
-                    share.start_offset = part.start_offset
-                    if part.lag < 0 and part.start_offset >= 0:
-                        self._story.broken("lag", f"{share.where}: {part.lag}")
+                    if not part.error_code and key in self.shares:
+                        self._lags.described(key, asked.known, part.start_offset, part.lag)

@@ -6,21 +6,26 @@ Each is a way to change the product while a simulation runs, and the actors and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
 from sharecore._core import Partition
 from sharecore.broker import store_ground as ground_module
+from sharecore.broker.retention import Retention
 from sharecore.broker.share import ShareServices
 from sharecore.coordinator.transactions.coordinator import TransactionCoordinator
 from sharecore.errors import KafkaError
-from sharecore.network import Connection
+from sharecore.network import Connection, Server
 from sharecore.partition import leader as leader_module
 from sharecore.partition.leader import SharePartition
+from sharecore.partition.leasing import Leasing
+from sharecore.partition.loading import Loaded
+from sharecore.persister import CoordinatorPersister, LoadedState
 from sharecore.session.cache import ShareSessionCache
-from sharecore.storage import Storage, StoreLog
+from sharecore.storage import Slice, Storage, StoreLog
+from sharecore.storage.log import ANY_RECORDS
 from sharecore.waiting import DelayedFetch
 
 Patch = Callable[[], Any]
@@ -45,6 +50,10 @@ def _nothing(*_: Any, **__: Any) -> None:
     """Forgets to do it."""
 
 
+async def _never(*_: Any) -> None:
+    """Waits for nothing and does nothing."""
+
+
 def _instead(target: Any, name: str, new: Any) -> Patch:
     return lambda: mock.patch.object(target, name, new)
 
@@ -60,10 +69,16 @@ def _engine(**changes: Callable[[int], int]) -> Patch:
     return _instead(leader_module, "Partition", made)
 
 
-def _loaded(change: Callable[[Any], Any]) -> Patch:
+def _loaded(change: Callable[[LoadedState], LoadedState]) -> Patch:
     """State is another when it is loaded."""
     begin = SharePartition._begin
-    return _instead(SharePartition, "_begin", lambda self, state: begin(self, change(state)))
+
+    def begun(self: SharePartition, loaded: Loaded) -> None:
+        state = change(loaded.state)
+        start = state.start_offset if state.start_offset >= 0 else loaded.start_offset
+        begin(self, loaded._replace(state=state, start_offset=start))
+
+    return _instead(SharePartition, "_begin", begun)
 
 
 def _answered_first(self: SharePartition, member: str, batches: Any, done: Any) -> None:
@@ -77,6 +92,9 @@ _acknowledge = SharePartition.acknowledge
 _persist = SharePartition._persist
 _resume = ShareSessionCache.resume
 _append = StoreLog.append
+_read_cached = StoreLog.read_cached
+_summary = CoordinatorPersister.summary
+_trim = Retention._trim
 _end = TransactionCoordinator.end
 _options = ground_module._storage_options
 
@@ -128,12 +146,35 @@ def _rolled_forward(self: SharePartition, write: Any, done: Any = None) -> None:
         _persist(self, write, done)
 
 
+def _whole_lag(self: CoordinatorPersister, key: Any, done: Any) -> None:
+    """Nobody counts what is settled behind the start offset."""
+
+    def read(summary: Any) -> None:
+        known = not isinstance(summary, KafkaError) and summary.delivery_complete_count > 0
+        done(summary._replace(delivery_complete_count=0) if known else summary)
+
+    _summary(self, key, read)
+
+
+def _neighbours(self: StoreLog, offset: int, max_bytes: int, **rest: Any) -> Any:
+    if self.topic == "first" and self.index == 0:
+        with suppress(KafkaError):
+            most = rest.get("max_records", ANY_RECORDS)
+            found = self._store.read_cached(self.log_id + 1, offset, max_bytes, None, True, most)
+            return None if found is None else Slice(*found)
+    return _read_cached(self, offset, max_bytes, **rest)
+
+
+async def _trimmed_early(self: Retention, partition: Any, config: Any, now_ms: int) -> None:
+    await _trim(self, partition, config, now_ms + 20_000)
+
+
 @contextmanager
 def _read_uncommitted() -> Iterator[None]:
     end = property(lambda self: self.log.high_watermark)
     with (
         mock.patch.object(SharePartition, "readable_end", end),
-        mock.patch.object(SharePartition, "_aborted", return_value=[]),
+        mock.patch.object(Leasing, "_aborted", return_value=[]),
     ):
         yield
 
@@ -168,11 +209,16 @@ CANARIES: dict[str, Canary] = {
     "a start offset that goes back": Canary(
         _loaded(lambda state: state._replace(start_offset=max(state.start_offset - 5, -1))), CRASHES
     ),
-    "aborted records": Canary(_instead(SharePartition, "_aborted", lambda self, part: [])),
+    "aborted records": Canary(_instead(Leasing, "_aborted", lambda self, part: [])),
     "read committed that reads all": Canary(_read_uncommitted),
     "sequence numbers that are forgotten": Canary(
-        _instead(StoreLog, "append", _sequences_forgotten), CRASHES
+        _instead(StoreLog, "append", _sequences_forgotten), f"{CRASHES},cuts,pieces,slow network"
     ),
     "commits that abort": Canary(_instead(TransactionCoordinator, "end", _outcome_flipped)),
     "memory that is not given back": Canary(_instead(Connection, "_free", _nothing)),
+    "connections that are remembered": Canary(_instead(Server, "forget", _nothing)),
+    "lags that count what is settled": Canary(_instead(CoordinatorPersister, "summary", _whole_lag)),
+    "records of a neighbour": Canary(_instead(StoreLog, "read_cached", _neighbours)),
+    "retention that does not wait": Canary(_instead(Retention, "_trim", _trimmed_early)),
+    "retention that never comes": Canary(_instead(Retention, "_trim", _never)),
 }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _WITHIN_S = 90.0
 _SETTLING_S = 50.0
 _WAKE_S = 2.0
+_OLD_S = 90.0
 
 
 async def run(world: World) -> None:
@@ -31,27 +32,72 @@ async def run(world: World) -> None:
     wire = await Wire.open("finish")
     try:
         await _read_logs(world, wire)
-        for group in world.groups:
+        groups = [group for group in world.groups if not _hangs(world, group)]
+        for group in groups:
             await _drain(world, wire, group)
             if world.story.violations:
                 return
-        _all_delivered(world)
-        for group in world.groups:
+        _all_delivered(world, groups)
+        for group in groups:
             await _wake(world, wire, group)
-        wire.close()
         await asyncio.sleep(45.0)
-        if world.machine.broker is not None and (held := world.machine.broker.server.budget.used_bytes):
-            world.story.broken("memory", f"{held} bytes of requests are held by nobody")
+        await _expired(world, wire)
+        wire.close()
+        await asyncio.sleep(1.0)
+        _all_given_back(world)
     except Gone as gone:
         world.story.broken("no answer", f"after the faults have stopped: {gone}")
     finally:
         wire.close()
 
 
+def _hangs(world: World, group: str) -> bool:
+    """Whether a group waits for a transaction that lost its end: an administrator would end it."""
+    broker = world.machine.broker
+    if broker is None or not world.auditor.salvaged or group not in world.auditor.committed:
+        return False
+    logs = (log for topic in broker.topics for log in topic.partitions if topic.name in world.topics)
+    return any(log.last_stable_offset < log.high_watermark for log in logs)
+
+
+def _all_given_back(world: World) -> None:
+    """Nobody uses the broker any more: it holds nothing for anybody."""
+    broker = world.machine.broker
+    assert broker is not None
+    # some actors leave theirs open
+    clients = sum(1 for number in world.network.ends if number % 2 == 0)
+    held = {
+        "bytes of requests": broker.server.budget.used_bytes,
+        "connections": len(broker.server.connections) - clients,
+        "share sessions": len(broker.share.sessions) - clients,
+    }
+    for leaders in broker.share.partitions.by_topic().values():
+        for leader in leaders.values():
+            if leader.engine is not None and leader.engine.next_deadline_ms is not None:
+                held[f"leases of {leader.key.coordinator_key()}"] = 1
+    for what, count in held.items():
+        if count > 0:
+            world.story.broken("memory", f"{count} {what} are held by nobody")
+
+
+async def _expired(world: World, wire: Wire) -> None:
+    """Records that were too old long ago are gone."""
+    ledger, now = world.auditor.ledger, world.loop.now
+    if world.clock.jumped:
+        return
+    for topic in filter(ledger.retained, world.topics):
+        start = await _earliest(wire, topic, 0)
+        log = ledger.log(ledger.ids[topic], 0)
+        old = [offset for offset, asked in log.answered.items() if offset >= start and now - asked > _OLD_S]
+        if old:
+            world.story.broken("retention", f"{topic}-0 still holds offsets {old[:5]}")
+
+
 async def _read_logs(world: World, wire: Wire) -> None:
     for topic, partitions in world.topics.items():
         for index in range(partitions):
             found: dict[int, bytes] = {}
+            keys: dict[int, bytes] = {}
             at = start = await _earliest(wire, topic, index)
             high = at + 1
             while at < high:
@@ -68,11 +114,12 @@ async def _read_logs(world: World, wire: Wire) -> None:
                     return
                 rows, _, _, _ = _core.decode_records(records, [(at, high - 1, 1)], topic, index, None)
                 found |= {row.offset: row.value or b"" for row in rows}
+                keys |= {row.offset: row.key for row in rows if row.key is not None}
                 at = _end(records)
             place = world.auditor.ledger.ids[topic], index
             world.auditor.ledger.contents[place] = found
             world.auditor.ledger.ends[place] = high
-            world.auditor.ledger.check_log(world.auditor.ledger.ids[topic], index, start, found)
+            world.auditor.ledger.check_log(world.auditor.ledger.ids[topic], index, start, found, keys)
 
 
 async def _earliest(wire: Wire, topic: str, index: int) -> int:
@@ -164,14 +211,14 @@ def _nobodys(world: World, group: str, place: tuple[UUID, int], start: int) -> i
     return max(0, ledger.ends.get(place, 0) - max(start, 0) - records)
 
 
-def _all_delivered(world: World) -> None:
+def _all_delivered(world: World, groups: list[str]) -> None:
     """Whatever was answered to a producer was settled or delivered, unless it was not to be."""
     ledger = world.auditor.ledger
     for (topic_id, index), log in ledger.logs.items():
         name = ledger.names[topic_id]
         if name not in world.topics or name in ledger.compacted or ledger.retained(name):
             continue
-        for group in world.groups:
+        for group in groups:
             share = world.auditor.share((group, topic_id, index))
             for offset in log.answered:
                 transaction = transaction_of(log.values[offset])
@@ -199,13 +246,13 @@ async def _wake(world: World, wire: Wire, group: str) -> None:
     for cause in ("a record comes", "a lock runs out", "a session ends"):
         holder = other if cause != "a record comes" else None
         if holder is not None:
-            await _produce(wire)
+            await _produce(world, wire)
             await holder.fetch(max_wait_ms=2000)
         asked = world.loop.now
         waiting = asyncio.ensure_future(member.fetch(max_wait_ms=20_000))
         await asyncio.sleep(0.2)
         if holder is None:
-            await _produce(wire)
+            await _produce(world, wire)
         elif cause == "a session ends":
             await holder.fetch(epoch=-1, max_wait_ms=0)
         await waiting
@@ -220,6 +267,7 @@ async def _wake(world: World, wire: Wire, group: str) -> None:
     await member.leave()
 
 
-async def _produce(wire: Wire) -> None:
-    answer = await wire.ask(ApiKey.PRODUCE, 12, **produced("second", 0, batch([b"wake"])))
+async def _produce(world: World, wire: Wire) -> None:
+    records = batch([b"wake"], timestamps=[world.clock.now_ms()])
+    answer = await wire.ask(ApiKey.PRODUCE, 12, **produced("second", 0, records))
     assert code_of(answer) == 0

@@ -27,6 +27,7 @@ class Entry:
         durable: the count that is known to be on the disk.
         settled: an acknowledgement was answered; it never comes back.
         perhaps: an acknowledgement may have taken effect.
+        doubtful: an acknowledgement failed: it has not taken effect, but after a restart it may have.
         hidden: how many deliveries there were that nobody was told of.
     """
 
@@ -38,6 +39,7 @@ class Entry:
     durable: int = 0
     settled: str = ""
     perhaps: bool = False
+    doubtful: bool = False
     hidden: int = 0
 
 
@@ -57,31 +59,34 @@ class SharePartition:
     Args:
         where: its name in the story.
         lock_s: the shortest acquisition lock that was ever set.
-        limit: the delivery limit.
+        limits: the lowest and the highest delivery limit that were ever set.
         hidden: fetches so far that may have leased records without an answer.
         first: lowest and highest count of the first delivery.
         floor: records below may be gone from the log.
+        lives: how often it was begun anew.
+        over_below: records below may have been settled, as far as is known.
     """
 
     where: str
     lock_s: float
-    limit: int
+    limits: tuple[int, int]
     entries: dict[int, Entry] = field(default_factory=dict)
     deliveries: int = 0
     start_offset: int = -1
     suspended: int = 0
     hidden: int = 0
     floor: int = 0
+    over_below: int = 0
+    lives: int = 0
     first: tuple[int, int] = (1, 1)
 
     def deliver(
-        self, now: float, since: float, member: str, ranges: Iterable[tuple[int, int, int]], *, sick: bool
+        self, now: float, since: float, member: str, ranges: Iterable[tuple[int, int, int]]
     ) -> list[tuple[str, str]]:
         """A member was told that it holds records; gives what is wrong with that.
 
         Args:
             since: the earliest moment at which their locks can have begun.
-            sick: the disk fails: counts and leases may be as they were before.
         """
         wrong = []
         for first, last, count in ranges:
@@ -93,21 +98,21 @@ class SharePartition:
                 if not self.suspended:
                     if entry.settled:
                         wrong.append(("settled record delivered", f"{at}: {entry.settled} was answered"))
-                    if entry.held and now < entry.free_from - _TICK_S and not sick:
+                    if entry.held and now < entry.free_from - _TICK_S:
                         left = entry.free_from - now
                         wrong.append(
                             ("two owners", f"{at}: {entry.member} holds it for another {left:.3f} s")
                         )
                     low, high = self._counts(entry)
-                    if not (low <= count <= high or (sick and 1 <= count <= high)):
+                    if not low <= count <= high:
                         wrong.append(("delivery count", f"{at}: {low} to {high} would be right"))
-                    if count > self.limit:
-                        wrong.append(("delivery limit", f"{at}: the limit is {self.limit}"))
+                    if count > self.limits[1]:
+                        wrong.append(("delivery limit", f"{at}: the limit is {self.limits[1]}"))
                 self.deliveries += 1
                 entry.member, entry.lease, entry.held = member, self.deliveries, True
                 entry.free_from = since + self.lock_s
                 entry.counts, entry.hidden = (count + 1, count + 1), self.hidden
-                entry.settled, entry.perhaps = "", False
+                entry.settled, entry.perhaps, entry.doubtful = "", False, False
         return wrong
 
     def _counts(self, entry: Entry) -> tuple[int, int]:
@@ -117,9 +122,11 @@ class SharePartition:
     def may_be_over(self, offset: int) -> bool:
         """Whether nobody needs to get a record any more."""
         entry = self.entries.get(offset)
+        if offset < self.over_below:
+            return True
         if entry is None:
-            return self.hidden >= self.limit
-        return bool(entry.settled) or entry.perhaps or self._counts(entry)[1] > self.limit
+            return self.hidden + self.first[1] > self.limits[0]
+        return bool(entry.settled) or entry.perhaps or self._counts(entry)[1] > self.limits[0]
 
     def claims(self, now: float, member: str, batches: Iterable[tuple[int, int, bytes]]) -> list[Claim]:
         """A request acknowledges records: what of it the member may do."""
@@ -137,7 +144,10 @@ class SharePartition:
                 found.append(Claim(offset, entry.lease, kind))
                 if kind == RELEASE:
                     entry.free_from = min(entry.free_from, now)
-                elif kind != RENEW:
+                elif kind == RENEW:
+                    # the lock begins anew, and may have become shorter
+                    entry.free_from = min(entry.free_from, now + self.lock_s)
+                else:
                     entry.perhaps = True
         return found
 
@@ -186,8 +196,8 @@ class SharePartition:
         """Acknowledgements were answered with an error; `certain`ly nothing has changed then."""
         for claim in claims:
             entry = self.entries.get(claim.offset)
-            if entry is not None and entry.lease == claim.lease and certain:
-                entry.perhaps = False
+            if entry is not None and entry.lease == claim.lease and entry.perhaps:
+                entry.perhaps, entry.doubtful = False, not certain
 
     def let_go(self, now: float, member: str) -> None:
         """The member's session ended: what it holds may be free."""
@@ -202,9 +212,11 @@ class SharePartition:
             entry.counts = min(entry.counts[0], entry.durable + 1), entry.counts[1]
             if restarted:
                 entry.held = False
+                entry.perhaps |= entry.doubtful
 
     def forget(self, *, perhaps: bool = False) -> None:
         """The share partition was begun anew, or `perhaps` it was."""
         self.entries.clear()
-        self.first = 1, self.limit if perhaps else 1
+        self.lives += 1
+        self.first = 1, self.limits[1] if perhaps else 1
         self.start_offset = -1

@@ -18,13 +18,25 @@ class Log:
 
     Args:
         values: what was answered to be at an offset, or was seen there.
-        answered: offsets of records that a producer was told of.
+        answered: offsets of records that a producer was told of, and when the broker was asked for them.
         gone_below: records below may be gone: somebody asked for that.
+        trimmed: what retention has deleted was looked at up to here.
+        keys: of records that were answered and have one.
     """
 
     values: dict[int, bytes] = field(default_factory=dict)
+    keys: dict[int, bytes] = field(default_factory=dict)
     answered: dict[int, float] = field(default_factory=dict)
     gone_below: int = 0
+    trimmed: int = 0
+
+    @property
+    def end(self) -> int:
+        """Behind the last offset that is known."""
+        return max(self.values, default=-1) + 1
+
+
+Rows = Sequence[tuple[int, bytes | None, bytes]]
 
 
 def transaction_of(value: bytes) -> bytes | None:
@@ -36,24 +48,29 @@ class Ledger:
     """Every log that was written to.
 
     Attributes:
+        sent: values that somebody wanted to have in a topic's partition.
         names: of topics.
-        fates: of transactions: what was asked for them last.
+        fates: of transactions: what was asked for them last, nothing while they are open.
+        endless: transactions that may have lost their end.
         sure: transactions whose commit was answered.
         contents: values by offset as they were read at the end; `ends` has the offset behind the last.
         compacted: topics whose records may vanish.
+        harmed: the disk may give damaged batches.
     """
 
     def __init__(self, story: Story) -> None:
         self.logs: dict[tuple[UUID, int], Log] = {}
+        self.sent: dict[tuple[str, int], set[bytes]] = {}
         self.names: dict[UUID, str] = {}
         self.ids: dict[str, UUID] = {}
         self.fates: dict[bytes, str] = {}
         self.sure: set[bytes] = set()
+        self.endless: set[bytes] = set()
         self.compacted: set[str] = set()
+        self.harmed = False
         self.contents: dict[tuple[UUID, int], dict[int, bytes]] = {}
         self.ends: dict[tuple[UUID, int], int] = {}
         self._story = story
-        self._deliveries: dict[tuple[UUID, int, int], bytes] = {}
 
     def log(self, topic_id: UUID, partition: int) -> Log:
         """What is known of a log."""
@@ -64,31 +81,53 @@ class Ledger:
         self.names[topic_id] = name
         self.ids[name] = topic_id
 
-    def asked(self, request: Any) -> None:
-        """Somebody produces; nothing is known before the answer."""
+    def forgive(self) -> None:
+        """The disk has lost something: answered records may be gone, their offsets given to others."""
+        for log in self.logs.values():
+            log.values.clear()
+            log.answered.clear()
+            log.keys.clear()
+        self.sure.clear()
 
-    def produced(self, request: Any, name: str, index: int, code: int, base_offset: int, now: float) -> None:
-        """Produce was answered."""
-        topic_id = self.ids.get(name)
-        if code or topic_id is None:
-            return
-        log = self.log(topic_id, index)
+    def lose_ends(self) -> None:
+        """Whatever transaction there was may have kept its records and lost its end."""
+        found = (transaction_of(value) for values in self.sent.values() for value in values)
+        self.endless.update(tag for tag in found if tag is not None)
+
+    def asked(self, request: Any) -> dict[tuple[str, int], Rows]:
+        """Somebody produces; gives offset, key and value of what is to be where."""
+        found: dict[tuple[str, int], Rows] = {}
         for topic in request.topic_data:
             for part in topic.partition_data:
-                if topic.name != name or part.index != index:
-                    continue
                 records = bytes(part.records)
                 last = int.from_bytes(records[23:27], "big")
-                for row in _core.decode_records(records, [(0, last, 1)], name, index, None)[0]:
-                    offset = base_offset + row.offset
-                    self._is_at(log, f"{name}-{index}", offset, row.value or b"")
-                    log.answered.setdefault(offset, now)
+                rows = _core.decode_records(records, [(0, last, 1)], topic.name, part.index, None)[0]
+                place = topic.name, part.index
+                found[place] = [(row.offset, row.key, row.value or b"") for row in rows]
+                sent = self.sent.setdefault(place, set())
+                sent.update([row[2] for row in found[place]])
+        return found
 
-    def _is_at(self, log: Log, where: str, offset: int, value: bytes) -> None:
+    def produced(self, name: str, index: int, rows: Rows, base_offset: int, asked: float) -> None:
+        """Produce was answered."""
+        topic_id = self.ids.get(name)
+        if topic_id is None:
+            return
+        log = self.log(topic_id, index)
+        for delta, key, value in rows:
+            offset = base_offset + delta
+            self._is_at(log, name, index, offset, value)
+            log.answered.setdefault(offset, asked)
+            if key is not None:
+                log.keys[offset] = key
+
+    def _is_at(self, log: Log, name: str, index: int, offset: int, value: bytes) -> None:
         known = log.values.setdefault(offset, value)
-        if known != value:
+        if value not in self.sent.get((name, index), ()):
+            self._story.broken("invented record", f"{name}-{index} offset {offset}: nobody sent {value!r}")
+        elif known != value:
             self._story.broken(
-                "another record", f"{where} offset {offset} holds {value!r}, not {known!r} as before"
+                "another record", f"{name}-{index} offset {offset} holds {value!r}, not {known!r} as before"
             )
 
     def delivered(
@@ -103,9 +142,9 @@ class Ledger:
         """A share fetch brought records."""
         name = self.names.get(topic_id, "?")
         found, _, missing, damaged = _core.decode_records(records, list(ranges), name, index, None)
-        if damaged:
+        if damaged and not self.harmed:
             self._story.broken("damaged batch", f"{name}-{index}: {damaged}")
-        if missing and name not in self.compacted:
+        if missing and name not in self.compacted and not self.harmed:
             known = self.log(topic_id, index).answered
             lost = [offset for first, last in missing for offset in range(first, last + 1) if offset in known]
             if lost:
@@ -113,10 +152,11 @@ class Ledger:
         log = self.log(topic_id, index)
         for record in found:
             value = record.value or b""
-            self._is_at(log, f"{name}-{index}", record.offset, value)
+            self._is_at(log, name, index, record.offset, value)
             transaction = transaction_of(value)
-            if committed and transaction is not None and self.fates.get(transaction) != "commit":
-                fate = self.fates.get(transaction)
+            fate = "" if transaction is None else self.fates.get(transaction, "open")
+            unknown = self.harmed or transaction in self.endless
+            if committed and fate in ("open", "abort") and not unknown:
                 text = f"{name}-{index} offset {record.offset} of {transaction!r}: {fate}"
                 self._story.broken("uncommitted record", text)
 
@@ -139,12 +179,15 @@ class Ledger:
                 min(log.gone_below, low_watermark) if log.gone_below >= 1 << 62 else log.gone_below
             )
 
-    def check_log(self, topic_id: UUID, index: int, start: int, found: dict[int, bytes]) -> None:
+    def check_log(
+        self, topic_id: UUID, index: int, start: int, found: dict[int, bytes], keys: dict[int, bytes]
+    ) -> None:
         """A whole log was read: nothing answered is missing.
 
         Args:
             start: where it begins.
             found: values by offset.
+            keys: keys by offset.
         """
         name = self.names.get(topic_id, "?")
         log = self.log(topic_id, index)
@@ -153,17 +196,21 @@ class Ledger:
             self._story.broken(
                 "records are lost", f"{name}-{index} begins at {start}, not at {log.gone_below}"
             )
+        for offset, value in found.items():
+            self._is_at(log, name, index, offset, value)
+        newest = {key: offset for offset, key in sorted(log.keys.items())}
+        there = {key: offset for offset, key in sorted(keys.items())}
+        for key, offset in newest.items():
+            if there.get(key, -1) < offset:
+                self._story.broken(
+                    "records are lost", f"{name}-{index} offset {offset}, the newest of key {key!r}"
+                )
         for offset, value in log.values.items():
             if offset < start or offset < log.gone_below:
                 continue
-            there = found.get(offset)
-            if there is None and offset in log.answered and name not in self.compacted:
+            if offset not in found and offset in log.answered and name not in self.compacted:
                 self._story.broken("records are lost", f"{name}-{index} offset {offset}, {value!r}")
                 return
-            if there is not None and there != value:
-                self._story.broken(
-                    "another record", f"{name}-{index} offset {offset} holds {there!r}, not {value!r}"
-                )
         values = [value for value in found.values() if value.startswith(b"once")]
         twice = (
             {value for value in values if values.count(value) > 1} if len(values) != len(set(values)) else ()

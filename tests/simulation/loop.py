@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Callable
 from contextvars import Context, ContextVar, copy_context
+from heapq import heappop, heappush
 from typing import Any, cast
 
 from tests.harness.virtual_loop import VirtualLoop
@@ -38,28 +38,6 @@ class Process:
 _process: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
-class _Ready(deque[Any]):
-    """The callbacks that are ready; counts them, and passes over those of the dead."""
-
-    def __init__(self, loop: SimulatedLoop) -> None:
-        super().__init__()
-        self._loop = loop
-
-    def popleft(self) -> Any:
-        handle = super().popleft()
-        loop = self._loop
-        loop.events += 1
-        if loop.events >= loop.interrupt_at:
-            loop.interrupt_at = _FOREVER
-            loop.interrupt()
-        process = handle._context.get(_process)
-        if process is not None and not process.alive:
-            # kept: what ends with it must not run its `finally` in the living
-            loop.graveyard.append(handle)
-            handle._cancelled = True
-        return handle
-
-
 class SimulatedLoop(VirtualLoop):
     """Virtual time, seeded lateness, threads that are none.
 
@@ -71,6 +49,9 @@ class SimulatedLoop(VirtualLoop):
         processes: all that ever ran.
         graveyard: what belonged to dead processes.
     """
+
+    _stopping: bool
+    _clock_resolution: float
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -85,17 +66,41 @@ class SimulatedLoop(VirtualLoop):
         self.servers: dict[int, Any] = {}
         self.connect: Any = None
         self.late_s = 0.1
-        self._ready = _Ready(self)
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timer_number = 0
 
-    def select(self, timeout: float | None = None) -> list[Any]:
-        if timeout is None or timeout > 0:
+    def _run_once(self) -> None:
+        """As asyncio's, whose order it keeps, without what nobody needs here."""
+        timers, ready = self._timers, self._ready
+        if not ready and not self._stopping:
             for pump in self.pumps:
                 pump()
-            if self._ready:
-                timeout = 0
-            elif self._scheduled:
-                timeout = self._scheduled[0]._when - self.now
-        return super().select(timeout)
+            while timers and timers[0][2]._cancelled:
+                heappop(timers)
+            if not ready:
+                if not timers:
+                    raise AssertionError("the simulation waits for something that nothing will bring about")
+                self.now = max(self.now, timers[0][0])
+        end = self.now + self._clock_resolution
+        while timers and timers[0][0] < end:
+            ready.append(heappop(timers)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            self.events += 1
+            if self.events >= self.interrupt_at:
+                self.interrupt_at = _FOREVER
+                self.interrupt()
+            if handle._cancelled:
+                continue
+            process = handle._context.get(_process)
+            if process is not None and not process.alive:
+                # kept: what ends with it must not run its `finally` in the living
+                self.graveyard.append(handle)
+                continue
+            handle._run()
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Cancelled ones are passed over when their time comes."""
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Any, *args: Any, context: Any = None
@@ -103,7 +108,10 @@ class SimulatedLoop(VirtualLoop):
         drawn = self.random.random()
         if drawn >= _IN_TIME:
             when += self.random.uniform(0, 0.002 if drawn < _LATE else self.late_s)
-        return super().call_at(when, callback, *args, context=context)
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timer_number += 1
+        heappush(self._timers, (when, self._timer_number, timer))
+        return timer
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
@@ -153,7 +161,7 @@ class SimulatedLoop(VirtualLoop):
                 task.cancel()
             self.run_until_complete(asyncio.sleep(1.0))
         self.graveyard.clear()
-        self._scheduled.clear()
+        self._timers.clear()
         self.close()
 
     async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
@@ -176,11 +184,16 @@ def the_loop() -> SimulatedLoop:
 
 
 class Clock:
-    """The time of one machine: its wall clock may jump."""
+    """The time of one machine: its wall clock may jump.
+
+    Attributes:
+        jumped: it has done so.
+    """
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
         self.wall_ms = 1_700_000_000_000
+        self.jumped = False
 
     def now_ms(self) -> int:
         return self.wall_ms + int(self._loop.now * 1000)

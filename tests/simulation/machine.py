@@ -21,6 +21,7 @@ from sharecore import _core
 from sharecore.broker.broker import Broker
 from sharecore.broker.store_ground import StoreGround
 from sharecore.config import BrokerConfig
+from sharecore.errors import KafkaError
 from sharecore.storage import Storage, StorageOptions
 
 PORT = 9092
@@ -56,10 +57,13 @@ class Machine:
     Args:
         directory: what little the broker writes without its store, and its lock.
         died: called when the broker is gone.
+        lied: called when the disk turns out not to hold what it had said it held.
 
     Attributes:
         broker: the one that runs, or is about to; None while the machine is off.
         lives: how often it was started.
+        power_fails: what it means that the disk is gone: the power has failed, or the broker was killed.
+        harmed: the disk has not been repaired since it lost something.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class Machine:
         *,
         slow_disk_s: float,
         died: Callable[[], None],
+        lied: Callable[[], None],
     ) -> None:
         self.loop = loop
         self.clock = Clock(loop)
@@ -82,11 +87,20 @@ class Machine:
         self._config = BrokerConfig.from_properties({**_SETTINGS, "log.dirs": str(directory), **settings})
         self._slow_disk_s = slow_disk_s
         self._died = died
+        self._lied = lied
+        self._harms = 0
+        self.harmed = False
+        self.power_fails = True
         self._process: Process | None = None
         self._store: _core.Store | None = None
         self._writing = self._maintaining = False
         self._starting: asyncio.Task[None] | None = None
         loop.pumps.append(self._pump)
+
+    def tell(self, callback: Callable[[], object]) -> None:
+        """Calls something in the broker."""
+        if self._process is not None:
+            self.loop.call_soon(callback, context=self._process.context)
 
     @property
     def up(self) -> bool:
@@ -113,11 +127,18 @@ class Machine:
             if starting is None:
                 self.start()
             elif starting.done() and (error := starting.exception()) is not None:
-                if not excused():
+                if not (excused() and isinstance(error, (OSError, KafkaError))):
                     self.failures.append(error)
                     return
                 self.kill(power=False)
             await asyncio.sleep(0.01)
+
+    async def tried(self) -> BaseException | None:
+        """Switches the machine on once; gives why the broker does not start."""
+        self.start()
+        assert self._starting is not None
+        await asyncio.wait([self._starting])
+        return self._starting.exception()
 
     def kill(self, *, power: bool) -> None:
         """Ends the broker; what follows sees what the disk may hold then.
@@ -139,7 +160,9 @@ class Machine:
             self._store = None
         if power:
             self.disk.crash()
-        self.disk.heal()
+        else:
+            self.disk.restart()
+        self._look_at_disk()
         self._network.power_failed(lambda end: end.context is process.context or end.address[1] == PORT)
         self._died()
 
@@ -161,7 +184,7 @@ class Machine:
 
     async def _start(self) -> None:
         self.broker = Broker(
-            self._config, clock=self.clock, check_names=True, ground=StoreGround(self._open_storage)
+            self._config, clock=self.clock, check_names=False, ground=StoreGround(self._open_storage)
         )
         await self.broker.start()
 
@@ -209,9 +232,17 @@ class Machine:
         if self._maintaining:
             self.loop.call_later(1.0 if store.maintenance_error else self._latency_s(), self._maintain, store)
 
+    def _look_at_disk(self) -> None:
+        harms = self.disk.harmed
+        if harms != self._harms:
+            self._harms = harms
+            self.harmed = True
+            self._lied()
+
     def _outcome(self, store: _core.Store) -> None:
+        self._look_at_disk()
         if self.disk.is_gone:
-            self.kill(power=True)
+            self.kill(power=self.power_fails)
         else:
             self.loop.readable(store.fileno())
 

@@ -61,6 +61,7 @@ class End(asyncio.Transport):
         self._unread: deque[bytes] = deque()
         self._unread_bytes = 0
         self._reading = True
+        self._stalled = 0
         self._unacknowledged = 0
         self._full = False
         self._high = _WINDOW_BYTES
@@ -132,6 +133,15 @@ class End(asyncio.Transport):
         delay = _NEVER_S if silent else self._network.delay()
         self._loop.call_later(delay, other._lose, ConnectionResetError("reset"), context=other.context)
 
+    def stall(self, seconds: float) -> None:
+        """This side reads nothing for a while."""
+        self._stalled += 1
+        self._loop.call_later(seconds, self._go_on, context=self.context)
+
+    def _go_on(self) -> None:
+        self._stalled -= 1
+        self._read()
+
     def _send(self, piece: bytes | None) -> None:
         self._under_way.append(piece)
         self._arrives_at = max(self._arrives_at, self._loop.now + self._network.delay())
@@ -159,7 +169,7 @@ class End(asyncio.Transport):
     def _read(self) -> None:
         if self.protocol is None:
             return
-        while self._reading and self._unread and not self.lost and not self.closed:
+        while self._reading and not self._stalled and self._unread and not self.lost and not self.closed:
             piece = self._unread.popleft()
             if self.tap is not None:
                 self.tap.received(self, piece)

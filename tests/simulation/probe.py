@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _EVERY_EVENTS = 150
-_PATIENCE_S = 2.0
+_PATIENCE_S, _SICK_PATIENCE_S = 2.0, 15.0
+_RETAINED_S = 30.0 - 2.0
 _BATCH_RECORDS = 500
 
 
@@ -19,6 +20,7 @@ class Probe:
         self._world = world
         self._next = 0
         self._since: dict[tuple[str, str], float] = {}
+        self._starts: dict[str, tuple[object, int]] = {}
         world.loop.pumps.append(self._pump)
 
     def _pump(self) -> None:
@@ -26,20 +28,36 @@ class Probe:
             self._next = self._world.loop.events + _EVERY_EVENTS
             self.look()
 
+    def _retained(self) -> None:
+        """Nothing is deleted for its age before it is old."""
+        world, ledger = self._world, self._world.auditor.ledger
+        for (topic_id, index), log in ledger.logs.items():
+            if not ledger.retained(ledger.names.get(topic_id, "")) or world.clock.jumped:
+                continue
+            topic = world.machine.broker.topics.by_id(topic_id) if world.machine.broker is not None else None
+            start = 0 if topic is None else topic.partitions[index].start_offset
+            gone = [offset for offset in log.answered if log.trimmed <= offset < start]
+            young = [offset for offset in gone if world.loop.now - log.answered[offset] < _RETAINED_S]
+            if young:
+                world.story.broken("retention", f"{ledger.names[topic_id]}-{index}: {young[:5]} were young")
+            log.trimmed = max(log.trimmed, start)
+
     def look(self) -> None:
         """One look."""
         world = self._world
         broker = world.machine.broker
         if broker is None or not world.machine.up:
             self._since.clear()
+            self._starts.clear()
             return
         now = world.loop.now
         seen: set[tuple[str, str]] = set()
         budget = broker.server.budget
         if 0 <= budget.bytes_max < budget.used_bytes - (1 << 20):
             world.story.broken("memory", f"{budget.used_bytes} bytes of requests are held")
-        for overdue in world.auditor.overdue(now) if not world.auditor.sick else ():
+        for overdue in world.auditor.overdue(now):
             world.story.broken("no answer", overdue)
+        self._retained()
         led = broker.share.partitions._leaders.values()
         for leader in [leader for leaders in led for leader in leaders.values()]:
             engine = leader.engine
@@ -47,6 +65,11 @@ class Probe:
                 continue
             engine.check()
             where = leader.key.coordinator_key()
+            before, start = self._starts.get(where, (engine, 0))
+            if before is engine and engine.start_offset < start:
+                text = f"{where}: from {start} to {engine.start_offset}"
+                world.story.broken("start offset went back", text)
+            self._starts[where] = engine, engine.start_offset
             in_flight = engine.end_offset - engine.start_offset
             if in_flight > leader.config.share_partition_max_record_locks + _BATCH_RECORDS:
                 world.story.broken("memory", f"{where}: {in_flight} offsets in flight")
@@ -63,7 +86,7 @@ class Probe:
                 if is_so:
                     seen.add((where, what))
                     since = self._since.setdefault((where, what), now)
-                    if now - since > _PATIENCE_S and not world.auditor.sick:
+                    if now - since > (_SICK_PATIENCE_S if world.auditor.sick else _PATIENCE_S):
                         world.story.broken(what, f"{where}, for {now - since:.3f} s")
                         self._since[where, what] = now
         for key in self._since.keys() - seen:

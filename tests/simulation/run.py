@@ -63,10 +63,16 @@ def one(plan: Plan, say: Say, *, all_lines: bool = False) -> bool:
     return True
 
 
-def swarm(count: int, events: int, faults: str, say: Say, seeds: Iterable[int] = ()) -> bool:
-    """Runs fresh seeds, or those given; stops at the first that fails."""
-    chosen = list(seeds) or [secrets.randbits(32) for _ in range(count)]
-    return all(one(Plan.drawn(seed, events, faults), say) for seed in chosen)
+def swarm(count: int, seconds: float, events: int, faults: str, say: Say) -> bool:
+    """Runs so many fresh seeds, or as many as begin within so many seconds; stops at the first that fails."""
+    end = time.monotonic() + seconds
+    done = 0
+    while time.monotonic() < end if seconds else done < count:
+        if not one(Plan.drawn(secrets.randbits(32), events, faults), say):
+            return False
+        done += 1
+    say(f"{done} simulations broke no promise")
+    return True
 
 
 def canaries(names: Iterable[str], say: Say) -> bool:

@@ -23,7 +23,10 @@ QUICK = [
 ]
 
 
-@pytest.mark.parametrize(("seed", "faults"), [(2, "all"), (5, ""), (9, "")])
+LYING = "members,idempotent,transactions,power failures,lying disk,misdirected writes"
+
+
+@pytest.mark.parametrize(("seed", "faults"), [(2, "all"), (5, ""), (9, ""), (3001, LYING)])
 def test_promises_are_kept(seed: int, faults: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert one(Plan.drawn(seed, 3_000, faults), print), capsys.readouterr().out
 

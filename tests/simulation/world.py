@@ -10,10 +10,12 @@ import random
 import tempfile
 import traceback
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from uuid import UUID
 
 from tests.simulation import faults, finish
 from tests.simulation.actors import admins, clients, members, producers
@@ -28,6 +30,7 @@ from tests.simulation.swarm import Plan
 from tests.simulation.wire import Gone, Wire
 
 from sharecore.client import consumer as consumers
+from sharecore.partition.leader import SharePartition
 from sharecore.protocol import ApiKey
 
 LIMIT = 4
@@ -61,12 +64,13 @@ class World:
         self.loop = loop
         self.quiet = False
         self.story = Story(loop)
-        self.auditor = Auditor(loop, self.story, LIMIT)
+        self.auditor = Auditor(loop, self.story, LIMIT, self._high_watermark)
+        self.auditor.ledger.compacted.add("compacted")
         self.network = Network(loop, plan.weather, self.auditor)
         loop.connect = self.network
         chance = self.chance("settings")
         self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
-        self.topics = {"first": 2, "second": 1}
+        self.topics = {"first": 2, "second": 1, "compacted": 1, "short": 1}
         settings = {
             "group.share.record.lock.duration.ms": str(LOCK_MS),
             "group.share.delivery.count.limit": str(LIMIT),
@@ -82,6 +86,7 @@ class World:
             settings,
             slow_disk_s=slow_s,
             died=self.auditor.restarted,
+            lied=self.auditor.harmed,
         )
         loop.late_s = 0.5 if "late timers" in plan.features else 0.02
         self.probe = Probe(self)
@@ -94,11 +99,16 @@ class World:
     def clock(self) -> Clock:
         return self.machine.clock
 
+    def _high_watermark(self, topic_id: UUID, index: int) -> int | None:
+        broker = self.machine.broker if self.machine.up else None
+        topic = None if broker is None else broker.topics.by_id(topic_id)
+        return None if topic is None else topic.partitions[index].high_watermark
+
     async def run(self) -> None:
         """The whole life."""
         self.machine.start()
         await self.machine.until_up()
-        await self._set_up()
+        await self.set_up()
         actors = self._actors()
         tasks = [self.loop.create_task(self._guard(name, work)) for name, work in actors]
         trouble = self.loop.create_task(faults.run(self))
@@ -131,18 +141,16 @@ class World:
         except Gone:
             self.story.tell(name, "gives up")
 
-    async def _set_up(self) -> None:
-        """Topics and groups; asked again until it is so."""
+    async def set_up(self) -> None:
+        """Topics and groups, where they are not there."""
         wire = await Wire.open("set-up")
         topics = [
             {"name": name, "num_partitions": count, "replication_factor": 1, "configs": _configs(name)}
-            for name, count in {**self.topics, "compacted": 1, "short": 1}.items()
+            for name, count in self.topics.items()
         ]
         await wire.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000)
-        self.topics |= {"compacted": 1, "short": 1}
-        self.auditor.ledger.compacted.add("compacted")
         for group, isolation in self.groups.items():
-            self.auditor.lock_s[group] = LOCK_MS / 1000
+            self.auditor.lock_altered(group, LOCK_MS / 1000)
             if isolation == "read_committed":
                 self.auditor.committed.add(group)
             configs = [
@@ -156,10 +164,14 @@ class World:
 
     def _actors(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         on = self.plan.features
-        found: list[tuple[str, Coroutine[Any, Any, None]]] = [("plain", producers.plain(self, "plain"))]
+        found: list[tuple[str, Coroutine[Any, Any, None]]] = [
+            ("plain", producers.plain(self, "plain")),
+            ("watch", admins.watch(self, "watch")),
+        ]
         kinds: dict[str, list[Callable[[World, str], Coroutine[Any, Any, None]]]] = {
             "idempotent": [producers.idempotent],
             "transactions": [producers.transactional] * 2,
+            "twins": [producers.twin] * 2,
             "members": [members.member] * 3,
             "misfits": [members.misfit] * 2,
             "consumers": [clients.consumer] * 2,
@@ -224,6 +236,7 @@ def _simulate(plan: Plan, directory: Path) -> Outcome:
     canary = CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext()
     with (
         canary,
+        _loads_told(world.auditor),
         in_simulation(world.machine, world.network),
         mock.patch.object(consumers, "SystemClock", return_value=world.clock),
     ):
@@ -236,6 +249,17 @@ def _simulate(plan: Plan, directory: Path) -> Outcome:
             asyncio.set_event_loop(None)
     story = world.story
     return Outcome(plan, story.violations, list(story.lines), digest, events, virtual_s)
+
+
+def _loads_told(auditor: Auditor) -> AbstractContextManager[object]:
+    """The auditor is told when a share partition begins with what was written."""
+    begin = SharePartition._begin
+
+    def told(self: SharePartition, state: Any) -> None:
+        auditor.loaded((self.key.group_id, self.key.topic_id, self.key.partition))
+        begin(self, state)
+
+    return mock.patch.object(SharePartition, "_begin", told)
 
 
 def _unheard(world: World, context: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from sharecore.storage.ticket import Ticket
 
-
 PRODUCER_IDS = b"producer-ids"
 """The key of the first producer id that nobody has been given."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import TYPE_CHECKING, Any
 
 from tests.harness.batches import batch
@@ -20,6 +21,22 @@ async def describe(wire: Wire, groups: list[str]) -> Any:
     """Start offsets and lags of groups, of every topic."""
     asked = [{"group_id": group, "topics": None} for group in groups]
     return await wire.ask(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=asked)
+
+
+async def watch(world: World, name: str) -> None:
+    """Describes the groups now and then; the auditor compares."""
+    chance = world.chance(name)
+    wire: Wire | None = None
+    while not world.quiet:
+        await asyncio.sleep(chance.choice([0.1, 0.5, 2.0]))
+        try:
+            if wire is None or wire.closed:
+                wire = await Wire.open(name)
+            await describe(wire, list(world.groups))
+        except Gone:
+            wire = None
+    if wire is not None:
+        wire.close()
 
 
 async def offsets(world: World, name: str) -> None:
@@ -51,25 +68,30 @@ async def offsets(world: World, name: str) -> None:
                     ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, group_id=group, topics=[{"topic_name": topic}]
                 )
                 world.story.tell(name, f"deletes {group}'s offsets of {topic}: {answer.error_code}")
-            elif drawn < 0.8:
-                altered = chance.choice(list(world.groups))
-                lock_ms = chance.choice([1500, 3000, 5000])
-                world.auditor.lock_altered(altered, lock_ms / 1000)
-                config = {
-                    "name": "share.record.lock.duration.ms",
-                    "config_operation": 0,
-                    "value": str(lock_ms),
-                }
-                await wire.ask(
-                    ApiKey.INCREMENTAL_ALTER_CONFIGS,
-                    1,
-                    resources=[{"resource_type": 32, "resource_name": altered, "configs": [config]}],
-                )
-                world.story.tell(name, f"sets {altered}'s locks to {lock_ms} ms")
+            elif drawn < 0.65:
+                answer = await wire.ask(ApiKey.DELETE_GROUPS, 2, groups_names=[group])
+                world.story.tell(name, f"deletes {group}: {answer.results[0].error_code}")
+            elif drawn < 0.85:
+                await _alter(world, wire, name, chance)
             wire.close()
         except Gone:
             world.story.tell(name, "is not answered")
         await asyncio.sleep(chance.choice([0.2, 1.0, 3.0]))
+
+
+async def _alter(world: World, wire: Wire, name: str, chance: random.Random) -> None:
+    """Sets how long the locks of a group last, or how often its records are delivered."""
+    group = chance.choice(list(world.groups))
+    if chance.random() < 0.5:
+        setting, value = "share.record.lock.duration.ms", chance.choice([1500, 3000, 5000])
+        world.auditor.lock_altered(group, value / 1000)
+    else:
+        setting, value = "share.delivery.count.limit", chance.choice([3, 4, 6])
+        world.auditor.limit_altered(group, value)
+    config = {"name": setting, "config_operation": 0, "value": str(value)}
+    resources = [{"resource_type": 32, "resource_name": group, "configs": [config]}]
+    await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+    world.story.tell(name, f"sets {group}'s {setting} to {value}")
 
 
 async def _use(world: World, member: Member) -> None:
@@ -96,7 +118,7 @@ async def topics(world: World, name: str) -> None:
             drawn = chance.random()
             if drawn < 0.4:
                 number += 1
-                await _short_life(world, wire, f"{name}-{number}")
+                await _short_life(world, wire, f"{name}-{number % 3}", chance)
             elif drawn < 0.5 and world.topics["first"] < 4:
                 count = world.topics["first"] + 1
                 answer = await wire.ask(
@@ -125,10 +147,20 @@ async def topics(world: World, name: str) -> None:
         await asyncio.sleep(chance.choice([0.5, 2.0]))
 
 
-async def _short_life(world: World, wire: Wire, topic: str) -> None:
+async def _short_life(world: World, wire: Wire, topic: str, chance: random.Random) -> None:
+    """A topic is made, used and deleted while a member may hold its records; its name is taken again."""
     asked = [{"name": topic, "num_partitions": 1, "replication_factor": 1}]
     await wire.ask(ApiKey.CREATE_TOPICS, 7, topics=asked, timeout_ms=5000)
     await wire.ask(ApiKey.PRODUCE, 12, **produced(topic, 0, batch([b"a", b"b"])))
+    if chance.random() < 0.5:
+        member = Member(world, f"{topic}-member", f"{topic}-group", [topic])
+        for _ in range(4):
+            await member.beat()
+            await asyncio.sleep(0.3)
+        if member.assigned:
+            await member.fetch(max_wait_ms=0)
+        if member.wire is not None and chance.random() < 0.5:
+            member.wire.close()
     await asyncio.sleep(0.2)
     await wire.ask(ApiKey.DELETE_TOPICS, 6, topics=[{"name": topic, "topic_id": None}], timeout_ms=5000)
     world.story.tell("topics", f"{topic} was made and deleted")

@@ -86,7 +86,10 @@ async def idempotent(world: World, name: str) -> None:
     wire: Wire | None = None
     producer: tuple[int, int] | None = None
     sequences: dict[tuple[str, int], int] = {}
+    losses = 0
     while not world.quiet:
+        if losses != world.auditor.losses:
+            producer = None
         place = _place(world, chance, durable=True)
         values = [b"once-%s-%d" % (name.encode(), number + i) for i in range(chance.randint(1, 4))]
         number += len(values)
@@ -95,6 +98,7 @@ async def idempotent(world: World, name: str) -> None:
                 if wire is None or wire.closed:
                     wire = await Wire.open(name)
                 if producer is None:
+                    losses = world.auditor.losses
                     producer, sequences = await _producer_id(wire, None), {}
                 records = batch(
                     values,
@@ -106,6 +110,10 @@ async def idempotent(world: World, name: str) -> None:
                 answer = await wire.ask(ApiKey.PRODUCE, 12, **produced(*place, records))
                 if code_of(answer) in _DONE:
                     sequences[place] = sequences.get(place, 0) + len(values)
+                    break
+                if losses != world.auditor.losses:
+                    world.story.tell(name, "begins anew: the broker has lost records")
+                    producer = None
                     break
                 if code_of(answer) != ErrorCode.KAFKA_STORAGE_ERROR:
                     world.story.broken(
@@ -123,10 +131,15 @@ async def idempotent(world: World, name: str) -> None:
         await asyncio.sleep(chance.choice([0.01, 0.1, 0.5]))
 
 
-async def transactional(world: World, name: str) -> None:
+async def twin(world: World, name: str) -> None:
+    """One of several who believe that a transactional id is theirs: the newest fences the others."""
+    await transactional(world, name, "twins")
+
+
+async def transactional(world: World, name: str, transactional_id: str = "") -> None:
     """Commits or aborts a few records at a time."""
+    own = transactional_id or name
     chance, number = world.chance(name), 0
-    fates = world.auditor.ledger.fates
     wire: Wire | None = None
     producer: tuple[int, int] | None = None
     sequences: dict[tuple[str, int], int] = {}
@@ -137,10 +150,10 @@ async def transactional(world: World, name: str) -> None:
             if wire is None or wire.closed:
                 wire = await Wire.open(name)
             if producer is None:
-                producer, sequences = await _producer_id(wire, name), {}
+                producer, sequences = await _producer_id(wire, own), {}
             for _ in range(chance.randint(1, 3)):
                 place = _place(world, chance, durable=True)
-                await _join(wire, name, producer, place)
+                await _join(wire, own, producer, place)
                 values = [b"tx-%d|%s" % (i, tag) for i in range(chance.randint(1, 3))]
                 records = batch(
                     values,
@@ -150,18 +163,19 @@ async def transactional(world: World, name: str) -> None:
                     sequence=sequences.get(place, 0),
                     transactional=True,
                 )
-                answer = await wire.ask(ApiKey.PRODUCE, 12, **produced(*place, records, name))
+                answer = await wire.ask(ApiKey.PRODUCE, 12, **produced(*place, records, own))
                 if code_of(answer):
                     raise Gone(f"error {code_of(answer)}")
                 sequences[place] = sequences.get(place, 0) + len(values)
                 await asyncio.sleep(chance.choice([0, 0.01, 0.5]))
             commit = chance.random() < 0.6
-            fates[tag] = "commit" if commit else "abort"
-            world.story.tell(name, f"{fates[tag]}s {tag.decode()}")
+            fate = "commit" if commit else "abort"
+            world.auditor.ledger.fates[tag] = fate
+            world.story.tell(name, f"{fate}s {tag.decode()}")
             answer = await wire.ask(
                 ApiKey.END_TXN,
                 3,
-                transactional_id=name,
+                transactional_id=own,
                 producer_id=producer[0],
                 producer_epoch=producer[1],
                 committed=commit,
