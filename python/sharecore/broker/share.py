@@ -16,6 +16,7 @@ from sharecore.clock import Clock
 from sharecore.config import DEFAULT_PERSISTER, NO_PERSISTER, BrokerConfig
 from sharecore.coordinator.registry import GroupRegistry
 from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
+from sharecore.coordinator.share.group import ShareGroup
 from sharecore.coordinator.share.offsets import ShareOffsets
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicInfo
@@ -29,6 +30,7 @@ from sharecore.session import ShareSession, ShareSessionCache
 from sharecore.sharestate.coordinator import ShareCoordinator
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Log, Topic, Topics
+from sharecore.waiting import Done
 
 logger = logging.getLogger(__name__)
 
@@ -180,6 +182,20 @@ class ShareServices:
         """Raises KafkaError(UNKNOWN_TOPIC_OR_PARTITION) unless the topic has such a partition."""
         if not 0 <= key.partition < (self.partition_count(key.topic_id) or 0):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
+
+    def delete_group(self, group: ShareGroup, done: Done) -> None:
+        """Deletes an empty group and its state, and ends what leads its share partitions with that state.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP.
+        """
+
+        def deleted(error: KafkaError | None) -> None:
+            if error is None:
+                self.partitions.drop_group(group.group_id)
+            done(error)
+
+        self.groups.delete(group, deleted)
 
     def state_restarted(self, key: SharePartitionKey) -> None:
         """State was begun anew or deleted behind its leader's back: it loads again."""

@@ -24,7 +24,7 @@ def _delete(context: RequestContext, group_id: str, done: Done) -> None:
     broker.cluster.check_coordinator(group_id)
     group = broker.groups.registry.get(group_id)
     if isinstance(group, ShareGroup):
-        broker.share.groups.delete(group, done)
+        broker.share.delete_group(group, done)
     else:
         broker.groups.delete(group_id, done)
 
