@@ -55,7 +55,9 @@ class Listener(Protocol):
         """What this member got."""
 
     def lost(self, error: KafkaError) -> None:
-        """This is no member any more, and nothing is its own; it joins again where that can help."""
+        """The coordinator says that this is no member any more: nothing is its own. It joins again where that
+        can help.
+        """
 
 
 class Membership:
@@ -81,7 +83,8 @@ class Membership:
         generation: -1 outside of the group.
         leads: whether this member computes the assignment.
         lease_from_ms: monotonic time at which the last good heartbeat was sent: the coordinator gives the
-            place away no sooner than `session_ms` later. None outside of the group.
+            place away no sooner than `session_ms` later. It grows old while no coordinator can be reached,
+            and is young again where the next one knows this member. None outside of the group.
         error: why it has left for good; None where it has not.
     """
 
@@ -269,7 +272,6 @@ class Membership:
                 if isinstance(error, Disconnected) and self._waiting is not None:
                     # it would wait for this coordinator longer than a heartbeat
                     self._waiting.close("its coordinator is lost")
-            self._expire()
             await asyncio.sleep(pause)
 
     async def _heartbeat(self) -> None:
@@ -311,15 +313,6 @@ class Membership:
         self.lease_from_ms = max(sent_ms, self.lease_from_ms or 0)
 
     # what goes wrong
-
-    def _expire(self) -> None:
-        """Without a good heartbeat for a session's time the place is gone."""
-        if self.lease_from_ms is not None:
-            silent_ms = self._upstream.clock.monotonic_ms() - self.lease_from_ms
-            if silent_ms >= self._session_ms:
-                text = f"no heartbeat was answered for {silent_ms} ms: upstream cannot be reached"
-                self._lose(KafkaError(ErrorCode.NETWORK_EXCEPTION, text))
-                self._rejoin.set()
 
     def _is_final(self, error: KafkaError) -> bool:
         if error.code not in _FINAL and not isinstance(error, AuthenticationFailed):

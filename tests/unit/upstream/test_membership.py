@@ -103,12 +103,12 @@ async def test_a_join_that_never_ends_lets_the_lease_run_out_before_the_coordina
     cluster.says[ApiKey.HEARTBEAT] += [{"error_code": 27}] * 100
     cluster.says[ApiKey.JOIN_GROUP] += [None] * 100
     leased = 0.0
-    while not told.errors:
+    for _ in range(400):
         if silence_ms(upstream, member) < 7_000:
             leased = asyncio.get_running_loop().time() - began
         await asyncio.sleep(0.1)
     assert 12 < leased <= 20
-    assert told.errors == [ErrorCode.NETWORK_EXCEPTION]
+    assert told.errors == []
     await ended(upstream, member)
 
 
@@ -141,20 +141,17 @@ async def test_a_member_that_the_coordinator_does_not_know_joins_again(code: int
 
 
 @in_virtual_time
-async def test_without_the_cluster_the_place_is_lost_after_the_session_and_taken_again_later() -> None:
+async def test_a_coordinator_that_was_away_and_still_knows_the_member_leaves_it_its_place() -> None:
     cluster = Cluster()
     upstream, member, told = await joined(cluster)
     cluster.brokers[0].stop()
-    await asyncio.sleep(9)
-    assert told.errors == []
-    assert silence_ms(upstream, member) >= 7_000
-    await asyncio.sleep(5)
-    assert told.errors == [ErrorCode.NETWORK_EXCEPTION]
-    assert member.lease_from_ms is None
+    await asyncio.sleep(14)
+    assert silence_ms(upstream, member) >= 13_000
     cluster.brokers[0].start()
-    await asyncio.sleep(5)
-    assert [generation for generation, _ in told.assignments] == [1, 2]
+    await asyncio.sleep(3)
     assert silence_ms(upstream, member) < 3_500
+    assert told.errors == []
+    assert [generation for generation, _ in told.assignments] == [1]
     await ended(upstream, member)
 
 
