@@ -155,6 +155,10 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
     finally:
         await transport.close()
     found = [Finding(about, "good", f"answers, {len(groups)} share groups, in {took_ms:.0f} ms")]
+    if not groups:
+        found.append(
+            Finding(about, "doubt", "no share group is there, or none that this client may DESCRIBE")
+        )
     for group in groups:
         if group.error is not None:
             found.append(Finding(about, "doubt", f"group {group.group_id} is not told of: {group.error}"))

@@ -62,6 +62,8 @@ class Exporter:
         while True:
             began = time.monotonic()
             await self.look()
+            if not self.up:
+                log.warning("the cluster cannot be looked at: %s", self.trouble)
             await asyncio.sleep(max(0.1, interval_s - (time.monotonic() - began)))
 
     async def look(self) -> None:
@@ -76,7 +78,6 @@ class Exporter:
                 self._tell("no share group is there, or none that this client may DESCRIBE")
         except (KafkaError, OSError) as error:
             self.up, self.trouble = False, str(error)
-            log.warning("the cluster cannot be looked at: %s", error)
         else:
             self.up, self.trouble = True, ""
             self._show(groups, lines)

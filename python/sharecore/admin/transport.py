@@ -54,6 +54,10 @@ class Transport:
 
         return await self._try(ask)
 
+    async def check(self) -> None:
+        """Has a broker answer, whichever; raises KafkaError."""
+        await self.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
+
     async def all(self, api_key: ApiKey, message: Mapping[str, Any]) -> list[Any]:
         """The answers of all brokers; raises KafkaError when one does not answer."""
 

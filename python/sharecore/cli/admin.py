@@ -64,6 +64,26 @@ def run_with(address: str, act: Callable[[], Coroutine[Any, Any, Value]]) -> Val
         raise CommandFailed(str(error)) from None
 
 
+def check_answers(address: str, settings: list[str] | None, file: Path | None) -> None:
+    """Sees to it that a cluster answers: confluent-kafka would try for long, and not say what is wrong.
+
+    Raises:
+        CommandFailed: no broker, another protocol, a certificate or credentials that are not accepted.
+    """
+    from sharecore.admin.transport import Transport
+    from sharecore.client.settings import connection_settings_among, read_connection_settings
+
+    async def ask() -> None:
+        chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
+        transport = Transport(read_connection_settings(connection_settings_among(chosen)))
+        try:
+            await transport.check()
+        finally:
+            await transport.close()
+
+    run_with(address, ask)
+
+
 def administered(
     kind: Callable[[dict[str, str]], AbstractAsyncContextManager[Administrator]],
     address: str,

@@ -75,11 +75,7 @@ def doctor(
                 chosen = client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)
                 findings += run_with(bootstrap, lambda: look.cluster(chosen))
             except CommandFailed as failure:
-                findings.append(
-                    look.Finding(
-                        "cluster", "bad", str(failure), "is the address right, and the broker running?"
-                    )
-                )
+                findings.append(look.Finding("cluster", "bad", str(failure)))
         for each in findings:
             typer.echo(f"{_MARKS[each.level]}  {each.about}: {each.what}")
             if each.advice:

@@ -253,6 +253,15 @@ def read_connection_settings(
     return ConnectionSettings(**_read(_CONNECTION_KEYS, "an admin client", config, keywords))
 
 
+def connection_settings_among(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that `read_connection_settings` knows, of settings of any client."""
+    return {
+        name: value
+        for name, value in from_java(config).items()
+        if _ALIASES.get(name, name) in _CONNECTION_KEYS
+    }
+
+
 def _read(
     keys: Mapping[str, tuple[Parser, Any]],
     client: str,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from sharecore.admin.letters import EXHAUSTED, REJECTED, Letter, Wanted
-from sharecore.cli.admin import Settings, SettingsFile, confluent_settings, key_values
+from sharecore.cli.admin import Settings, SettingsFile, check_answers, confluent_settings, key_values
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
@@ -217,6 +217,7 @@ def redrive(
 def _clients(bootstrap: str, settings: list[str] | None, file: Path | None) -> Iterator[dict[str, str]]:
     with failures_in_one_line():
         check_clients(bootstrap)
+        check_answers(bootstrap, settings, file)
         with confluent_failures():
             yield confluent_settings(bootstrap, settings, file)
 

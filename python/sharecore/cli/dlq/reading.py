@@ -37,6 +37,8 @@ def dead_letter_topics(settings: Mapping[str, str]) -> list[str]:
 
     admin = AdminClient(dict(settings))
     names = [name for name in admin.list_topics(timeout=_SECONDS_MAX).topics if not name.startswith("__")]
+    if not names:
+        return []
     asked = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, name) for name in names])
     found = []
     for resource, answer in asked.items():
@@ -50,7 +52,7 @@ def partitions_of(consumer: Consumer, topic: str) -> int:
     """How many partitions a topic has; raises CommandFailed where it is not there."""
     found = consumer.list_topics(topic, timeout=_SECONDS_MAX).topics.get(topic)
     if found is None or found.error is not None or not found.partitions:
-        raise CommandFailed(f"there is no topic {topic}")
+        raise CommandFailed(f"there is no topic {topic}, or none that this client may DESCRIBE")
     return len(found.partitions)
 
 
