@@ -22,7 +22,7 @@ from tests.unit.partition.logs import Appended, Ticket
 
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import KafkaError
-from sharecore.sharestate.coordinator import ShareCoordinator, StateSummary
+from sharecore.sharestate.coordinator import ReadState, ShareCoordinator, StateSummary
 from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
 from sharecore.sharestate.records import (
     StateBatch,
@@ -99,7 +99,11 @@ class Ours:
         ends: list[KafkaError | None] = []
         match op["op"]:
             case "read":
-                state = self._coordinator.read(key, op["leader_epoch"])
+                loaded: list[ReadState | KafkaError] = []
+                self._coordinator.read(key, op["leader_epoch"], loaded.append)
+                self._world.run()
+                (state,) = loaded
+                assert isinstance(state, ReadState)
                 batches = [list(batch) for batch in unpack_batches(state.batches)]
                 return [0, state.state_epoch, state.start_offset, batches]
             case "summary":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sharecore._core import Write
 from sharecore.errors import KafkaError
 from sharecore.persister.spi import Done, LoadedState
-from sharecore.sharestate.coordinator import ShareCoordinator, StateSummary
+from sharecore.sharestate.coordinator import ReadState, ShareCoordinator, StateSummary
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import unpack_batches
 
@@ -26,8 +26,13 @@ class CoordinatorPersister:
     def read(
         self, key: SharePartitionKey, leader_epoch: int, done: Callable[[LoadedState | KafkaError], None]
     ) -> None:
-        state = self._coordinator.read(key, leader_epoch)
-        done(LoadedState(state.state_epoch, state.start_offset, list(unpack_batches(state.batches))))
+        def loaded(state: ReadState | KafkaError) -> None:
+            if isinstance(state, KafkaError):
+                done(state)
+            else:
+                done(LoadedState(state.state_epoch, state.start_offset, list(unpack_batches(state.batches))))
+
+        self._coordinator.read(key, leader_epoch, loaded)
 
     def write(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done

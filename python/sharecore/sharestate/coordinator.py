@@ -54,8 +54,8 @@ _UNKNOWN = StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED)
 class ShareCoordinator:
     """Initializes, reads, writes and deletes share-partition state.
 
-    Each write is answered through a callback once its record is durable, and so is a summary; a leader's
-    read is answered at once, out of memory, with what has been written so far.
+    Everything is answered through a callback once it is durable. What is read is what holds at that moment,
+    and waits for the writes before it: as in Kafka, nobody is told of state that a failure would take back.
 
     Args:
         runtime: the state topic.
@@ -178,8 +178,11 @@ class ShareCoordinator:
         )
         shard.append(record, now_ms, done, snapshot_of=state if state.snapshot_epoch != before else None)
 
-    def read(self, key: SharePartitionKey, leader_epoch: int) -> ReadState:
-        """The state, for the leader of this epoch; leaders with a lower one are fenced from now on.
+    def read(
+        self, key: SharePartitionKey, leader_epoch: int, done: Callable[[ReadState | KafkaError], None]
+    ) -> None:
+        """The state, once it is durable, for the leader of this epoch; leaders with a lower one are fenced
+        from now on. Where a write before it is lost, `done` gets that write's error.
 
         Raises:
             KafkaError: INVALID_REQUEST when there is no state; FENCED_LEADER_EPOCH; or why it cannot be
@@ -200,11 +203,12 @@ class ShareCoordinator:
         if record is not None:
             snapshot_of = state if state.snapshot_epoch != before else None
             shard.append(record, now_ms, None, snapshot_of=snapshot_of)
-        return ReadState(state.state_epoch, state.start_offset, state.batches())
+        found = ReadState(state.state_epoch, state.start_offset, state.batches())
+        shard.when_durable(lambda error: done(found if error is None else error))
 
     def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
-        """The state without its batches, once it is durable: nobody is told of a start offset that a failure
-        would take back. Of an unknown share partition it says that nothing is known.
+        """The state without its batches, once it is durable. Of an unknown share partition it says that
+        nothing is known.
 
         Raises:
             KafkaError: why the state cannot be loaded.
@@ -231,7 +235,7 @@ class ShareCoordinator:
         self._routes.pop(key, None)
         state = shard.states.pop(key, None)
         if state is None:
-            done(None)
+            shard.when_durable(done)  # it may have been deleted just now
             return
         self._changes += 1
         shard.append((state.snapshot_key, None), self._clock.now_ms(), done)

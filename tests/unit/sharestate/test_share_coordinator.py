@@ -68,6 +68,14 @@ class Bench:
         )
         self.world.run()
 
+    def read(self, leader_epoch: int = 0) -> ReadState:
+        found: list[ReadState | KafkaError] = []
+        self.coordinator.read(KEY, leader_epoch, found.append)
+        self.world.run()
+        (state,) = found
+        assert isinstance(state, ReadState)
+        return state
+
     def summary(self) -> StateSummary:
         return summary_of(self.coordinator, KEY)
 
@@ -86,6 +94,15 @@ def summary_of(coordinator: ShareCoordinator, key: SharePartitionKey) -> StateSu
     coordinator.summary(key, found.append)
     assert isinstance(found[0], StateSummary)
     return found[0]
+
+
+def read_of(coordinator: ShareCoordinator, key: SharePartitionKey) -> ReadState:
+    """What a leader reads where nothing is under way."""
+    found: list[ReadState | KafkaError] = []
+    coordinator.read(key, 0, found.append)
+    (state,) = found
+    assert isinstance(state, ReadState)
+    return state
 
 
 def content(state: ReadState) -> tuple[int, int, list[tuple[int, int, int, int]]]:
@@ -131,16 +148,16 @@ def test_a_share_partition_lives_where_kafka_looks_for_it() -> None:
 def test_state_is_initialized_read_and_begun_anew() -> None:
     bench = Bench()
     with refused(ErrorCode.INVALID_REQUEST):
-        bench.coordinator.read(KEY, 0)
+        bench.read()
     with refused(ErrorCode.INVALID_REQUEST):
         bench.write(0, [])
     bench.initialize(5, -1)
-    assert content(bench.coordinator.read(KEY, 0)) == (5, -1, [])
+    assert content(bench.read()) == (5, -1, [])
     bench.write(10, [(10, 19, ACKED, 1)], state_epoch=5, count=10)
     with refused(ErrorCode.FENCED_STATE_EPOCH):
         bench.initialize(4, 3)
     bench.initialize(5, 7)
-    assert content(bench.coordinator.read(KEY, 0)) == (5, 7, [])
+    assert content(bench.read()) == (5, 7, [])
     assert [type(record).__name__ for record in bench.records()] == ["Snapshot", "Update", "Snapshot"]
     assert [record.snapshot_epoch for record in bench.records() if record] == [0, 0, 1]
     assert bench.ends == [None] * 3
@@ -151,16 +168,15 @@ def test_writers_that_were_superseded_are_fenced() -> None:
     bench.initialize(6)
     with refused(ErrorCode.FENCED_STATE_EPOCH):
         bench.write(0, [], state_epoch=5)
-    bench.coordinator.read(KEY, 3)
-    bench.world.run()
+    bench.read(3)
     with refused(ErrorCode.FENCED_LEADER_EPOCH):
         bench.write(0, [], state_epoch=6, leader_epoch=2)
     with refused(ErrorCode.FENCED_LEADER_EPOCH):
-        bench.coordinator.read(KEY, 2)
+        bench.read(2)
     bench.write(0, [], state_epoch=6, leader_epoch=3)
     bench.coordinator = bench.fresh()
     with refused(ErrorCode.FENCED_LEADER_EPOCH):
-        bench.coordinator.read(KEY, 2)
+        bench.read(2)
 
 
 def test_updates_hold_what_is_new_and_cut_at_the_start_offset() -> None:
@@ -198,7 +214,7 @@ def test_deleted_state_is_gone_and_leaves_a_tombstone() -> None:
     assert bench.ends == [None, None, None]
     assert bench.records()[1:] == [None]
     with refused(ErrorCode.INVALID_REQUEST):
-        bench.fresh().read(KEY, 0)
+        read_of(bench.fresh(), KEY)
     assert bench.summary() == (0, 0, -1, -1)
 
 
@@ -233,7 +249,7 @@ def test_a_write_that_fails_is_tried_again_and_what_follows_waits_behind_it() ->
     assert codes(bench) == [None, None, None]
     written = [list(unpack_batches(record.batches)) for record in bench.records()[1:] if record is not None]
     assert written == [[(0, 4, AVAILABLE, 1)], [(5, 9, ACKED, 1)]]
-    assert content(bench.fresh().read(KEY, 0)) == content(bench.coordinator.read(KEY, 0))
+    assert content(read_of(bench.fresh(), KEY)) == content(bench.read())
 
 
 def test_a_write_that_keeps_failing_leaves_what_was_there() -> None:
@@ -247,7 +263,7 @@ def test_a_write_that_keeps_failing_leaves_what_was_there() -> None:
     failed = ErrorCode.KAFKA_STORAGE_ERROR
     assert codes(bench) == [None, None, failed, failed]
     bench.logs[0].failing = False
-    assert content(bench.coordinator.read(KEY, 0)) == (0, 0, [(0, 4, AVAILABLE, 1)])
+    assert content(bench.read()) == (0, 0, [(0, 4, AVAILABLE, 1)])
     bench.write(0, [(5, 9, ARCHIVED, 1)])
     assert codes(bench)[-1] is None
 
@@ -257,7 +273,7 @@ def test_pruning_writes_no_snapshot_of_what_was_given_up() -> None:
     bench.initialize()
     for offset in range(110):
         bench.write(0, [(offset, offset, AVAILABLE, 1)])
-    before = content(bench.coordinator.read(KEY, 0))
+    before = content(bench.read())
     bench.world.run(400_000)
     bench.logs[0].failing = True
     bench.write(0, [(200, 299, ACKED, 1)])
@@ -266,14 +282,14 @@ def test_pruning_writes_no_snapshot_of_what_was_given_up() -> None:
     bench.logs[0].failing = False
     bench.coordinator.prune()
     bench.world.run()
-    assert content(bench.fresh().read(KEY, 0)) == before
+    assert content(read_of(bench.fresh(), KEY)) == before
     # and when it has been read again, the snapshot is renewed
-    assert content(bench.coordinator.read(KEY, 0)) == before
+    assert content(bench.read()) == before
     bench.coordinator.prune()
     bench.world.run()
     bench.coordinator.prune()
     assert len(list(bench.logs[0].scan(0))) == 1
-    assert content(bench.fresh().read(KEY, 0)) == before
+    assert content(read_of(bench.fresh(), KEY)) == before
 
 
 @pytest.mark.parametrize("wait_ms", [0, 50, 4_000], ids=["failed", "before another attempt", "given up"])
@@ -285,13 +301,13 @@ def test_what_a_lost_snapshot_was_to_replace_is_kept(wait_ms: int) -> None:
     bench.initialize(state_epoch=1)
     bench.world.run(wait_ms)
     bench.coordinator.prune()
-    assert content(bench.fresh().read(KEY, 0)) == (0, 0, [(0, 4, AVAILABLE, 1)])
+    assert content(read_of(bench.fresh(), KEY)) == (0, 0, [(0, 4, AVAILABLE, 1)])
     bench.logs[0].failing = False
     bench.world.run(4_000)
     bench.initialize(state_epoch=2)
     bench.coordinator.prune()
     assert bench.logs[0].start_offset > 0
-    assert content(bench.fresh().read(KEY, 0)) == (2, 0, [])
+    assert content(read_of(bench.fresh(), KEY)) == (2, 0, [])
 
 
 def test_what_a_snapshot_under_way_is_to_replace_is_kept() -> None:
@@ -300,11 +316,11 @@ def test_what_a_snapshot_under_way_is_to_replace_is_kept() -> None:
     bench.logs[0].settle()
     bench.initialize(state_epoch=1)
     bench.coordinator.prune()
-    assert content(bench.fresh().read(KEY, 0)) == (0, 0, [])
+    assert content(read_of(bench.fresh(), KEY)) == (0, 0, [])
     bench.logs[0].settle()
     bench.coordinator.prune()
     assert bench.logs[0].start_offset == 1
-    assert content(bench.fresh().read(KEY, 0)) == (1, 0, [])
+    assert content(read_of(bench.fresh(), KEY)) == (1, 0, [])
 
 
 def test_a_write_is_not_tried_again_behind_one_that_followed_it() -> None:
@@ -319,7 +335,7 @@ def test_a_write_is_not_tried_again_behind_one_that_followed_it() -> None:
     bench.logs[0].settle()
     bench.world.run(4_000)
     assert codes(bench) == [None, None, ErrorCode.KAFKA_STORAGE_ERROR]
-    assert content(bench.coordinator.read(KEY, 0)) == (0, 0, [(5, 9, AVAILABLE, 1)])
+    assert content(bench.read()) == (0, 0, [(5, 9, AVAILABLE, 1)])
 
 
 def test_a_summary_tells_nothing_that_a_failure_would_take_back() -> None:
@@ -334,6 +350,41 @@ def test_a_summary_tells_nothing_that_a_failure_would_take_back() -> None:
     assert told == []
     bench.logs[0].settle()
     assert [each.start_offset for each in told if isinstance(each, StateSummary)] == [8]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["written", "lost"])
+def test_a_leader_reads_nothing_that_a_failure_would_take_back(lost: bool) -> None:
+    bench = Bench(hold=True)
+    bench.initialize()
+    bench.logs[0].settle()
+    bench.write(0, [(0, 4, ACKED, 1)])
+    told: list[ReadState | KafkaError] = []
+    bench.coordinator.read(KEY, 0, told.append)
+    bench.world.run()
+    assert told == []
+    bench.logs[0].failing, bench.logs[0].hold = lost, False
+    bench.logs[0].settle()
+    bench.world.run(4_000)
+    (found,) = told
+    if lost:
+        assert isinstance(found, KafkaError)
+        assert found.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert content(bench.read()) == (0, 0, [])
+    else:
+        assert isinstance(found, ReadState)
+        assert content(found) == (0, 0, [(0, 4, ACKED, 1)])
+
+
+def test_state_is_gone_for_nobody_before_its_deletion_is_durable() -> None:
+    bench = Bench(hold=True)
+    bench.initialize()
+    bench.logs[0].settle()
+    for _ in range(2):
+        bench.coordinator.delete(KEY, bench.ends.append)
+        bench.world.run()
+    assert bench.ends == [None]
+    bench.logs[0].settle()
+    assert bench.ends == [None] * 3
 
 
 def test_what_begins_in_an_engine_is_written_without_what_needs_no_state() -> None:
@@ -368,7 +419,7 @@ def test_a_write_that_was_overtaken_takes_nothing_back() -> None:
     bench.write(8, [(8, 9, ARCHIVED, 1)], count=2)
     bench.write(6, [(6, 8, AVAILABLE, 1), (10, 10, ACKED, 1)], count=9)
     bench.write(8, [], count=1)
-    state = bench.coordinator.read(KEY, 0)
+    state = bench.read()
     assert state.start_offset == 8
     assert [*unpack_batches(state.batches)] == [(8, 9, ARCHIVED, 1), (10, 10, ACKED, 1)]
     assert bench.summary().delivery_complete_count == 2
@@ -384,7 +435,7 @@ def test_negative_epochs_are_refused(leader_epoch: int, state_epoch: int) -> Non
         bench.write(0, [], leader_epoch=leader_epoch, state_epoch=state_epoch)
     with refused(ErrorCode.INVALID_REQUEST):
         if leader_epoch < 0:
-            bench.coordinator.read(KEY, leader_epoch)
+            bench.read(leader_epoch)
         else:
             bench.initialize(state_epoch)
 
@@ -422,7 +473,7 @@ def test_a_restart_finds_what_was_written(seed: int) -> None:
     for key in keys:
         assert summary_of(again, key) == summary_of(bench.coordinator, key)
         if starts[key] >= 0:
-            assert again.read(key, 0) == bench.coordinator.read(key, 0)
+            assert read_of(again, key) == read_of(bench.coordinator, key)
 
 
 def test_the_log_does_not_grow_with_history() -> None:
@@ -441,8 +492,8 @@ def test_the_log_does_not_grow_with_history() -> None:
     kept = len(list(bench.logs[0].scan(0)))
     assert kept < 1000
     again = bench.fresh()
-    assert again.read(cold, 0).start_offset == 0
-    assert again.read(KEY, 0).start_offset == 2999
+    assert read_of(again, cold).start_offset == 0
+    assert read_of(again, KEY).start_offset == 2999
 
 
 def test_a_damaged_topic_is_refused_with_its_offset(caplog: pytest.LogCaptureFixture) -> None:
@@ -450,7 +501,7 @@ def test_a_damaged_topic_is_refused_with_its_offset(caplog: pytest.LogCaptureFix
     bench.initialize()
     bench.logs[0].append_local([(encode_key(UPDATE, KEY), b"\0\0garbage")], now_ms=0)
     with refused(ErrorCode.UNKNOWN_SERVER_ERROR):
-        bench.fresh().read(KEY, 0)
+        read_of(bench.fresh(), KEY)
     assert "offset 1" in caplog.text
 
 
@@ -460,7 +511,7 @@ def test_a_record_of_a_later_version_is_passed_over_as_kafka_does_and_told(
     bench = Bench()
     bench.initialize(start_offset=4)
     bench.logs[0].append_local([(b"\0\x09key", b"value")], now_ms=0)
-    assert bench.fresh().read(KEY, 0).start_offset == 4
+    assert read_of(bench.fresh(), KEY).start_offset == 4
     assert "offset 1: passed over: record type 9" in caplog.text
 
 
@@ -479,6 +530,6 @@ def test_state_that_another_broker_coordinates_is_neither_read_nor_written() -> 
     mine.clear()
     mine.append(False)
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
-        coordinator.read(KEY, 0)
+        coordinator.read(KEY, 0, lambda state: None)
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
         coordinator.write(KEY, 0, 0, 5, 0, b"", lambda error: None)

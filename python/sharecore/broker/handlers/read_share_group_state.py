@@ -7,6 +7,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_state_calls import each_partition
+from sharecore.errors import KafkaError
 from sharecore.sharestate.coordinator import ReadState
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import unpack_batches
@@ -15,8 +16,8 @@ from sharecore.sharestate.records import unpack_batches
 def handle(context: RequestContext, request: Any) -> Result:
     coordinator = context.broker.share.coordinator
 
-    def read(key: SharePartitionKey, asked: Any, done: Callable[[ReadState], None]) -> None:
-        done(coordinator.read(key, asked.leader_epoch))
+    def read(key: SharePartitionKey, asked: Any, done: Callable[[ReadState | KafkaError], None]) -> None:
+        coordinator.read(key, asked.leader_epoch, done)
 
     return each_partition(context, request, read, _describe)
 
