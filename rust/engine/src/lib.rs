@@ -12,6 +12,7 @@ mod record_state;
 mod slab;
 pub mod state_batch;
 pub mod timer;
+mod unaligned;
 
 pub use combine::combine;
 pub use error::{Refusal, RefusalKind};

@@ -53,6 +53,11 @@ impl<T> Slab<T> {
         }
     }
 
+    /// All values under their numbers, those under freed numbers included.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(self.chunks.iter().flatten())
+    }
+
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         self.chunks
             .get(index as usize / CHUNK)?

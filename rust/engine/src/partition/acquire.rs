@@ -263,15 +263,16 @@ impl Partition {
         let slow_from = slow_from(self.config.max_delivery_count);
         let mut slow = false;
         let mut last = range.first - 1;
-        for run in self.map.runs_from(at) {
+        self.map.runs_from(at).all(|run| {
             let begins = last < range.first;
             if run.first > range.last || !begins && (run.opens_batch() || run.first > last + 1) {
-                break;
+                return false;
             }
             let cell = run.cell();
             slow |= cell.delivery_count() >= slow_from && cell.is_available();
             last = run.last;
-        }
+            true
+        });
         (OffsetRange::new(range.first, last.min(range.last)), slow)
     }
 

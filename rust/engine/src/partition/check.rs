@@ -25,8 +25,8 @@ impl Partition {
             }
             if holds {
                 *leaning.entry(run.cell().lease().0).or_insert(0) += run.range().count();
-                if self.leases.range(run.cell().lease()).clip(run.range()) != run.range() {
-                    return Err(format!("{at} lies outside its lease"));
+                if run.first < self.leases.first(run.cell().lease()) {
+                    return Err(format!("{at} begins before its lease"));
                 }
                 if !run.cell().is_pending() && self.leases.has_expired(run.cell().lease(), i64::MIN)
                 {

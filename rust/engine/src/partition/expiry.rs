@@ -28,7 +28,7 @@ impl Partition {
 
     fn expire(&mut self, lease: LeaseId, mark: Mark) {
         let side = Side::of(self);
-        let range = self.leases.range(lease);
+        let (at, range) = self.leases.extent(lease, &self.map);
         let mut freed = 0;
         let Self {
             map,
@@ -37,7 +37,7 @@ impl Partition {
             writes,
             ..
         } = self;
-        let Ok(()) = map.rewrite(range, |piece, cell| {
+        let Ok(()) = map.rewrite_from(at, range, |piece, cell| {
             if cell.lease() != lease || cell.is_pending() {
                 return Ok::<_, Infallible>(cell);
             }

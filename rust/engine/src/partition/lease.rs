@@ -7,32 +7,26 @@
 use std::collections::HashMap;
 
 use super::member::{MemberId, Members};
-use crate::inflight::LeaseId;
+use crate::inflight::{Cursor, LeaseId, RunMap};
 use crate::offset::{Offset, OffsetRange};
-use crate::slab::Slab;
-use crate::timer::{Handle, Wheel};
+use crate::timer::Wheel;
+use crate::unaligned::Unaligned;
 
-const NONE: u32 = u32::MAX;
-
-#[derive(Clone, Debug)]
+/// A lease, in 36 bytes with its timer: there is one for each batch in flight.
+#[derive(Clone, Copy, Debug)]
 struct Lease {
-    first: Offset,
-    last: Offset,
-    /// How many offsets of the range still belong to the lease.
-    live: i64,
+    /// No offset before this one belongs to the lease.
+    first: Unaligned,
+    /// How many offsets belong to the lease.
+    live: Unaligned,
     member: MemberId,
-    /// The member's next older and next newer lease.
-    older: u32,
-    newer: u32,
-    /// Stale once the lock has run out; offsets that still belong to the lease then have an open write.
-    timer: Handle,
 }
 
-/// All leases of a partition, by member and by deadline.
+/// All leases of a partition, each with the timer of its lock. Once a lock has run out, the offsets that still belong to
+/// its lease have an open write.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    slots: Slab<Lease>,
-    timers: Wheel<u32>,
+    timers: Wheel<Lease>,
     members: Members,
 }
 
@@ -59,28 +53,17 @@ impl Leases {
             now_ms <= deadline_ms,
             "a lock that has run out before it begins"
         );
-        let older = self.members.get(member).newest;
-        let id = self.slots.insert(Lease {
-            first: range.first,
-            last: range.last,
-            live: range.count(),
+        let lease = Lease {
+            first: range.first.into(),
+            live: range.count().into(),
             member,
-            older,
-            newer: NONE,
-            timer: Handle::NONE,
-        });
-        self.slots[id].timer =
-            self.timers
-                .insert(now_ms.max(0) as u64, deadline_ms.max(0) as u64, id);
-        if older != NONE {
-            self.slots[older].newer = id;
-        }
-        self.members.count(member, id, true);
-        LeaseId(id)
+        };
+        self.members.lease_begins(member);
+        LeaseId(self.timers.insert(tick(now_ms), tick(deadline_ms), lease))
     }
 
     pub(crate) fn owner(&self, id: LeaseId) -> MemberId {
-        self.slots[id.0].member
+        self.timers[id.0].member
     }
 
     pub(crate) fn owner_name(&self, id: LeaseId) -> &str {
@@ -89,54 +72,50 @@ impl Leases {
 
     /// When the lock runs out; none where it has.
     pub(crate) fn deadline_ms(&self, id: LeaseId) -> Option<i64> {
-        let deadline = self.timers.deadline(self.slots[id.0].timer);
+        let deadline = self.timers.deadline(id.0);
         deadline.map(|deadline| deadline as i64)
     }
 
     /// Whether the lock has run out, at `now_ms` or before.
     pub(crate) fn has_expired(&self, id: LeaseId, now_ms: i64) -> bool {
-        let deadline = self.timers.deadline(self.slots[id.0].timer);
+        let deadline = self.timers.deadline(id.0);
         deadline.is_none_or(|deadline| now_ms >= 0 && deadline <= now_ms as u64)
     }
 
-    pub(crate) fn range(&self, id: LeaseId) -> OffsetRange {
-        let lease = &self.slots[id.0];
-        OffsetRange::new(lease.first, lease.last)
+    /// An offset before which none belongs to the lease.
+    pub(crate) fn first(&self, id: LeaseId) -> Offset {
+        self.timers[id.0].first.into()
+    }
+
+    /// The offsets of `map` from the first to the last one that belong to the lease, and the run that they begin in.
+    pub(crate) fn extent(&self, id: LeaseId, map: &RunMap) -> (Cursor, OffsetRange) {
+        let first = self.first(id);
+        let mut rest = i64::from(self.timers[id.0].live);
+        let at = map.seek_near(first);
+        let own = map.runs_from(at).filter(|run| run.cell().lease() == id);
+        let end = own.into_iter().find(|run| {
+            rest -= run.range().count();
+            rest <= 0
+        });
+        let last = end.map_or(first - 1, |run| run.last);
+        debug_assert_eq!(rest, 0, "runs lean on a lease that does not count them");
+        (at, OffsetRange::new(first, last))
     }
 
     /// `count` offsets no longer belong to the lease.
     pub(crate) fn settle(&mut self, id: LeaseId, count: i64) {
-        let lease = &mut self.slots[id.0];
+        let lease = &mut self.timers[id.0];
+        let live = i64::from(lease.live);
         debug_assert!(
-            (0..=lease.live).contains(&count),
+            (0..=live).contains(&count),
             "more is given back than was leased"
         );
-        lease.live -= count;
-        if lease.live == 0 {
-            self.close(id.0);
+        lease.live = (live - count).into();
+        if live == count {
+            let member = lease.member;
+            self.members.lease_ended(member);
+            self.timers.remove(id.0);
         }
-    }
-
-    fn close(&mut self, id: u32) {
-        let Lease {
-            member,
-            older,
-            newer,
-            timer,
-            ..
-        } = self.slots[id];
-        self.timers.cancel(timer);
-        if older != NONE {
-            self.slots[older].newer = newer;
-        }
-        let newest = if newer == NONE {
-            older
-        } else {
-            self.slots[newer].older = older;
-            self.members.get(member).newest
-        };
-        self.members.count(member, newest, false);
-        self.slots.free(id);
     }
 
     /// Starts the lock of `piece` of a lease anew. Returns the lease that the piece belongs to from then on.
@@ -147,34 +126,32 @@ impl Leases {
         now_ms: i64,
         deadline_ms: i64,
     ) -> LeaseId {
-        let lease = &self.slots[id.0];
-        debug_assert!(lease.first <= piece.first && piece.last <= lease.last);
-        debug_assert!(now_ms <= deadline_ms && piece.count() <= lease.live);
-        if lease.live != piece.count() {
-            let renewed = self.open(lease.member, piece, now_ms, deadline_ms);
-            self.settle(id, piece.count());
-            return renewed;
+        let lease = self.timers[id.0];
+        debug_assert!(self.first(id) <= piece.first && now_ms <= deadline_ms);
+        if i64::from(lease.live) == piece.count() {
+            self.timers.restart(id.0, tick(now_ms), tick(deadline_ms));
+            return id;
         }
-        self.timers.cancel(lease.timer);
-        let timer = self
-            .timers
-            .insert(now_ms.max(0) as u64, deadline_ms.max(0) as u64, id.0);
-        self.slots[id.0].timer = timer;
-        id
+        let renewed = self.open(lease.member, piece, now_ms, deadline_ms);
+        self.settle(id, piece.count());
+        renewed
     }
 
-    /// The leases of a member, newest first.
+    /// The leases of a member, in no order. Looks at those of others too: a session ends seldom, and to keep lists for that
+    /// costs every lease memory and time.
     pub(crate) fn held_by(&self, member: MemberId) -> impl Iterator<Item = LeaseId> + '_ {
-        let newest = Some(self.members.get(member).newest).filter(|&id| id != NONE);
-        std::iter::successors(newest, |&id| {
-            Some(self.slots[id].older).filter(|&older| older != NONE)
-        })
-        .map(LeaseId)
+        let count = self.members.get(member).leases as usize;
+        let held = move |lease: &Lease| lease.member == member && i64::from(lease.live) > 0;
+        let leases = self.timers.values();
+        leases
+            .filter(move |(_, lease)| held(lease))
+            .map(|(id, _)| LeaseId(id))
+            .take(count)
     }
 
     /// Takes a lease whose lock has run out at `now_ms`.
     pub(crate) fn pop_expired(&mut self, now_ms: i64) -> Option<LeaseId> {
-        self.timers.pop(now_ms.max(0) as u64).map(LeaseId)
+        self.timers.pop(tick(now_ms)).map(LeaseId)
     }
 
     pub(crate) fn next_deadline_ms(&self) -> Option<i64> {
@@ -182,13 +159,13 @@ impl Leases {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.slots.memory_bytes() + self.timers.memory_bytes() + self.members.memory_bytes()
+        self.timers.memory_bytes() + self.members.memory_bytes()
     }
 
     /// Checks the leases against the number of offsets that belong to each.
     pub(crate) fn check(&self, leaning: &HashMap<u32, i64>) -> Result<(), String> {
         for (&id, &counted) in leaning {
-            let live = self.slots.get(id).map_or(0, |lease| lease.live);
+            let live = self.timers.get(id).map_or(0, |lease| lease.live.into());
             if live != counted {
                 return Err(format!(
                     "lease {id} counts {live} offsets, {counted} lean on it"
@@ -208,4 +185,8 @@ impl Leases {
         }
         Ok(())
     }
+}
+
+fn tick(ms: i64) -> u64 {
+    ms.max(0) as u64
 }

@@ -12,8 +12,6 @@ const IDLE_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     name: Box<str>,
-    /// The newest of its leases.
-    pub(crate) newest: u32,
     pub(crate) leases: u32,
 }
 
@@ -62,7 +60,6 @@ impl Members {
         }
         let id = self.slots.insert(Member {
             name: name.into(),
-            newest: u32::MAX,
             leases: 0,
         });
         let hash = hash(name);
@@ -88,17 +85,18 @@ impl Members {
         &self.slots[member.0]
     }
 
-    /// Counts a lease that begins, or one that ends.
-    pub(crate) fn count(&mut self, member: MemberId, newest: u32, begins: bool) {
+    /// Counts a lease that begins.
+    pub(crate) fn lease_begins(&mut self, member: MemberId) {
         let member = &mut self.slots[member.0];
-        if begins {
-            self.idle -= usize::from(member.leases == 0);
-            member.leases += 1;
-        } else {
-            member.leases -= 1;
-            self.idle += usize::from(member.leases == 0);
-        }
-        member.newest = newest;
+        self.idle -= usize::from(member.leases == 0);
+        member.leases += 1;
+    }
+
+    /// Counts a lease that has ended.
+    pub(crate) fn lease_ended(&mut self, member: MemberId) {
+        let member = &mut self.slots[member.0];
+        member.leases -= 1;
+        self.idle += usize::from(member.leases == 0);
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {

@@ -21,7 +21,8 @@ impl Partition {
         let member = leases.member(member)?;
         let mark = writes.mark();
         for lease in leases.held_by(member) {
-            let Ok(()) = map.rewrite(leases.range(lease), |piece, cell| {
+            let (at, range) = leases.extent(lease, map);
+            let Ok(()) = map.rewrite_from(at, range, |piece, cell| {
                 if cell.lease() != lease || cell.state() != RecordState::Acquired {
                     return Ok::<_, Infallible>(cell);
                 }

@@ -114,23 +114,21 @@ impl Partition {
         let unread = self.unread_from();
         let barrier = unread.map_or(Offset::MAX, |unread| self.batch_start(unread));
         let (mut passed, mut next) = (None, None);
-        for run in self.map.runs_from(from) {
-            let settled = run.cell().is_settled();
-            if !settled && run.first <= old {
-                return;
+        let complete = &mut self.complete;
+        self.map.runs_from(from).all(|run| {
+            if !run.cell().is_settled() || run.last >= barrier {
+                next = Some(run);
+                return false;
             }
-            if !settled || run.last >= barrier {
-                next = Some(run.first);
-                break;
-            }
-            debug_assert!(
-                run.cell().is_settled(),
-                "the start offset moves over what is settled alone"
-            );
-            self.complete -= run.last - run.first.max(old) + 1;
-            debug_assert!(self.complete >= 0, "more is done with than was settled");
+            *complete -= run.last - run.first.max(old) + 1;
+            debug_assert!(*complete >= 0, "more is done with than was settled");
             passed = Some(run.last);
+            true
+        });
+        if next.is_some_and(|next| !next.cell().is_settled() && next.first <= old) {
+            return;
         }
+        let next = next.map(|run| run.first);
         match next {
             None => {
                 self.start = passed.map_or(old, |passed| passed + 1);

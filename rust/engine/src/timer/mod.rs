@@ -2,4 +2,4 @@
 
 mod wheel;
 
-pub use wheel::{Handle, Wheel};
+pub use wheel::Wheel;

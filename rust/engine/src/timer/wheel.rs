@@ -15,35 +15,23 @@
 //! a slot remembers whether it is, so that the next deadline is read from the head of a list instead of being searched
 //! for.
 
+use std::ops::{Index, IndexMut};
+
 use crate::slab::Slab;
+use crate::unaligned::Unaligned;
 
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const NONE: u32 = u32::MAX;
-/// A generation that no timer has.
-const ENDED: u32 = u32::MAX;
 
-/// Names a timer. It is stale after the timer has run out or was cancelled, and is recognised as such.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handle {
-    index: u32,
-    generation: u32,
-}
-
-impl Handle {
-    /// Names no timer.
-    pub const NONE: Self = Self {
-        index: NONE,
-        generation: ENDED,
-    };
-}
+/// The deadline of a timer that does not run.
+const STOPPED: u64 = u64::MAX;
 
 #[derive(Clone, Debug)]
 struct Entry<T> {
-    deadline: u64,
+    deadline: Unaligned,
     next: u32,
     prev: u32,
-    generation: u32,
     value: T,
 }
 
@@ -67,16 +55,14 @@ impl Level {
     }
 }
 
-/// Timers, each with a value.
+/// Timers, each with a value that stays when the timer has run out, until it is removed.
 #[derive(Clone, Debug)]
 pub struct Wheel<T> {
     /// No timer ends before this tick.
     tick: u64,
     levels: Vec<Level>,
     entries: Slab<Entry<T>>,
-    len: usize,
-    /// The generation of the next timer: it tells timers apart that use the same place.
-    generation: u32,
+    running: usize,
 }
 
 impl<T> Default for Wheel<T> {
@@ -85,8 +71,7 @@ impl<T> Default for Wheel<T> {
             tick: 0,
             levels: Vec::new(),
             entries: Slab::default(),
-            len: 0,
-            generation: 0,
+            running: 0,
         }
     }
 }
@@ -99,66 +84,67 @@ fn slot_of(level: usize, deadline: u64) -> usize {
     (deadline >> (BITS as usize * level)) as usize % SLOTS
 }
 
-impl<T: Copy> Wheel<T> {
+impl<T> Wheel<T> {
     /// How many timers run.
     pub fn len(&self) -> usize {
-        self.len
+        self.running
     }
 
     /// Whether no timer runs.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.running == 0
     }
 
-    /// Starts a timer that ends at tick `deadline`, seen from tick `now`. A deadline that is past ends at once.
-    pub fn insert(&mut self, now: u64, deadline: u64, value: T) -> Handle {
-        if self.len == 0 {
-            self.tick = now;
-        }
-        let deadline = deadline.max(self.tick);
-        let generation = self.generation;
-        self.generation = if generation == ENDED - 1 {
-            0
-        } else {
-            generation + 1
-        };
+    /// Starts a timer that ends at tick `deadline`, seen from tick `now`; returns its number, which is used again once it is
+    /// removed. A deadline that is past ends at once.
+    pub fn insert(&mut self, now: u64, deadline: u64, value: T) -> u32 {
+        let deadline = self.begin(now, deadline);
         let index = self.entries.insert(Entry {
-            deadline,
+            deadline: deadline.into(),
             next: NONE,
             prev: NONE,
-            generation,
             value,
         });
-        self.len += 1;
         self.link(index, deadline);
-        Handle { index, generation }
+        index
     }
 
-    fn entry(&self, handle: Handle) -> Option<&Entry<T>> {
-        self.entries
-            .get(handle.index)
-            .filter(|entry| entry.generation == handle.generation && entry.generation != ENDED)
+    /// Starts a timer anew, whether it runs or has run out.
+    pub fn restart(&mut self, index: u32, now: u64, deadline: u64) {
+        self.stop(index);
+        let deadline = self.begin(now, deadline);
+        self.entries[index].deadline = deadline.into();
+        self.link(index, deadline);
     }
 
-    /// The tick at which a timer ends; `None` when it has ended or was cancelled.
-    pub fn deadline(&self, handle: Handle) -> Option<u64> {
-        self.entry(handle).map(|entry| entry.deadline)
-    }
-
-    /// Stops a timer; false when it has ended or was cancelled before.
-    pub fn cancel(&mut self, handle: Handle) -> bool {
-        if self.entry(handle).is_none() {
-            return false;
-        }
-        self.unlink(handle.index);
-        self.release(handle.index);
-        true
-    }
-
-    fn release(&mut self, index: u32) {
-        self.entries[index].generation = ENDED;
+    /// Forgets a timer and its value, whether it runs or has run out.
+    pub fn remove(&mut self, index: u32) {
+        self.stop(index);
         self.entries.free(index);
-        self.len -= 1;
+    }
+
+    /// The tick at which a timer ends; `None` when it has run out.
+    pub fn deadline(&self, index: u32) -> Option<u64> {
+        Some(self.entries[index].deadline.into()).filter(|&deadline| deadline != STOPPED)
+    }
+
+    /// All values with their numbers; those that were removed are among them until their number is used again.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (u32, &T)> {
+        let entries = self.entries.iter();
+        entries.map(|(index, entry)| (index, &entry.value))
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        self.entries.get(index).map(|entry| &entry.value)
+    }
+
+    /// Counts a timer that begins; returns when it ends.
+    fn begin(&mut self, now: u64, deadline: u64) -> u64 {
+        if self.running == 0 {
+            self.tick = now;
+        }
+        self.running += 1;
+        deadline.clamp(self.tick, STOPPED - 1)
     }
 
     /// Puts an entry, whose links are `NONE`, at the end of its slot's list.
@@ -176,7 +162,7 @@ impl<T: Copy> Wheel<T> {
         }
         let before = &mut self.entries[tail];
         before.next = index;
-        let mixed = deadline < before.deadline;
+        let mixed = deadline < before.deadline.into();
         level.mixed |= u64::from(mixed) << slot;
         self.entries[index].prev = tail;
     }
@@ -186,13 +172,15 @@ impl<T: Copy> Wheel<T> {
         (level, slot_of(level, deadline))
     }
 
-    fn unlink(&mut self, index: u32) {
-        let Entry {
-            deadline,
-            next,
-            prev,
-            ..
-        } = self.entries[index];
+    fn stop(&mut self, index: u32) {
+        let entry = &mut self.entries[index];
+        let (deadline, next, prev) = (entry.deadline.into(), entry.next, entry.prev);
+        if deadline == STOPPED {
+            return;
+        }
+        entry.deadline = STOPPED.into();
+        (entry.next, entry.prev) = (NONE, NONE);
+        self.running -= 1;
         let (level, slot) = self.place(deadline);
         let level = &mut self.levels[level];
         if prev == NONE {
@@ -205,7 +193,7 @@ impl<T: Copy> Wheel<T> {
         } else {
             self.entries[next].prev = prev;
         }
-        if level.heads[slot] == NONE {
+        if prev == NONE && next == NONE {
             level.occupied &= !(1 << slot);
             level.mixed &= !(1 << slot);
         }
@@ -235,28 +223,27 @@ impl<T: Copy> Wheel<T> {
             return Some(start);
         }
         if self.levels[level].mixed >> slot & 1 == 0 {
-            return Some(self.entries[head].deadline);
+            return Some(self.entries[head].deadline.into());
         }
         let list = std::iter::successors(Some(head), |&index| {
             Some(self.entries[index].next).filter(|&next| next != NONE)
         });
-        list.map(|index| self.entries[index].deadline).min()
+        list.map(|index| self.entries[index].deadline.into()).min()
     }
 
-    /// Takes a timer that has ended by tick `now`, the earliest first; its handle is stale then.
-    pub fn pop(&mut self, now: u64) -> Option<T> {
+    /// The next timer that has run out by tick `now`, the earliest first; its value stays.
+    pub fn pop(&mut self, now: u64) -> Option<u32> {
         loop {
             let Some((level, slot, start)) = self.first().filter(|&(_, _, start)| start <= now)
             else {
                 self.tick = self.tick.max(now);
                 return None;
             };
-            if level == 0 {
-                let index = self.levels[0].heads[slot];
-                self.unlink(index);
-                let value = self.entries[index].value;
-                self.release(index);
-                return Some(value);
+            let head = self.levels[level].heads[slot];
+            let in_order = self.levels[level].mixed >> slot & 1 == 0;
+            if level == 0 || in_order && u64::from(self.entries[head].deadline) <= now {
+                self.stop(head);
+                return Some(head);
             }
             // the slot is emptied first: with the new tick its timers belong to other slots
             let level = &mut self.levels[level];
@@ -267,7 +254,7 @@ impl<T: Copy> Wheel<T> {
             self.tick = start;
             while index != NONE {
                 let entry = &mut self.entries[index];
-                let (next, deadline) = (entry.next, entry.deadline);
+                let (next, deadline) = (entry.next, entry.deadline.into());
                 (entry.next, entry.prev) = (NONE, NONE);
                 self.link(index, deadline);
                 index = next;
@@ -278,5 +265,19 @@ impl<T: Copy> Wheel<T> {
     /// Bytes held.
     pub fn memory_bytes(&self) -> usize {
         self.levels.len() * size_of::<Level>() + self.entries.memory_bytes()
+    }
+}
+
+impl<T> Index<u32> for Wheel<T> {
+    type Output = T;
+
+    fn index(&self, index: u32) -> &T {
+        &self.entries[index].value
+    }
+}
+
+impl<T> IndexMut<u32> for Wheel<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.entries[index].value
     }
 }
