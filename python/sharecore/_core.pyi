@@ -6,10 +6,11 @@ from typing import Any, Self, final
 
 __all__ = [
     "Framer", "Layout", "LetterBatch", "LogCleaner", "MemoryDisk", "Partition", "Record",
-    "RequestReader", "ShareStateFold", "Store", "Write", "bench_trace", "combine",
-    "combine_state_batches", "damaged_batches", "decode_columns", "decode_records", "decode_share_state",
-    "encode_batch", "encode_records", "matching", "observe_partitions", "pack_write",
-    "read_request_header", "records_without_key", "skip_tagged_fields", "survey_store", "whole_batches",
+    "RequestReader", "ShareStateFold", "StateContent", "StateFold", "Store", "Write", "bench_trace",
+    "combine", "combine_state_batches", "damaged_batches", "decode_columns", "decode_records",
+    "decode_share_state", "encode_batch", "encode_records", "matching", "observe_partitions",
+    "pack_write", "read_request_header", "records_without_key", "skip_tagged_fields", "survey_store",
+    "whole_batches",
 ]  # fmt: skip
 
 _Four = tuple[int, int, int, int]
@@ -357,6 +358,73 @@ def decode_share_state(
     Raises:
         ValueError: the position lies behind the end, or a limit is too high.
     """
+@final
+class StateContent:
+    """What the records of one share partition say; without any, snapshot epoch and start offset are -1."""
+
+    def __new__(cls) -> Self: ...
+    def replay_snapshot(self, value: bytes) -> None:
+        """Applies the value of a ShareSnapshot record; raises ValueError for one that is damaged, which
+        changes nothing.
+        """
+
+    def replay_update(self, value: bytes) -> None:
+        """Applies the value of a ShareUpdate record; raises as `replay_snapshot`."""
+
+    def batches(self) -> bytes:
+        """State batches from the start offset on, packed, ascending, apart."""
+
+    @property
+    def snapshot_epoch(self) -> int: ...
+    @property
+    def state_epoch(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def fence_epoch(self) -> int:
+        """The highest leader epoch that was ever seen."""
+
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def delivery_complete_count(self) -> int: ...
+    @property
+    def create_ms(self) -> int: ...
+    @property
+    def write_ms(self) -> int: ...
+    @property
+    def updates(self) -> int:
+        """Updates since the last snapshot; may be set."""
+
+    @updates.setter
+    def updates(self, value: int) -> None: ...
+
+@final
+class StateFold:
+    """Folds the records of one partition of `__share_group_state` into the states that hold in the end."""
+
+    def __new__(cls) -> Self: ...
+    def take(self, offset: int, key: bytes | None, value: bytes | None) -> str | None:
+        """Takes a record, in the order of offsets.
+
+        Returns:
+            None, or why it was passed over: a type that is not known, an update without a snapshot.
+
+        Raises:
+            ValueError: the record is damaged; what was taken before stands.
+        """
+
+    def states(self) -> list[tuple[bytes, int, StateContent]]:
+        """A copy of each state with what follows the type in its records' keys, and the offset of its last
+        snapshot.
+        """
+
+    def state(self, key: bytes) -> StateContent | None:
+        """A copy of one state, by what follows the type in its records' keys."""
+
+    def drain(self) -> list[tuple[bytes, int, StateContent]]:
+        """As `states`, but takes them out."""
+
 @final
 class ShareStateFold:
     """Folds the records of one partition of `__share_group_state` into the states that hold in the end.

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from sharecore._core import StateContent, StateFold
 from sharecore.admin.state_topic import RawRecord, StateProblem
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import (
     Snapshot,
     StateBatch,
-    StateRecord,
     UnknownRecordType,
     Update,
+    decode_key,
     decode_record,
+    key_of,
+    key_tail,
     unpack_batches,
 )
-from sharecore.sharestate.replay import StateReplay
-from sharecore.sharestate.state import ShareState
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +91,13 @@ class _Reading:
 
     def take(self, record: RawRecord) -> None:
         try:
-            self._decoded(record, decode_record(record.key, record.value))
+            self._take(record)
         except UnknownRecordType as error:
             self.problem(StateProblem(record.partition, record.offset, str(error), damaged=False))
         except ValueError as error:
             self.problem(StateProblem(record.partition, record.offset, str(error)))
 
-    def _decoded(self, raw: RawRecord, record: StateRecord) -> None: ...
+    def _take(self, record: RawRecord) -> None: ...
 
 
 class LiveState(_Reading):
@@ -108,31 +110,30 @@ class LiveState(_Reading):
     def __init__(self, key: SharePartitionKey | None = None) -> None:
         super().__init__()
         self._key = key
-        self._replays: dict[int, StateReplay] = {}
+        self._folds: defaultdict[int, StateFold] = defaultdict(StateFold)
 
-    def _decoded(self, raw: RawRecord, record: StateRecord) -> None:
-        if self._key is not None and record.key != self._key:
+    def _take(self, record: RawRecord) -> None:
+        if self._key is not None and decode_key(record.key or b"")[1] != self._key:
             return
-        replay = self._replays.get(raw.partition)
-        if replay is None:
-            replay = self._replays[raw.partition] = StateReplay()
-        passed_over = replay.fold(raw.offset, record)
+        passed_over = self._folds[record.partition].take(record.offset, record.key, record.value)
         if passed_over is not None:
-            self.problem(StateProblem(raw.partition, raw.offset, passed_over, damaged=False))
+            self.problem(StateProblem(record.partition, record.offset, passed_over, damaged=False))
 
-    def states(self) -> Iterator[tuple[SharePartitionKey, ShareState]]:
+    def states(self) -> Iterator[tuple[SharePartitionKey, StateContent]]:
         """The states that result, in no order."""
-        for replay in self._replays.values():
-            yield from replay.states.items()
+        for fold in self._folds.values():
+            for key, _, content in fold.states():
+                yield key_of(key), content
 
-    def state(self, key: SharePartitionKey) -> ShareState | None:
+    def state(self, key: SharePartitionKey) -> StateContent | None:
         """The state of one share partition."""
-        found = (replay.states.get(key) for replay in self._replays.values())
+        tail = key_tail(key)
+        found = (fold.state(tail) for fold in self._folds.values())
         return next((state for state in found if state is not None), None)
 
     def topic_ids(self) -> set[UUID]:
         """The topics that there is state of."""
-        return {key.topic_id for replay in self._replays.values() for key in replay.states}
+        return {key.topic_id for key, _ in self.states()}
 
     def dump(self, names: Mapping[UUID, str]) -> StateDump:
         """The state that results.
@@ -153,8 +154,7 @@ class LiveState(_Reading):
                 state.write_ms,
                 list(unpack_batches(state.batches())),
             )
-            for replay in self._replays.values()
-            for key, state in replay.states.items()
+            for key, state in self.states()
         ]
         states.sort(
             key=lambda each: (each.key.group_id, each.topic or "", each.key.topic_id, each.key.partition)
@@ -170,9 +170,10 @@ class History(_Reading):
         self._key = key
         self._changes: list[StateChange] = []
 
-    def _decoded(self, raw: RawRecord, record: StateRecord) -> None:
-        if record.key == self._key:
-            change = StateChange(raw.partition, raw.offset, raw.timestamp_ms, record.kind, record.value)
+    def _take(self, record: RawRecord) -> None:
+        kind, key, value = decode_record(record.key, record.value)
+        if key == self._key:
+            change = StateChange(record.partition, record.offset, record.timestamp_ms, kind, value)
             self._changes.append(change)
 
     def history(self) -> StateHistory:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from uuid import UUID
 
+from sharecore._core import StateContent
 from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from sharecore.admin.share_state import LiveState
 from sharecore.admin.state_topic import CHUNK_BYTES, feed
@@ -13,7 +14,6 @@ from sharecore.admin.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.sharestate.records import StateBatch, unpack_batches
-from sharecore.sharestate.state import ShareState
 
 _AVAILABLE = 0
 
@@ -56,7 +56,7 @@ class StateTail:
                 return
             offset = following
 
-    def state(self, key: SharePartitionKey) -> ShareState | None:
+    def state(self, key: SharePartitionKey) -> StateContent | None:
         """What is known of a share partition."""
         return self._live.state(key)
 
@@ -77,7 +77,7 @@ class StateTail:
         return found
 
 
-def _waiting(state: ShareState, deliveries: int) -> Iterator[StateBatch]:
+def _waiting(state: StateContent, deliveries: int) -> Iterator[StateBatch]:
     batches = state.batches()
     for first, last, kind, count in unpack_batches(batches) if batches else ():
         if kind == _AVAILABLE and count >= deliveries and last >= state.start_offset:

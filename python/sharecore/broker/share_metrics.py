@@ -144,10 +144,10 @@ class ShareMetrics:
             leader = leaders.get(index)
             engine = None if leader is None else leader.engine
             if leader is None or engine is None:
-                if state is None or state.start_offset == _UNKNOWN:
+                if state is None or state.content.start_offset == _UNKNOWN:
                     continue
-                start = state.start_offset
-                lag = max(0, end_of_log - start - max(0, state.delivery_complete_count))
+                start, complete = state.content.start_offset, state.content.delivery_complete_count
+                lag = max(0, end_of_log - start - max(0, complete))
                 total.lag += lag
                 if label:
                     starts.append(f"{label}}} {start}")

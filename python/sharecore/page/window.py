@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from sharecore._core import StateContent
 from sharecore.admin.watch import Held
 from sharecore.sharestate.records import StateBatch, unpack_batches
-from sharecore.sharestate.state import ShareState
 
 RUNS_MAX = 1000
 """Runs that a browser is given of one share partition."""
@@ -61,7 +61,7 @@ class Leaders(Protocol):
         """The window of a share partition; None where there is no leader of it now."""
 
 
-def of_state(state: ShareState) -> Window:
+def of_state(state: StateContent) -> Window:
     """What the durable state tells."""
     batches = state.batches()
     runs = [Run(*batch) for batch in (unpack_batches(batches) if batches else ())]

@@ -125,7 +125,7 @@ class ShareCoordinator:
         state = self._writable(shard, key, state_epoch, leader_epoch)
         if batches:
             try:
-                batches = combine_state_batches([batches], max(start_offset, state.start_offset))
+                batches = combine_state_batches([batches], max(start_offset, state.content.start_offset))
             except ValueError as error:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
         self._append(shard, state, start_offset, delivery_complete_count, batches, done)
@@ -143,7 +143,7 @@ class ShareCoordinator:
         """
         shard = self._shard(key)
         state = self._writable(shard, key, state_epoch, leader_epoch)
-        start_offset, count, batches = pack_write(write, state.start_offset)
+        start_offset, count, batches = pack_write(write, state.content.start_offset)
         self._append(shard, state, start_offset, count, batches, done)
 
     def _writable(
@@ -168,7 +168,7 @@ class ShareCoordinator:
         done: Done,
     ) -> None:
         now_ms = self._clock.now_ms()
-        before = state.snapshot_epoch
+        before = state.content.snapshot_epoch
         record = state.write(
             start_offset,
             delivery_complete_count,
@@ -176,7 +176,9 @@ class ShareCoordinator:
             now_ms=now_ms,
             updates_per_snapshot=self._updates_per_snapshot,
         )
-        shard.append(record, now_ms, done, snapshot_of=state if state.snapshot_epoch != before else None)
+        shard.append(
+            record, now_ms, done, snapshot_of=state if state.content.snapshot_epoch != before else None
+        )
 
     def read(
         self, key: SharePartitionKey, leader_epoch: int, done: Callable[[ReadState | KafkaError], None]
@@ -195,15 +197,15 @@ class ShareCoordinator:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, "Read operation on uninitialized share partition not allowed."
             )
-        now_ms = self._clock.now_ms()
-        before = state.snapshot_epoch
+        now_ms, content = self._clock.now_ms(), state.content
+        before = content.snapshot_epoch
         record = state.raise_leader_epoch(
             leader_epoch, now_ms=now_ms, updates_per_snapshot=self._updates_per_snapshot
         )
         if record is not None:
-            snapshot_of = state if state.snapshot_epoch != before else None
+            snapshot_of = state if content.snapshot_epoch != before else None
             shard.append(record, now_ms, None, snapshot_of=snapshot_of)
-        found = ReadState(state.state_epoch, state.start_offset, state.batches())
+        found = ReadState(content.state_epoch, content.start_offset, content.batches())
         shard.when_durable(lambda error: done(found if error is None else error))
 
     def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
@@ -217,8 +219,12 @@ class ShareCoordinator:
         state = shard.states.get(key)
         found = _UNKNOWN
         if state is not None:
+            content = state.content
             found = StateSummary(
-                state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
+                content.state_epoch,
+                content.leader_epoch,
+                content.start_offset,
+                content.delivery_complete_count,
             )
         if shard.is_durable:
             done(found)

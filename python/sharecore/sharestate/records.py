@@ -7,8 +7,10 @@ batch, namely first offset, last offset, delivery state, delivery count and an e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from struct import Struct
 from struct import error as PackError
+from sys import intern
 from typing import NamedTuple
 from uuid import UUID
 
@@ -100,14 +102,37 @@ def decode_key(data: bytes) -> tuple[int, SharePartitionKey]:
         (kind,) = _KEY_KIND.unpack_from(data)
         if kind not in (SNAPSHOT, UPDATE):
             raise UnknownRecordType(f"record type {kind} is not known")
-        _, size = _KEY_HEAD.unpack_from(data)
+    except PackError as error:
+        raise ValueError(f"damaged key: {error}") from error
+    return kind, key_of(data[_KEY_KIND.size :])
+
+
+def key_tail(key: SharePartitionKey) -> bytes:
+    """What follows the kind in the keys of a share partition's records."""
+    return encode_key(UPDATE, key)[_KEY_KIND.size :]
+
+
+def key_of(tail: bytes) -> SharePartitionKey:
+    """The share partition that the rest of a record's key names, what follows the kind.
+
+    Raises:
+        ValueError: the bytes are damaged.
+    """
+    try:
+        (size,) = _KEY_KIND.unpack_from(tail)
         if size < 0:
             raise ValueError("damaged key: the group id has a negative length")
-        group = data[4 : 4 + size].decode()
-        topic_id, partition = _KEY_TAIL.unpack(data[4 + size :])
+        group = tail[2 : 2 + size].decode()
+        topic_id, partition = _KEY_TAIL.unpack(tail[2 + size :])
     except (PackError, UnicodeDecodeError) as error:
         raise ValueError(f"damaged key: {error}") from error
-    return kind, SharePartitionKey(group, UUID(bytes=topic_id), partition)
+    return SharePartitionKey(intern(group), _uuid(topic_id), partition)
+
+
+@lru_cache(maxsize=4096)
+def _uuid(data: bytes) -> UUID:
+    """There are few topics, and each has many share partitions."""
+    return UUID(bytes=data)
 
 
 def encode_snapshot(value: Snapshot) -> bytes:

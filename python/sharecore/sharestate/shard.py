@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from sharecore._core import StateFold
 from sharecore.coordinator_log.staged_log import StagedLog
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.sharestate.replay import StateReplay
+from sharecore.sharestate.records import key_of
 from sharecore.sharestate.state import ShareState
 from sharecore.waiting import Done, Spans
 
@@ -51,24 +52,25 @@ class StateShard:
         if self._staged.under_way:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         began_ms = self._monotonic_ms()
-        replay = StateReplay()
+        fold = StateFold()
         offset = self._log.start_offset
         # nothing that is replayed is garbage, and the collector would walk all of it again and again
         collects = gc.isenabled()
         gc.disable()
         try:
             for offset, _timestamp, key, value in self._log.scan(self._log.start_offset):
-                passed_over = replay.take(offset, key, value)
+                passed_over = fold.take(offset, key, value)
                 if passed_over is not None:
                     logger.warning("%s at offset %d: %s", self._staged.name, offset, passed_over)
         except ValueError as error:
             text = f"{self._staged.name} at offset {offset}: {error}"
             logger.error("share state cannot be read: %s", text)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
+        else:
+            self.states = {state.key: state for state in _drain(fold)}
         finally:
             if collects:
                 gc.enable()
-        self.states = replay.states
         self._loads.add(self._monotonic_ms() - began_ms, len(self.states))
         self._staged.stale = False
 
@@ -145,7 +147,12 @@ class StateShard:
         slack = 2 * len(self.states) + 100
         count = 0
         for state in self.states.values():
-            if end - state.snapshot_offset > slack and now_ms - state.write_ms >= older_than_ms:
-                self.append(state.snapshot(now_ms, state.create_ms), now_ms, None, snapshot_of=state)
+            if end - state.snapshot_offset > slack and now_ms - state.content.write_ms >= older_than_ms:
+                self.append(state.snapshot(now_ms, state.content.create_ms), now_ms, None, snapshot_of=state)
                 count += 1
         return count
+
+
+def _drain(fold: StateFold) -> Iterator[ShareState]:
+    for key, snapshot_offset, content in fold.drain():
+        yield ShareState(key_of(key), content, snapshot_offset)

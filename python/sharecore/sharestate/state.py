@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharecore._core import combine_state_batches
+from sharecore._core import StateContent
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
@@ -17,7 +17,6 @@ from sharecore.sharestate.records import (
     encode_update,
 )
 
-_MERGE_BYTES = 64 * 1024
 _STATE_EPOCH = "The state has been begun anew under a higher state epoch."
 _LEADER_EPOCH = "A leader with a higher epoch has taken the share partition over."
 
@@ -25,57 +24,29 @@ _LEADER_EPOCH = "A leader with a higher epoch has taken the share partition over
 class ShareState:
     """What the records of one share partition say, and the records that change it.
 
-    State batches are kept as they came and combined when somebody asks for them, not at each update: a write
-    costs the same however many records are in flight. Kept parts are combined early when they outgrow what
-    they combine to.
+    A change is applied by replaying the record that is written for it, so memory is what a restart finds.
+    State batches are combined when somebody asks for them, not at each update: a write costs the same however
+    many records are in flight.
+
+    Args:
+        content: what its records say so far.
+        snapshot_offset: where its last snapshot lies.
     """
 
-    __slots__ = (
-        "_merge_at",
-        "_parts",
-        "_parts_bytes",
-        "create_ms",
-        "delivery_complete_count",
-        "fence_epoch",
-        "key",
-        "leader_epoch",
-        "snapshot_epoch",
-        "snapshot_key",
-        "snapshot_offset",
-        "start_offset",
-        "state_epoch",
-        "update_key",
-        "updates",
-        "write_ms",
-    )
+    __slots__ = ("content", "key", "snapshot_offset", "update_key")
 
-    def __init__(self, key: SharePartitionKey) -> None:
+    def __init__(
+        self, key: SharePartitionKey, content: StateContent | None = None, snapshot_offset: int = 0
+    ) -> None:
         self.key = key
-        self.snapshot_key = encode_key(SNAPSHOT, key)
         self.update_key = encode_key(UPDATE, key)
-        self.snapshot_epoch = -1
-        self.state_epoch = 0
-        self.leader_epoch = 0
-        self.fence_epoch = 0
-        self.start_offset = UNINITIALIZED
-        self.delivery_complete_count = UNINITIALIZED
-        self.create_ms = 0
-        self.write_ms = 0
-        self.updates = 0
-        self.snapshot_offset = 0
-        self._parts: list[bytes] = []
-        self._parts_bytes = 0
-        self._merge_at = _MERGE_BYTES
+        self.content = content or StateContent()
+        self.snapshot_offset = snapshot_offset
 
-    def batches(self) -> bytes:
-        """State batches from the start offset on, packed, ascending, apart."""
-        if self._parts:
-            merged = combine_state_batches(self._parts, self.start_offset)
-            self._parts = [merged]
-            self._parts_bytes = len(merged)
-            self._merge_at = max(_MERGE_BYTES, 2 * len(merged))
-            return merged
-        return b""
+    @property
+    def snapshot_key(self) -> bytes:
+        """The key of its snapshots, and of what deletes it."""
+        return encode_key(SNAPSHOT, self.key)
 
     def initialize(
         self, state_epoch: int, start_offset: int, *, now_ms: int, updates_per_snapshot: int
@@ -85,15 +56,17 @@ class ShareState:
         Raises:
             KafkaError: FENCED_STATE_EPOCH when the state has a higher epoch.
         """
-        if _superseded(state_epoch, self.state_epoch):
+        content = self.content
+        if _superseded(state_epoch, content.state_epoch):
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH, _STATE_EPOCH)
         count = UNINITIALIZED if start_offset == UNINITIALIZED else 0
-        value = Snapshot(self.snapshot_epoch + 1, state_epoch, 0, start_offset, now_ms, now_ms, b"", count)
         # as in Kafka, only a snapshot that is due begins the count anew
-        updates = self.updates if self.updates < updates_per_snapshot else 0
-        self.replay_snapshot(value)
-        self.updates = updates
-        return self.snapshot_key, encode_snapshot(value)
+        updates = content.updates if content.updates < updates_per_snapshot else 0
+        record = self._snapshot(
+            Snapshot(content.snapshot_epoch + 1, state_epoch, 0, start_offset, now_ms, now_ms, b"", count)
+        )
+        content.updates = updates
+        return record
 
     def check(self, state_epoch: int, leader_epoch: int) -> None:
         """Refuses a writer that has been superseded; epochs of -1 are not checked.
@@ -101,9 +74,9 @@ class ShareState:
         Raises:
             KafkaError: FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH.
         """
-        if _superseded(leader_epoch, self.fence_epoch):
+        if _superseded(leader_epoch, self.content.fence_epoch):
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, _LEADER_EPOCH)
-        if _superseded(state_epoch, self.state_epoch):
+        if _superseded(state_epoch, self.content.state_epoch):
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH, _STATE_EPOCH)
 
     def write(
@@ -114,44 +87,57 @@ class ShareState:
         *,
         now_ms: int,
         updates_per_snapshot: int,
+        leader_epoch: int | None = None,
     ) -> Record:
         """Applies a change and returns the record to append.
 
         It is an update, or a snapshot of everything once `updates_per_snapshot` updates stand since the last
         one. The start offset never falls, nor does the count while it stays. `batches` are packed, ascending,
         apart, and none lies below the start offset.
+
+        Args:
+            leader_epoch: a higher one than before; None leaves it.
         """
+        content = self.content
         # a write that was overtaken takes nothing back
-        if start_offset < self.start_offset:
-            start_offset, delivery_complete_count = self.start_offset, self.delivery_complete_count
-        elif start_offset == self.start_offset:
-            delivery_complete_count = max(delivery_complete_count, self.delivery_complete_count)
-        update = Update(
-            self.snapshot_epoch,
-            self.leader_epoch,
-            start_offset,
-            batches,
-            delivery_complete_count,
+        if start_offset < content.start_offset:
+            start_offset, delivery_complete_count = content.start_offset, content.delivery_complete_count
+        elif start_offset == content.start_offset:
+            delivery_complete_count = max(delivery_complete_count, content.delivery_complete_count)
+        update = encode_update(
+            Update(
+                content.snapshot_epoch,
+                content.leader_epoch if leader_epoch is None else leader_epoch,
+                start_offset,
+                batches,
+                delivery_complete_count,
+            )
         )
-        due = self.updates >= updates_per_snapshot
-        self.replay_update(update)
+        due = content.updates >= updates_per_snapshot
+        content.replay_update(update)
         # as Kafka does, the time of creation begins anew with a snapshot that is due
-        return self.snapshot(now_ms, now_ms) if due else (self.update_key, encode_update(update))
+        return self.snapshot(now_ms, now_ms) if due else (self.update_key, update)
 
     def snapshot(self, now_ms: int, create_ms: int) -> Record:
         """The record that makes all earlier ones redundant."""
-        value = Snapshot(
-            self.snapshot_epoch + 1,
-            self.state_epoch,
-            self.leader_epoch,
-            self.start_offset,
-            create_ms,
-            now_ms,
-            self.batches(),
-            self.delivery_complete_count,
+        content = self.content
+        return self._snapshot(
+            Snapshot(
+                content.snapshot_epoch + 1,
+                content.state_epoch,
+                content.leader_epoch,
+                content.start_offset,
+                create_ms,
+                now_ms,
+                content.batches(),
+                content.delivery_complete_count,
+            )
         )
-        self.replay_snapshot(value)
-        return self.snapshot_key, encode_snapshot(value)
+
+    def _snapshot(self, value: Snapshot) -> Record:
+        record = encode_snapshot(value)
+        self.content.replay_snapshot(record)
+        return self.snapshot_key, record
 
     def raise_leader_epoch(
         self, leader_epoch: int, *, now_ms: int, updates_per_snapshot: int
@@ -162,45 +148,17 @@ class ShareState:
             KafkaError: FENCED_LEADER_EPOCH when a later leader has been here.
         """
         self.check(-1, leader_epoch)
-        if leader_epoch <= self.fence_epoch:
+        content = self.content
+        if leader_epoch <= content.fence_epoch:
             return None
-        self.fence_epoch = self.leader_epoch = leader_epoch
         return self.write(
-            self.start_offset,
-            self.delivery_complete_count,
+            content.start_offset,
+            content.delivery_complete_count,
             b"",
             now_ms=now_ms,
             updates_per_snapshot=updates_per_snapshot,
+            leader_epoch=leader_epoch,
         )
-
-    def replay_snapshot(self, value: Snapshot) -> None:
-        """Applies the content of a snapshot record."""
-        self.snapshot_epoch = value.snapshot_epoch
-        self.state_epoch = value.state_epoch
-        self.leader_epoch = value.leader_epoch
-        self.fence_epoch = max(self.fence_epoch, value.leader_epoch)
-        self.start_offset = value.start_offset
-        self.delivery_complete_count = value.delivery_complete_count
-        self.create_ms = value.create_ms
-        self.write_ms = value.write_ms
-        self.updates = 0
-        self._parts = [value.batches] if value.batches else []
-        self._parts_bytes = len(value.batches)
-
-    def replay_update(self, value: Update) -> None:
-        """Applies the content of an update record."""
-        if value.leader_epoch > self.leader_epoch:
-            self.leader_epoch = value.leader_epoch
-            self.fence_epoch = max(self.fence_epoch, value.leader_epoch)
-        if value.start_offset != UNINITIALIZED:
-            self.start_offset = value.start_offset
-        self.delivery_complete_count = value.delivery_complete_count
-        self.updates += 1
-        if value.batches:
-            self._parts.append(value.batches)
-            self._parts_bytes += len(value.batches)
-            if self._parts_bytes > self._merge_at:
-                self.batches()
 
 
 def _superseded(epoch: int, newest: int) -> bool:

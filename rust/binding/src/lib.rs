@@ -17,6 +17,7 @@ mod share_state;
 mod simulation;
 mod slices;
 mod state;
+mod state_fold;
 mod stop;
 mod store;
 mod survey;
@@ -56,6 +57,8 @@ mod _core {
     use crate::simulation::PyMemoryDisk;
     #[pymodule_export]
     use crate::state::{combine_state_batches, pack_write};
+    #[pymodule_export]
+    use crate::state_fold::{PyStateContent, PyStateFold};
     #[pymodule_export]
     use crate::store::PyStore;
     #[pymodule_export]

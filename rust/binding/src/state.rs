@@ -38,7 +38,10 @@ pub(crate) fn combine_state_batches<'py>(
     packed(py, &combined)
 }
 
-fn packed<'py>(py: Python<'py>, batches: &[StateBatch]) -> PyResult<Bound<'py, PyBytes>> {
+pub(crate) fn packed<'py>(
+    py: Python<'py>,
+    batches: &[StateBatch],
+) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, batches.len() * state_batch::ENCODED_LEN, |out| {
         state_batch::encode(batches, out);
         Ok(())

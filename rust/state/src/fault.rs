@@ -15,6 +15,15 @@ pub enum RecordFault {
     Value(&'static str),
     /// An impossible state batch.
     StateBatch,
+    /// An update, and no snapshot before it: it belongs to one that is no longer there.
+    NoSnapshot,
+}
+
+impl RecordFault {
+    /// Whether bytes are damaged; otherwise the record may be passed over, as Kafka does.
+    pub fn is_damage(&self) -> bool {
+        !matches!(self, Self::Type(_) | Self::NoSnapshot)
+    }
 }
 
 impl fmt::Display for RecordFault {
@@ -24,6 +33,7 @@ impl fmt::Display for RecordFault {
             Self::Version(version) => write!(f, "version {version} of the value is not known"),
             Self::Key(what) => write!(f, "damaged key: {what}"),
             Self::Value(what) => write!(f, "damaged value: {what}"),
+            Self::NoSnapshot => f.write_str("an update without a snapshot before it"),
             Self::StateBatch => f.write_str("a state batch is impossible"),
         }
     }

@@ -1,21 +1,26 @@
 //! The records of `__share_group_state` (KIP-932, "Share coordinator"): `ShareSnapshot` and `ShareUpdate`, read out of
 //! record batches into columns in Arrow's memory layout.
 //!
-//! Two views: [`history`] gives one row per record, [`Live`] folds the records of one partition of the topic into the
-//! states that hold in the end. Nothing here trusts a byte: what cannot be read becomes a row that says why, never a
-//! panic.
+//! [`Fold`] has what holds in the end of one partition of the topic; a broker that starts reads it so. Two views are for
+//! those who analyse: [`history`] gives one row per record, [`Live`] one per state of a fold. Nothing here trusts a byte:
+//! what cannot be read becomes an error or a row that says why, never a panic.
 #![forbid(unsafe_code)]
 
 mod columns;
+mod content;
 mod fault;
+mod fold;
 mod history;
 mod key;
 mod live;
+mod packed;
 mod value;
 mod walk;
 
 pub use columns::{Columns, Row, Type};
+pub use content::Content;
 pub use fault::RecordFault;
+pub use fold::{Fold, Folded};
 pub use history::{History, history};
 pub use key::Key;
 pub use live::Live;

@@ -1,51 +1,35 @@
-//! The records of one partition of the topic, folded into the states that hold in the end.
-//!
-//! All records about a share partition lie in one partition of the topic, so each of these is folded alone.
+//! A fold as rows: one for each share partition that has state.
 
 use std::collections::HashMap;
 
-use sharecore_engine::{RecordState, StateBatch, combine};
+use sharecore_engine::StateBatch;
 use sharecore_records::Record;
 
 use crate::{
     columns::{Columns, Row, Type},
     fault::RecordFault,
+    fold::{Fold, Folded},
     key::{Key, split_kind},
-    value::{Batch, Head, Kind, read_value},
+    value::Batch,
     walk::{Options, Sink, Unreadable, walk},
 };
-
-/// State batches of updates are combined with those before once there are this many, or as many as those before.
-const MERGE_FROM: usize = 256;
-
-/// An update that leaves the start offset as it was.
-const UNINITIALIZED: i64 = -1;
 
 /// Folds records; the states come out at the end.
 #[derive(Debug)]
 pub struct Live {
     options: Options,
     keep: bool,
-    /// By what follows the type in a key.
-    states: HashMap<Box<[u8]>, State>,
+    fold: Fold,
+    /// Updates without a snapshot before them, by what follows the type in a key: offset and timestamp of the last one.
+    /// Another snapshot follows, as long as nothing was lost.
+    orphans: HashMap<Box<[u8]>, (i64, i64)>,
     unreadable: Columns,
     unreadable_max: usize,
     /// Unreadable things that there was no room for.
     lost: usize,
     first_unreadable: Option<Unreadable>,
-    batches: Vec<Batch>,
     /// The keys still to be returned, the last one first.
     order: Option<Vec<Box<[u8]>>>,
-}
-
-#[derive(Debug)]
-struct State {
-    offset: i64,
-    timestamp: i64,
-    /// `None` until a snapshot was seen: the updates belong to one that is no longer there, and another follows.
-    head: Option<Head>,
-    combined: Vec<StateBatch>,
-    fresh: Vec<StateBatch>,
 }
 
 impl Live {
@@ -54,12 +38,12 @@ impl Live {
         Self {
             options,
             keep: unreadable_max.is_some(),
-            states: HashMap::new(),
+            fold: Fold::default(),
+            orphans: HashMap::new(),
             unreadable: Columns::default(),
             unreadable_max: unreadable_max.unwrap_or_default(),
             lost: 0,
             first_unreadable: None,
-            batches: Vec::new(),
             order: None,
         }
     }
@@ -77,13 +61,16 @@ impl Live {
 
     /// The next rows, at most `rows_max`, ordered by share partition: none at the end. Unreadable things come last.
     pub fn drain(&mut self, rows_max: usize) -> Columns {
-        let mut order = self.order.take().unwrap_or_else(|| self.sorted());
+        let mut order = match self.order.take() {
+            Some(order) => order,
+            None => self.begin_drain(),
+        };
         let mut columns = Columns::default();
         while !columns.is_full(rows_max)
             && let Some(key) = order.pop()
         {
-            let state = self.states.remove(&key).expect("a key that was listed");
-            self.tell(&key, state, &mut columns);
+            let state = self.fold.remove(&key).expect("a key that was listed");
+            tell(&key, state, &mut columns);
         }
         if order.is_empty() && columns.rows == 0 {
             self.note_lost();
@@ -93,32 +80,17 @@ impl Live {
         columns
     }
 
-    fn sorted(&self) -> Vec<Box<[u8]>> {
-        let mut keys: Vec<_> = self.states.keys().cloned().collect();
-        keys.sort_unstable_by(|a, b| Key::read_rest(b).ok().cmp(&Key::read_rest(a).ok()));
+    /// The keys of the states, the last one first; what no snapshot came for cannot be read.
+    fn begin_drain(&mut self) -> Vec<Box<[u8]>> {
+        let mut orphans: Vec<_> = std::mem::take(&mut self.orphans).into_iter().collect();
+        orphans.sort_unstable_by(|a, b| by_key(&a.0, &b.0));
+        for (key, (offset, timestamp)) in orphans {
+            let reason = "an update, and no snapshot before or behind it".to_owned();
+            self.note(offset, Some(timestamp), Key::read_rest(&key).ok(), reason);
+        }
+        let mut keys: Vec<Box<[u8]>> = self.fold.keys().map(Box::from).collect();
+        keys.sort_unstable_by(|a, b| by_key(b, a));
         keys
-    }
-
-    fn tell(&mut self, key: &[u8], mut state: State, columns: &mut Columns) {
-        let key = Key::read_rest(key).ok();
-        let Some(head) = state.head else {
-            return self.note(
-                state.offset,
-                Some(state.timestamp),
-                key,
-                "an update, and no snapshot before or behind it".to_owned(),
-            );
-        };
-        state.merge();
-        let batches: Vec<Batch> = state.combined.iter().map(written).collect();
-        columns.push(&Row {
-            offset: state.offset,
-            timestamp: Some(state.timestamp),
-            kind: Type::Live,
-            key,
-            state: Some((head, &batches)),
-            error: None,
-        });
     }
 
     fn note(&mut self, offset: i64, timestamp: Option<i64>, key: Option<Key<'_>>, reason: String) {
@@ -153,30 +125,24 @@ impl Live {
     }
 
     fn fold(&mut self, record: &Record<'_>) -> Result<(), RecordFault> {
-        let (kind, rest) = split_kind(record.key.unwrap_or_default())?;
-        let known = self.states.contains_key(rest);
-        if !known && !self.options.wants(Key::read_rest(rest)?.group) {
-            return Ok(());
+        let key = record.key.unwrap_or_default();
+        let Self { fold, options, .. } = self;
+        let wants = |group: &str| options.wants(group);
+        let taken = fold.take(record.offset, record.timestamp, key, record.value, wants);
+        match (taken, split_kind(key)) {
+            (Err(RecordFault::NoSnapshot), Ok((_, rest))) => {
+                let at = (record.offset, record.timestamp);
+                self.orphans.insert(rest.into(), at);
+                Ok(())
+            }
+            (Ok(()), Ok((_, rest))) => {
+                if !self.orphans.is_empty() {
+                    self.orphans.remove(rest);
+                }
+                Ok(())
+            }
+            (taken, _) => taken,
         }
-        let Some(value) = record.value else {
-            self.states.remove(rest);
-            return Ok(());
-        };
-        let head = read_value(kind, value, &mut self.batches)?;
-        if !self.batches.iter().all(possible) {
-            return Err(RecordFault::StateBatch);
-        }
-        if !known {
-            self.states.insert(rest.into(), State::new());
-        }
-        let state = self.states.get_mut(rest).expect("it is there");
-        state.offset = record.offset;
-        state.timestamp = record.timestamp;
-        match kind {
-            Kind::Snapshot => state.snapshot(head, &self.batches),
-            Kind::Update => state.update(&head, &self.batches),
-        }
-        Ok(())
     }
 }
 
@@ -199,63 +165,20 @@ impl Sink for Live {
     }
 }
 
-impl State {
-    fn new() -> Self {
-        Self {
-            offset: 0,
-            timestamp: 0,
-            head: None,
-            combined: Vec::new(),
-            fresh: Vec::new(),
-        }
-    }
-
-    fn snapshot(&mut self, head: Head, batches: &[Batch]) {
-        self.head = Some(head);
-        self.combined.clear();
-        self.fresh.clear();
-        self.fresh.extend(batches.iter().map(known));
-    }
-
-    fn update(&mut self, new: &Head, batches: &[Batch]) {
-        let Some(head) = &mut self.head else {
-            return;
-        };
-        head.leader_epoch = head.leader_epoch.max(new.leader_epoch);
-        if new.start_offset != UNINITIALIZED {
-            head.start_offset = new.start_offset;
-        }
-        head.delivery_complete_count = new.delivery_complete_count;
-        self.fresh.extend(batches.iter().map(known));
-        if self.fresh.len() >= MERGE_FROM.max(self.combined.len()) {
-            self.merge();
-        }
-    }
-
-    /// Moves everything into `combined`: ascending, without overlaps, from the start offset on.
-    fn merge(&mut self) {
-        let start = self.head.map(|head| head.start_offset);
-        let start = start.filter(|start| *start >= 0);
-        let mut out = Vec::new();
-        combine(&self.combined, &self.fresh, start, &mut out);
-        self.combined = out;
-        self.fresh.clear();
-    }
+fn by_key(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    Key::read_rest(a).ok().cmp(&Key::read_rest(b).ok())
 }
 
-fn possible(batch: &Batch) -> bool {
-    let state = RecordState::from_id(batch.state.cast_unsigned());
-    state.is_some() && batch.first >= 0 && batch.last >= batch.first && batch.delivery_count >= 0
-}
-
-/// A batch that is [`possible`].
-fn known(batch: &Batch) -> StateBatch {
-    StateBatch {
-        first: batch.first,
-        last: batch.last,
-        state: RecordState::from_id(batch.state.cast_unsigned()).expect("a possible batch"),
-        delivery_count: batch.delivery_count.cast_unsigned(),
-    }
+fn tell(key: &[u8], mut state: Folded, columns: &mut Columns) {
+    let batches: Vec<Batch> = state.content.batches().iter().map(written).collect();
+    columns.push(&Row {
+        offset: state.offset,
+        timestamp: Some(state.timestamp),
+        kind: Type::Live,
+        key: Key::read_rest(key).ok(),
+        state: Some((*state.content.head(), &batches)),
+        error: None,
+    });
 }
 
 fn written(batch: &StateBatch) -> Batch {

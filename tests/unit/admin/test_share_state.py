@@ -174,7 +174,7 @@ def test_damaged_and_unknown_records_are_told_with_their_offsets(world: World) -
     ]
     printed = run("--data-dir", str(world.data_dir))
     assert printed.exit_code == 1
-    assert f"{STATE_TOPIC}-1 at offset {first}: damaged update" in printed.stderr
+    assert f"{STATE_TOPIC}-1 at offset {first}: damaged value" in printed.stderr
 
 
 def test_a_batch_whose_bytes_changed_is_told_and_the_rest_read(world: World) -> None:

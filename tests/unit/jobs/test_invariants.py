@@ -147,7 +147,7 @@ def test_what_the_coordinator_writes_passes(seed: int) -> None:
             writes = [partition.release(now, member) if rng.random() < 0.1 else partition.advance(now)]
         for write in writes:
             if write is not None:
-                start, complete, batches = pack_write(write, state.start_offset)
+                start, complete, batches = pack_write(write, state.content.start_offset)
                 records.append(state.write(start, complete, batches, now_ms=now, updates_per_snapshot=7))
                 partition.commit(write.id, now)
         if now % 100 == 0:

@@ -35,4 +35,4 @@ def test_a_write_that_takes_too_long_is_answered_once() -> None:
     assert codes(bench) == [None, ErrorCode.REQUEST_TIMED_OUT]
     bench.logs[0].settle()
     assert len(bench.ends) == 2
-    assert content(bench.coordinator.read(KEY, 0)) == (0, 0, [(0, 4, AVAILABLE, 1)])
+    assert content(bench.read()) == (0, 0, [(0, 4, AVAILABLE, 1)])

@@ -11,7 +11,7 @@ import pytest
 from tests.harness.batches import keyed_batch
 from tests.harness.state_columns import rows_of
 
-from sharecore._core import ShareStateFold, decode_share_state, whole_batches
+from sharecore._core import ShareStateFold, StateFold, decode_share_state, whole_batches
 from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
 from sharecore.sharestate.records import (
     SNAPSHOT,
@@ -23,10 +23,10 @@ from sharecore.sharestate.records import (
     encode_key,
     encode_snapshot,
     encode_update,
+    key_of,
     pack_batches,
     unpack_batches,
 )
-from sharecore.sharestate.replay import StateReplay
 
 ORDERS = SharePartitionKey("workers", UUID(int=7), 3)
 OTHER = SharePartitionKey("andere:Gruppe ü", UUID(int=2**128 - 1), 0)
@@ -144,19 +144,20 @@ def test_history_has_what_the_decoder_in_python_has(seed: int) -> None:
 def test_live_state_is_what_a_coordinator_replays(seed: int) -> None:
     dice = random.Random(seed)
     entries = changes(dice, 300)
-    replay, last = StateReplay(), dict[SharePartitionKey, int]()
+    fold, last = StateFold(), dict[SharePartitionKey, int]()
     for offset, (key, value) in enumerate(entries):
-        replay.take(offset, key, value)
+        fold.take(offset, key, value)
         last[decode_record(key, value).key] = offset
     rows = live(log(entries, dice))
+    states = {key_of(key): state for key, _, state in fold.states()}
     assert [(row["group"], row["topicPartition"]) for row in rows] == sorted(
-        (key.group_id, key.partition) for key in replay.states
+        (key.group_id, key.partition) for key in states
     )
-    by_partition = {key.partition: state for key, state in replay.states.items()}
+    by_partition = {key.partition: (key, state) for key, state in states.items()}
     for row in rows:
-        state = by_partition[row["topicPartition"]]
-        assert (row["type"], row["error"], row["offset"]) == ("live", None, last[state.key])
-        assert row["topicId"] == topic_id_text(state.key.topic_id)
+        named, state = by_partition[row["topicPartition"]]
+        assert (row["type"], row["error"], row["offset"]) == ("live", None, last[named])
+        assert row["topicId"] == topic_id_text(named.topic_id)
         assert row["snapshotEpoch"] == state.snapshot_epoch
         assert row["stateEpoch"] == state.state_epoch
         assert row["leaderEpoch"] == state.leader_epoch
