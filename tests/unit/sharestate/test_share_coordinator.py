@@ -338,55 +338,6 @@ def test_a_write_is_not_tried_again_behind_one_that_followed_it() -> None:
     assert content(bench.read()) == (0, 0, [(5, 9, AVAILABLE, 1)])
 
 
-def test_a_summary_tells_nothing_that_a_failure_would_take_back() -> None:
-    bench = Bench(hold=True)
-    bench.coordinator.initialize(KEY, 0, 5, bench.ends.append)
-    bench.world.run()
-    bench.logs[0].settle()
-    told: list[StateSummary | KafkaError] = []
-    bench.coordinator.write(KEY, 0, 0, 8, 0, b"", bench.ends.append)
-    bench.coordinator.summary(KEY, told.append)
-    bench.world.run()
-    assert told == []
-    bench.logs[0].settle()
-    assert [each.start_offset for each in told if isinstance(each, StateSummary)] == [8]
-
-
-@pytest.mark.parametrize("lost", [False, True], ids=["written", "lost"])
-def test_a_leader_reads_nothing_that_a_failure_would_take_back(lost: bool) -> None:
-    bench = Bench(hold=True)
-    bench.initialize()
-    bench.logs[0].settle()
-    bench.write(0, [(0, 4, ACKED, 1)])
-    told: list[ReadState | KafkaError] = []
-    bench.coordinator.read(KEY, 0, told.append)
-    bench.world.run()
-    assert told == []
-    bench.logs[0].failing, bench.logs[0].hold = lost, False
-    bench.logs[0].settle()
-    bench.world.run(4_000)
-    (found,) = told
-    if lost:
-        assert isinstance(found, KafkaError)
-        assert found.code == ErrorCode.KAFKA_STORAGE_ERROR
-        assert content(bench.read()) == (0, 0, [])
-    else:
-        assert isinstance(found, ReadState)
-        assert content(found) == (0, 0, [(0, 4, ACKED, 1)])
-
-
-def test_state_is_gone_for_nobody_before_its_deletion_is_durable() -> None:
-    bench = Bench(hold=True)
-    bench.initialize()
-    bench.logs[0].settle()
-    for _ in range(2):
-        bench.coordinator.delete(KEY, bench.ends.append)
-        bench.world.run()
-    assert bench.ends == [None]
-    bench.logs[0].settle()
-    assert bench.ends == [None] * 3
-
-
 def test_what_begins_in_an_engine_is_written_without_what_needs_no_state() -> None:
     bench = Bench()
     bench.initialize()

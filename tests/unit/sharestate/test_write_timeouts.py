@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.sharestate.test_share_coordinator import AVAILABLE, KEY, Bench, codes, content
+from tests.unit.sharestate.test_share_coordinator import AVAILABLE, Bench, codes, content
 
 from sharecore.errors import ErrorCode
 

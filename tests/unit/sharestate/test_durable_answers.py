@@ -1,0 +1,58 @@
+"""What the share coordinator tells is durable."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.sharestate.test_share_coordinator import ACKED, KEY, Bench, content
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.coordinator import ReadState, StateSummary
+
+
+def test_a_summary_tells_nothing_that_a_failure_would_take_back() -> None:
+    bench = Bench(hold=True)
+    bench.coordinator.initialize(KEY, 0, 5, bench.ends.append)
+    bench.world.run()
+    bench.logs[0].settle()
+    told: list[StateSummary | KafkaError] = []
+    bench.coordinator.write(KEY, 0, 0, 8, 0, b"", bench.ends.append)
+    bench.coordinator.summary(KEY, told.append)
+    bench.world.run()
+    assert told == []
+    bench.logs[0].settle()
+    assert [each.start_offset for each in told if isinstance(each, StateSummary)] == [8]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["written", "lost"])
+def test_a_leader_reads_nothing_that_a_failure_would_take_back(lost: bool) -> None:
+    bench = Bench(hold=True)
+    bench.initialize()
+    bench.logs[0].settle()
+    bench.write(0, [(0, 4, ACKED, 1)])
+    told: list[ReadState | KafkaError] = []
+    bench.coordinator.read(KEY, 0, told.append)
+    bench.world.run()
+    assert told == []
+    bench.logs[0].failing, bench.logs[0].hold = lost, False
+    bench.logs[0].settle()
+    bench.world.run(4_000)
+    (found,) = told
+    if lost:
+        assert isinstance(found, KafkaError)
+        assert found.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert content(bench.read()) == (0, 0, [])
+    else:
+        assert isinstance(found, ReadState)
+        assert content(found) == (0, 0, [(0, 4, ACKED, 1)])
+
+
+def test_state_is_gone_for_nobody_before_its_deletion_is_durable() -> None:
+    bench = Bench(hold=True)
+    bench.initialize()
+    bench.logs[0].settle()
+    for _ in range(2):
+        bench.coordinator.delete(KEY, bench.ends.append)
+        bench.world.run()
+    assert bench.ends == [None]
+    bench.logs[0].settle()
+    assert bench.ends == [None] * 3
