@@ -181,7 +181,6 @@ mod tests {
         assert_eq!((header.attributes, header.max_timestamp), (0, 1_000));
         let expanded = batch.expand(1 << 20).expect("it is not compressed");
         let values: Vec<_> = batch
-            .header
             .records(&expanded)
             .map(|record| record.expect("whole").value)
             .collect();
@@ -201,7 +200,6 @@ mod tests {
         assert_eq!(batch.check(), Ok(()));
         let expanded = batch.expand(1 << 20).expect("it is not compressed");
         let read: Vec<_> = batch
-            .header
             .records(&expanded)
             .map(|record| record.expect("whole"))
             .collect();

@@ -27,7 +27,7 @@ mod tests {
         fn a_number_is_read_as_it_was_written(value: i64) {
             let mut out = Vec::new();
             put_varint(&mut out, value);
-            prop_assert_eq!(out.len(), varint_len(value));
+            prop_assert_eq!(out.len(), sharecore_records::varint_len(value));
             prop_assert_eq!(take_varint(&mut out.as_slice()), Some(value));
             out.pop();
             prop_assert_eq!(take_varint(&mut out.as_slice()), None);
