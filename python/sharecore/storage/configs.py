@@ -33,8 +33,9 @@ class Configs:
         self._listeners: list[Listener] = []
         self._settings: dict[tuple[int, str], dict[str, str]] = {}
         for key, value in catalogue.scan(_PREFIX):
-            kind, _, name = key.removeprefix(_PREFIX).decode().partition("/")
-            self._settings[int(kind), name] = json.loads(value)
+            resource = resource_of(key)
+            assert resource is not None
+            self._settings[resource] = decode_settings(value)
 
     def get(self, resource_type: int, name: str) -> Mapping[str, str]:
         """The settings of a resource; empty when it has none of its own."""
@@ -69,6 +70,19 @@ class Configs:
 def config_key(resource_type: int, name: str) -> bytes:
     """Where the settings of a resource lie in the catalogue."""
     return _PREFIX + f"{int(resource_type)}/{name}".encode()
+
+
+def resource_of(key: bytes) -> tuple[int, str] | None:
+    """The resource whose settings lie under a key of the catalogue; None where it is another key."""
+    if not key.startswith(_PREFIX):
+        return None
+    kind, _, name = key.removeprefix(_PREFIX).decode().partition("/")
+    return int(kind), name
+
+
+def decode_settings(value: bytes | None) -> dict[str, str]:
+    """Settings as they lie in the catalogue; none without a value."""
+    return {} if value is None else json.loads(value)
 
 
 def encode_settings(settings: Mapping[str, str]) -> bytes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
-from sharecore.broker.cluster import Cluster, Node
+from sharecore.broker.cluster import Cluster
 from sharecore.broker.coordinators import OFFSETS_TOPIC
 from sharecore.broker.identity import Identity
 from sharecore.broker.served import Served
@@ -21,16 +22,17 @@ from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Catalogue, Configs, Topics
 from sharecore.tier.apis import OFFERED
-from sharecore.tier.leadership import Leadership, Slot, all_slots
+from sharecore.tier.leadership import Leadership, Slot
 from sharecore.tier.lease import Lease
+from sharecore.tier.nodes import Nodes
 from sharecore.tier.settings import SettingsCatalogue, TierConfigs
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.slots import slot_of_partition
 from sharecore.tier.sources import Sources
 from sharecore.tier.topics import UpstreamTopics
-from sharecore.tier.view import FIRST_NODE_ID, TierView
+from sharecore.tier.view import FIRST_NODE_ID, Standing, TierView
 from sharecore.tier.window import Budget
-from sharecore.upstream import Administration, ExclusiveWriter, Fetcher, Outlet, Upstream
+from sharecore.upstream import Administration, ExclusiveWriter, Fetcher, Membership, Outlet, Upstream
 from sharecore.waiting import Periodic
 
 if TYPE_CHECKING:
@@ -47,10 +49,7 @@ _DEFAULTS = {"client.id": "sharecore-tier", "metadata.max.age.ms": "5000"}
 
 
 class TierGround:
-    """The cluster behind a node, and what the node does of it.
-
-    Its begin takes all slots: whoever had them has them no more.
-    """
+    """The cluster behind a node, and what the node does of it."""
 
     served: Mapping[ApiKey, Served] = OFFERED
     self_compacting = True
@@ -90,14 +89,19 @@ class TierGround:
         settings_topic = config.sharecore_tier_state_topic + SETTINGS_SUFFIX
         self.catalogue = catalogue = SettingsCatalogue(settings_topic, admin, self._send, broker.clock)
         await catalogue.load()
-        self.configs = TierConfigs(catalogue)
+        self.configs = configs = TierConfigs(catalogue)
+        catalogue.follow(self._fetching(committed=False), configs.told)
         self.topics = UpstreamTopics(upstream.metadata, self._sources, admin, self.configs)
         self._slots = [self._slot(broker, index) for index in range(slots)]
-        # alone, a node has nobody to hear from
-        lease = Lease(broker.clock.monotonic_ms, broker.clock.monotonic_ms)
+        lease = Lease(lambda: self._membership.lease_from_ms, broker.clock.monotonic_ms)
         self._leadership = Leadership(self._slots, lease)
-        self.cluster = TierView(self.identity.node_id, self._nodes, self._leadership)
-        self._listeners = broker.listeners
+        node_id = self.identity.node_id
+        self._nodes = Nodes(
+            node_id, lambda: _endpoints(broker), config.broker_rack, self._leadership, self._assigned
+        )
+        self.cluster = self._view = TierView(node_id, self._nodes.live, self._leadership)
+        group = f"sharecore-{config.sharecore_tier_state_topic}"
+        self._membership = Membership(upstream, group, self._nodes, instance_id=f"sharecore-{config.node_id}")
         self._upkeep = Periodic(self._leadership.upkeep, lambda: _UPKEEP_MS, "the upkeep of slots")
 
     def sources(self, config: BrokerConfig, admin: Administration) -> Sources:
@@ -140,10 +144,11 @@ class TierGround:
     # the rest of what a broker asks of its ground
 
     async def begin(self, broker: Host) -> None:
-        """Takes the slots."""
+        """Joins the tier, and takes the slots if they are this node's."""
         self._broker = broker
         self._leadership.begin(self)
-        self._leadership.assign(all_slots(self._slots, 0))
+        self._membership.start()
+        await self._nodes.known.wait()
         await self._leadership.settled()
         self._upkeep.start()
 
@@ -160,7 +165,11 @@ class TierGround:
         )
 
     async def drain(self) -> None:
-        """Nobody is there to hand over to."""
+        """Gives up the slots, and its place: another node has them at once."""
+        await self.settle()
+        self._leadership.assign({})
+        with contextlib.suppress(KafkaError):
+            await self._membership.leave()
 
     def end(self) -> None:
         """Looks after the slots no longer."""
@@ -173,6 +182,7 @@ class TierGround:
     async def close(self) -> None:
         """Gives up the slots, and closes all connections."""
         self._leadership.close()
+        await self._membership.close()
         self._sources.close()
         for fetcher in self._fetchers.values():
             await fetcher.close()
@@ -202,11 +212,8 @@ class TierGround:
     def report(self, sheet: Sheet) -> None:
         """Figures of its own: none yet."""
 
-    def _nodes(self, listener: str) -> Mapping[int, Node]:
-        own = self._listeners[listener]
-        rack = self._config.broker_rack
-        node_id = self.identity.node_id
-        return {node_id: Node(node_id, own.advertised_host, own.advertised_port, rack)}
+    def _assigned(self, owner: int, epoch: int) -> None:
+        self._view.assigned([Standing(owner, epoch)] * len(self._slots))
 
     def _fetching(self, committed: bool) -> Fetcher:
         if committed not in self._fetchers:
@@ -225,6 +232,10 @@ class TierGround:
             return answer.base_offset
 
         return await self._upstream.retry(send)
+
+
+def _endpoints(broker: Host) -> dict[str, tuple[str, int]]:
+    return {name: (each.advertised_host, each.advertised_port) for name, each in broker.listeners.items()}
 
 
 def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]]:

@@ -82,3 +82,44 @@ def test_settings_of_topics_are_the_clusters_but_for_its_letters() -> None:
         assert (await node(cluster)).names(ResourceType.TOPIC) == ["t"]
 
     run(test)
+
+
+def test_what_another_node_sets_is_seen() -> None:
+    async def test(cluster: Cluster) -> None:
+        one, other = await node(cluster), SettingsCatalogue("settings", cluster, cluster.send, World())
+        await other.load()
+        seen = TierConfigs(other)
+        told: list[tuple[int, str]] = []
+        seen.on_change(lambda kind, name: told.append((kind, name)))
+        other.follow(Still(), seen.told)
+        await one.replace(ResourceType.GROUP, "g", {"share.auto.offset.reset": "earliest"})
+        await one.replace(ResourceType.GROUP, "h", {"share.auto.offset.reset": "latest"})
+        await one.replace(ResourceType.GROUP, "h", {})
+        at = 0
+        while at < cluster.end:
+            fetched = await cluster.read("settings", 0, at, 1000)
+            other.fetched(fetched)
+            at = fetched.end
+        assert seen.get(ResourceType.GROUP, "g") == {"share.auto.offset.reset": "earliest"}
+        assert seen.names(ResourceType.GROUP) == ["g"]
+        assert told == [(ResourceType.GROUP, "g"), (ResourceType.GROUP, "h"), (ResourceType.GROUP, "h")]
+
+    run(test)
+
+
+class Still:
+    """A fetcher that the test stands in for."""
+
+    offset = 0
+
+    def subscribe(self, *how: object) -> Still:
+        return self
+
+    def allow(self, room: int) -> None:
+        assert room > 0
+
+    def seek(self, offset: int, room: int) -> None:
+        """Nothing is under way."""
+
+    def close(self) -> None:
+        """Nothing is under way."""
