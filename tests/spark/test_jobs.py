@@ -283,6 +283,8 @@ def test_what_is_wrong_is_said_in_one_line(command: str, spark: SparkSession, wo
 def test_options_that_make_no_sense(spark: SparkSession, worked: Broker, tmp_path: Path) -> None:
     group = at(worked, "--group", GROUP)
     assert "--execute needs --out" in one_line(run("redrive", *group, "--execute"))
+    assert "--group GROUP is needed, or --dead-letters" in one_line(run("redrive", *at(worked)))
+    assert "choose letters" in one_line(run("redrive", *group, "--key", "k"))
     assert "--outcome lost" in one_line(run("redrive", *group, "--outcome", "lost"))
     assert "--threshold 99" in one_line(run("poison", *group, "--threshold", 99))
     assert "no such directory" in one_line(run("audit", "--data-dir", tmp_path / "none"))

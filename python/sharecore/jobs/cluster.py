@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from uuid import UUID
 
 from sharecore.admin import Admin, TopicPartition
 from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -82,13 +83,13 @@ def ends(connection: Mapping[str, str], partitions: Iterable[TopicPartition]) ->
     return _run(ask(), connection)
 
 
-def partition_count(connection: Mapping[str, str], topic: str) -> int:
-    """How many partitions a topic has; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
+def topic_of(connection: Mapping[str, str], topic: str) -> tuple[UUID, list[TopicPartition]]:
+    """The id of a topic, and its partitions; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
 
-    async def ask() -> int:
+    async def ask() -> tuple[UUID, list[TopicPartition]]:
         transport = Transport(read_connection_settings(connection))
         try:
-            return len(await transport.partitions_of(topic))
+            return await transport.topic(topic)
         finally:
             await transport.close()
 

@@ -10,6 +10,7 @@ _KINDS = {
     "double": pa.float64(),
     "string": pa.string(),
     "boolean": pa.bool_(),
+    "binary": pa.binary(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
 

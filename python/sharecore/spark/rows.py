@@ -30,6 +30,11 @@ _SCHEMA = pa.schema(_FIELDS)
 _SCHEMA_HEADERS = pa.schema([*_FIELDS, pa.field("headers", pa.list_(pa.field("element", _HEADER)))])
 
 
+def headers_type() -> pa.DataType:
+    """What the column of headers holds."""
+    return _SCHEMA_HEADERS.field("headers").type
+
+
 def column_names(*, headers: bool) -> list[str]:
     """The names of the columns, in order."""
     names: list[str] = (_SCHEMA_HEADERS if headers else _SCHEMA).names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,15 +13,26 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.admin.letters import EXHAUSTED, REJECTED, Letter, Wanted
-from sharecore.cli.admin import Settings, SettingsFile, check_answers, confluent_settings, key_values
+from sharecore.admin.letters import Letter, Wanted
+from sharecore.cli.admin import Settings, SettingsFile, check_answers, confluent_settings
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
-    CommandFailed,
     check_clients,
     confluent_failures,
     failures_in_one_line,
+)
+from sharecore.cli.dlq.options import (
+    Cause,
+    Filter,
+    Group,
+    Headers,
+    Key,
+    Since,
+    Source,
+    Text,
+    Until,
+    wanted_of,
 )
 from sharecore.cli.tables import show as show_table
 from sharecore.cli.typers import commands
@@ -34,24 +44,6 @@ dlq = commands(
     "Dead letters (KIP-1191) of share groups, here or on Apache Kafka 4.4 and later.",
 )
 
-Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
-Group = Annotated[Text, typer.Option("--group", "-g", help="Letters of this share group.")]
-Cause = Annotated[
-    Text, typer.Option(metavar="rejected|exhausted", help="exhausted: given up at the delivery limit.")
-]
-_FORMATS = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"]
-Time = Optional[datetime]  # noqa: UP045
-Since = Annotated[Time, typer.Option("--since", formats=_FORMATS, help="Letters written then or later.")]
-Until = Annotated[Time, typer.Option("--until", formats=_FORMATS, help="Letters written before.")]
-Source = Annotated[Text, typer.Option("--source", metavar="TOPIC", help="Records of this topic.")]
-Key = Annotated[Text, typer.Option("--key", help="Records with this key; needs letters that carry it.")]
-Filter = Annotated[
-    Text, typer.Option("--filter", metavar="REGEX", help="Records whose value it is found in.")
-]
-Headers = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option("--header", metavar="NAME=VALUE", help="Records with this header; may be repeated."),
-]
 DeadLetterTopic = Annotated[str, typer.Argument(metavar="TOPIC", help="A dead-letter topic.")]
 
 
@@ -71,7 +63,7 @@ def list_letters(
     command_config: SettingsFile = None,
 ) -> None:
     """Count the letters of dead-letter topics, by group, source and cause."""
-    wanted = _wanted(group, cause, since, until, source)
+    wanted = wanted_of(group, cause, since, until, source)
     with _clients(bootstrap, settings, command_config) as chosen:
         from sharecore.cli.dlq.reading import dead_letter_topics, open_consumer
 
@@ -113,7 +105,7 @@ def show(
     command_config: SettingsFile = None,
 ) -> None:
     """Show letters: where they lie, what they are about, and the record where they carry it."""
-    wanted = _wanted(group, cause, since, until, source, key, pattern, header)
+    wanted = wanted_of(group, cause, since, until, source, key, pattern, header)
     with _clients(bootstrap, settings, command_config) as chosen:
         from sharecore.cli.dlq.reading import open_consumer
 
@@ -176,7 +168,7 @@ def redrive(
     Each record is produced at least once. Letters stay where they are: with --progress FILE the next run
     passes over those that are done, and a run that breaks off is gone on with.
     """
-    wanted = _wanted(group, cause, since, until, source, key, pattern, header)
+    wanted = wanted_of(group, cause, since, until, source, key, pattern, header)
     with _clients(bootstrap, settings, command_config) as chosen:
         from sharecore.cli.dlq.reading import Topic, letter_of, open_consumer
         from sharecore.cli.dlq.redrive import Progress, Redrive
@@ -229,40 +221,6 @@ def _letters(consumer: Consumer, topic: str, wanted: Wanted) -> Iterator[Letter]
         letter = letter_of(message)
         if letter is not None and wanted.takes(letter):
             yield letter
-
-
-def _wanted(
-    group: str | None,
-    cause: str | None,
-    since: datetime | None,
-    until: datetime | None,
-    source: str | None,
-    key: str | None = None,
-    pattern: str | None = None,
-    headers: list[str] | None = None,
-) -> Wanted:
-    with failures_in_one_line():
-        if cause not in (None, REJECTED, EXHAUSTED):
-            raise CommandFailed(f"--cause {cause}: one of {REJECTED}, {EXHAUSTED} is needed")
-        try:
-            compiled = None if pattern is None else re.compile(pattern)
-        except re.error as error:
-            raise CommandFailed(f"--filter {pattern}: {error}") from None
-        return Wanted(
-            group,
-            cause,
-            _milliseconds(since),
-            _milliseconds(until),
-            source,
-            key,
-            compiled,
-            key_values(headers or [], "--header"),
-        )
-
-
-def _milliseconds(time: datetime | None) -> int | None:
-    """Local time without a zone."""
-    return None if time is None else round(time.timestamp() * 1000)
 
 
 def _time(milliseconds: int) -> str:

@@ -8,8 +8,9 @@ import typer
 
 from sharecore.cli.admin import Settings, SettingsFile
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed
+from sharecore.cli.dlq.options import Filter, Headers, Key, Since, Until, wanted_of
 from sharecore.cli.spark.common import (
-    Group,
+    AnyGroup,
     Master,
     Out,
     ReportFile,
@@ -19,6 +20,7 @@ from sharecore.cli.spark.common import (
     session,
     write_report,
 )
+from sharecore.cli.spark.redrive_source import History, Letters
 from sharecore.cli.tables import show
 
 if TYPE_CHECKING:
@@ -26,7 +28,13 @@ if TYPE_CHECKING:
 
 
 def redrive(
-    group: Group,
+    group: AnyGroup = None,
+    dead_letters: Annotated[
+        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            metavar="TOPIC", help="Go by the letters in this dead-letter topic, not by the group's history."
+        ),
+    ] = None,
     topic: Topics = None,
     outcome: Annotated[
         str,
@@ -35,8 +43,13 @@ def redrive(
             help="rejected by a consumer, exhausted: given up at the delivery limit.",
         ),
     ] = "all",
+    since: Since = None,
+    until: Until = None,
+    key: Key = None,
+    pattern: Filter = None,
+    header: Headers = None,
     to_topic: Annotated[
-        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        Optional[str],  # noqa: UP045
         typer.Option(metavar="TOPIC", help="Where the records go.  [default: back to their topic]"),
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show it.")] = False,
@@ -52,21 +65,25 @@ def redrive(
     \b
     sharecore spark redrive --group orders --out redriven                the plan
     sharecore spark redrive --group orders --out redriven --execute      does it
+    sharecore spark redrive --dead-letters dlq.orders --out redriven     from a dead-letter topic
 
     Records keep key, value, headers and timestamp, and go to the partition of the same number. Headers tell
     where they were: __redrive.topic, .partition, .offset, .group, .delivery.count, and .count, how often.
 
-    Each record is produced at least once. DIR/redriven, Parquet with a row a record, remembers what was done:
-    the next run with the same --out passes over it. A run that breaks off is not remembered, nor is a task
-    that Spark runs again: their records may come twice, with the same headers.
+    With --dead-letters it is the letters' records, of all groups or of one; --since, --until, --key, --filter
+    and --header choose among them. A letter that does not carry its record stands for the one that is in its
+    topic still; a letter does not tell the timestamp of a record that it carries.
+
+    Each record is produced at least once. DIR/redriven, Parquet with a row a record, remembers what was done
+    (of letters DIR/redriven-letters): the next run with the same --out passes over it. A run that breaks off
+    is not remembered, nor is a task that Spark runs again: its records may come twice, with the same headers.
 
     All members of all groups of the target topic are given the records, not only this group's.
     """
     with failures():
-        from sharecore.jobs.cluster import delivery_limit
+        from sharecore.jobs.delivery import check_producer
         from sharecore.jobs.output import report_path
-        from sharecore.jobs.redrivable import OUTCOMES
-        from sharecore.jobs.redrive import check_producer
+        from sharecore.jobs.redrivable import ALL, OUTCOMES
 
         if outcome not in OUTCOMES:
             raise CommandFailed(f"--outcome {outcome}: one of {', '.join(OUTCOMES)} is needed")
@@ -76,17 +93,29 @@ def redrive(
             )
         settings = connection(bootstrap, setting, command_config)
         html = report_path(out, report)
-        limit = delivery_limit(settings, group)
+        source: Letters | History
+        if dead_letters is not None:
+            cause = None if outcome == ALL else outcome
+            wanted = wanted_of(group, cause, since, until, None, key, pattern, header)
+            source = Letters(settings, dead_letters, wanted, topic or [], to_topic)
+        elif group is None:
+            raise CommandFailed("--group GROUP is needed, or --dead-letters TOPIC")
+        elif (since, until, key, pattern, header) != (None,) * 5:
+            raise CommandFailed(
+                "--since, --until, --key, --filter and --header choose letters: "
+                "--dead-letters TOPIC is needed"
+            )
+        else:
+            source = History(settings, group, topic or [], outcome, to_topic)
         if execute:
             check_producer()
         with session("redrive", master) as spark:
-            planned = _plan(spark, settings, group, topic or [], limit, outcome, out)
-            rows = _summary(planned)
-            _show(rows, group, to_topic)
+            rows = source.plan(spark, out)
+            _show(rows, source.nothing, to_topic)
             total = sum(row["rejected"] + row["exhausted"] for row in rows)
             moved: list[dict[str, Any]] = []
             if execute and out is not None and total:
-                moved = _execute(spark, planned, settings, group, to_topic, rows, out)
+                moved = _remembered(spark, source.redrive(spark, rows), source.memory(out))
                 produced = sum(row["records"] for row in moved)
                 typer.echo(
                     f"\n{produced:,} records produced; {total - produced:,} offsets hold none any more"
@@ -97,7 +126,7 @@ def redrive(
 
         facts = {
             "cluster": bootstrap,
-            "group": group,
+            **source.facts,
             "outcome": outcome,
             "to": to_topic or "the topics that they came from",
             "executed": execute,
@@ -105,61 +134,9 @@ def redrive(
         write_report(redrive_report(rows, moved, facts), html)
 
 
-def _plan(
-    spark: SparkSession,
-    settings: dict[str, str],
-    group: str,
-    topics: list[str],
-    limit: int,
-    outcome: str,
-    out: str | None,
-) -> DataFrame:
-    from sharecore.jobs.progress import progress
-    from sharecore.jobs.redrive_plan import plan
-    from sharecore.jobs.state import read_state
-
-    with progress(spark.sparkContext, "reading history"):
-        history = read_state(spark, settings, "history", group=group, topics=topics)
-        done = None if out is None else _done(spark, out, group)
-        planned = plan(spark, history, limit, outcome=outcome, done=done).where("topic is not null").cache()
-        planned.count()
-    return planned
-
-
-def _done(spark: SparkSession, out: str, group: str) -> DataFrame | None:
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F
-
-    try:
-        return spark.read.parquet(_memory(out)).where(F.col("group") == group)
-    except AnalysisException as error:
-        if error.getCondition() != "PATH_NOT_FOUND":
-            raise
-        return None
-
-
-def _memory(out: str) -> str:
-    """Where it is kept what was redriven."""
-    return f"{out.rstrip('/')}/redriven"
-
-
-def _summary(planned: DataFrame) -> list[dict[str, Any]]:
-    grouped = planned.groupBy("topic", "partition").sum("rejected", "exhausted", "done")
-    rows = [row.asDict() for row in grouped.collect()]
-    named = [
-        {
-            "topic": row["topic"],
-            "partition": row["partition"],
-            **{name: row[f"sum({name})"] for name in ("rejected", "exhausted", "done")},
-        }
-        for row in rows
-    ]
-    return sorted(named, key=lambda row: (row["topic"], row["partition"]))
-
-
-def _show(rows: list[dict[str, Any]], group: str, to_topic: str | None) -> None:
+def _show(rows: list[dict[str, Any]], nothing: str, to_topic: str | None) -> None:
     if not rows:
-        typer.echo(f"the history of group {group} tells of no archived record")
+        typer.echo(nothing)
         return
     show(
         ["PARTITION", "TO", "REJECTED", "EXHAUSTED", "DONE BEFORE"],
@@ -174,30 +151,18 @@ def _show(rows: list[dict[str, Any]], group: str, to_topic: str | None) -> None:
     )
 
 
-def _execute(
-    spark: SparkSession,
-    planned: DataFrame,
-    settings: dict[str, str],
-    group: str,
-    to_topic: str | None,
-    rows: list[dict[str, Any]],
-    out: str,
-) -> list[dict[str, Any]]:
+def _remembered(spark: SparkSession, produced: DataFrame, path: str) -> list[dict[str, Any]]:
+    """Has records produced, keeps what was done, and sums it up."""
     import uuid
 
     from pyspark.sql import functions as F
 
-    from sharecore.jobs.cluster import partition_count
     from sharecore.jobs.progress import progress
-    from sharecore.jobs.redrive import Target, redrive
 
-    topics = {to_topic} if to_topic is not None else {row["topic"] for row in rows}
-    target = Target(group, to_topic, {topic: partition_count(settings, topic) for topic in topics})
     run = str(uuid.uuid4())
-    path = _memory(out)
     with progress(spark.sparkContext, "redriving"):
         # written where they are produced: evaluated once, and remembered when all of it is done
-        redrive(planned, settings, target).withColumn("run", F.lit(run)).write.mode("append").parquet(path)
+        produced.withColumn("run", F.lit(run)).write.mode("append").parquet(path)
         grouped = (
             spark.read.parquet(path)
             .where(F.col("run") == run)

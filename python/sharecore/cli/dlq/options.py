@@ -1,0 +1,67 @@
+"""Options that choose letters."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Optional
+
+import typer
+
+from sharecore.admin.letters import EXHAUSTED, REJECTED, Wanted
+from sharecore.cli.admin import key_values
+from sharecore.cli.clients import CommandFailed, failures_in_one_line
+
+Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
+Group = Annotated[Text, typer.Option("--group", "-g", help="Letters of this share group.")]
+Cause = Annotated[
+    Text, typer.Option(metavar="rejected|exhausted", help="exhausted: given up at the delivery limit.")
+]
+_FORMATS = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"]
+Time = Optional[datetime]  # noqa: UP045
+Since = Annotated[Time, typer.Option("--since", formats=_FORMATS, help="Letters written then or later.")]
+Until = Annotated[Time, typer.Option("--until", formats=_FORMATS, help="Letters written before.")]
+Source = Annotated[Text, typer.Option("--source", metavar="TOPIC", help="Records of this topic.")]
+Key = Annotated[Text, typer.Option("--key", help="Records with this key; needs letters that carry it.")]
+Filter = Annotated[
+    Text, typer.Option("--filter", metavar="REGEX", help="Records whose value it is found in.")
+]
+Headers = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--header", metavar="NAME=VALUE", help="Records with this header; may be repeated."),
+]
+
+
+def wanted_of(
+    group: str | None,
+    cause: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    source: str | None,
+    key: str | None = None,
+    pattern: str | None = None,
+    headers: list[str] | None = None,
+) -> Wanted:
+    """Which letters the options ask for; ends the program where one cannot be."""
+    with failures_in_one_line():
+        if cause not in (None, REJECTED, EXHAUSTED):
+            raise CommandFailed(f"--cause {cause}: one of {REJECTED}, {EXHAUSTED} is needed")
+        try:
+            compiled = None if pattern is None else re.compile(pattern)
+        except re.error as error:
+            raise CommandFailed(f"--filter {pattern}: {error}") from None
+        return Wanted(
+            group,
+            cause,
+            _milliseconds(since),
+            _milliseconds(until),
+            source,
+            key,
+            compiled,
+            key_values(headers or [], "--header"),
+        )
+
+
+def _milliseconds(time: datetime | None) -> int | None:
+    """Local time without a zone."""
+    return None if time is None else round(time.timestamp() * 1000)
