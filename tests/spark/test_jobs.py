@@ -301,7 +301,6 @@ def test_an_empty_result(spark: SparkSession, worked: Broker) -> None:
     )
 
 
-@pytest.mark.skipif(KIND == "sharecore", reason="sharecore has no access control")
 def test_whoever_may_not_see_the_group_is_told(spark: SparkSession, tmp_path: Path) -> None:
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     settings = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"}
