@@ -701,6 +701,10 @@ class Store:
         """Why sealing or rewriting of segments failed, when the newest attempt did."""
     def max_timestamp(self, log: int) -> int | None: ...
     def aborted(self, log: int, first: int, end: int) -> list[tuple[int, int]]: ...
+    def active_producers(self, log: int) -> list[tuple[int, int, int, int, int, int]]:
+        """Producers that have written to a log: id, epoch, last sequence, last timestamp, coordinator epoch,
+        first offset of the open transaction; -1 for what there is not.
+        """
     def expire_producers(self, before_ms: int, max: int) -> None: ...
     def plan_fault(self, point: str, errno: int, *, skip: int = 0, times: int = 1) -> None:
         """Has the next writes ("write") or syncs ("sync") fail, for tests."""

@@ -184,3 +184,30 @@ def test_javas_producer_with_the_newer_transactions(ledger: Broker) -> None:
         *("--bootstrap-server", ledger.bootstrap, "describe", "--transactional-id", topic),
     )
     assert "CompleteCommit" in listed
+
+
+def test_who_has_written_to_a_partition_is_described(ledger: Broker) -> None:
+    topic, name = next(_names), next(_names)
+    create_topic(ledger.bootstrap, topic)
+    plain = Producer({"bootstrap.servers": ledger.bootstrap, "enable.idempotence": True, **QUIET})
+    plain.produce(topic, b"a")
+    assert plain.flush(30) == 0
+    producer = transactional(ledger, name)
+    producer.begin_transaction()
+    write(producer, topic, [b"b", b"c"])
+
+    def described() -> list[list[str]]:
+        """Epoch, coordinator epoch, last sequence and start of the open transaction, a row a producer."""
+        at = ("--bootstrap-server", ledger.bootstrap, "describe-producers")
+        shown = java.run(
+            f"{java.TOOLS}.TransactionsCommand", *at, "--topic", topic, "--partition", "0"
+        ).splitlines()
+        head = shown[0].split()
+        wanted = ("ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence", "CurrentTransactionStartOffset")
+        return sorted([line.split()[head.index(name)] for name in wanted] for line in shown[1:])
+
+    assert described() == [["0", "-1", "0", "None"], ["0", "-1", "1", "1"]]
+    producer.commit_transaction(30)
+    until = time.monotonic() + 20
+    while (rows := described())[-1] != ["0", "0", "1", "None"]:
+        assert time.monotonic() < until, rows

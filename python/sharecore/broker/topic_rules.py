@@ -23,9 +23,9 @@ def check_name(name: str) -> None:
     elif name in (".", ".."):
         wrong = f"'{name}' is not allowed"
     elif len(name) > NAME_LENGTH_MAX:
-        wrong = f"{len(name)} characters, {NAME_LENGTH_MAX} are allowed"
+        wrong = f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
     elif not _LEGAL_NAME.fullmatch(name):
-        wrong = f"'{name}' has characters other than ASCII letters, digits, '.', '_' and '-'"
+        wrong = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     if wrong:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {wrong}")
 

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from sharecore.storage.catalogue import PRODUCER_IDS, Catalogue
 from sharecore.storage.configs import Configs, ResourceType
-from sharecore.storage.log import Appended, DamagedLog, Found, Log, RecordsRefused, ScannedBatch, Slice
+from sharecore.storage.log import (
+    ActiveProducer,
+    Appended,
+    DamagedLog,
+    Found,
+    Log,
+    RecordsRefused,
+    ScannedBatch,
+    Slice,
+)
 from sharecore.storage.reader import Reader
 from sharecore.storage.storage import Storage, StorageOptions
 from sharecore.storage.store_log import StoreLog
@@ -18,6 +27,7 @@ from sharecore.storage.topics import Topic, Topics
 
 __all__ = [
     "PRODUCER_IDS",
+    "ActiveProducer",
     "Appended",
     "Catalogue",
     "Configs",

@@ -82,6 +82,24 @@ Found = tuple[int, int, int]
 """Offset, its timestamp and leader epoch."""
 
 
+class ActiveProducer(NamedTuple):
+    """What a log knows of a producer that has written to it; -1 stands for what there is not.
+
+    Args:
+        last_sequence: of its last batch with this epoch.
+        last_timestamp_ms: of its last batch, or of the marker that came after it.
+        coordinator_epoch: of the coordinator that ended its last transaction.
+        transaction_start: first offset of the transaction that it has open.
+    """
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    transaction_start: int
+
+
 class Log(ABC):
     """A log of record batches.
 
@@ -238,6 +256,12 @@ class Log(ABC):
     @abstractmethod
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         """Transactions with records in `[first, end)` that were aborted: producer id, first offset."""
+
+    def active_producers(self) -> list[ActiveProducer]:
+        """What is known of the producers that have written to this log, by their ids; nothing where it is not
+        kept.
+        """
+        return []
 
     def delete_records(self, before_offset: int) -> Ticket:
         """Moves the start to `before_offset`; raises KafkaError(OFFSET_OUT_OF_RANGE) past the end."""

@@ -12,6 +12,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.log import (
     ANY_RECORDS,
+    ActiveProducer,
     Appended,
     DamagedLog,
     Found,
@@ -174,6 +175,9 @@ class StoreLog(Log):
 
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         return self._store.aborted(self.log_id, first, end)
+
+    def active_producers(self) -> list[ActiveProducer]:
+        return [ActiveProducer(*each) for each in self._store.active_producers(self.log_id)]
 
     def delete_records(self, before_offset: int) -> Ticket:
         return self._ticket(self._store.delete_records(self.log_id, before_offset))

@@ -18,6 +18,7 @@ const EXPANDED_MAX: usize = 256 << 20;
 
 type Offsets = (i64, i64, i64, i64);
 type Drained = (Vec<(u64, Option<String>)>, Vec<(u64, Offsets)>);
+type ActiveProducer = (i64, i16, i32, i64, i32, i64);
 type Appended = (i64, i64, i64, i64, u64);
 type Read<'py> = (Bound<'py, PyBytes>, Vec<(i64, i64)>);
 type Scanned<'py> = (Bound<'py, PyList>, i64);
@@ -422,6 +423,24 @@ impl PyStore {
         Ok(aborted
             .into_iter()
             .map(|a| (a.producer_id, a.first_offset))
+            .collect())
+    }
+
+    fn active_producers(&self, py: Python<'_>, log: u64) -> PyResult<Vec<ActiveProducer>> {
+        let found = self.0.active_producers(log);
+        let found = found.map_err(|refusal| refused(py, &refusal))?;
+        Ok(found
+            .into_iter()
+            .map(|each| {
+                (
+                    each.producer_id,
+                    each.epoch,
+                    each.last_sequence,
+                    each.last_timestamp,
+                    each.coordinator_epoch,
+                    each.transaction_start.unwrap_or(-1),
+                )
+            })
             .collect())
     }
 

@@ -48,7 +48,7 @@ pub use figures::{BUCKETS, Figures};
 pub use format::FORMAT;
 pub use log::{LogConfig, Offsets};
 pub use memory::{MemoryDisk, Operation};
-pub use producer::Aborted;
+pub use producer::{Aborted, Active};
 pub use read::{Slice, Want};
 pub use salvage::salvage;
 pub use sharecore_records::{LocalRecord, TimestampType};

@@ -27,6 +27,25 @@ pub(crate) struct Producer {
     pub(crate) batches: VecDeque<Remembered>,
 }
 
+impl Producer {
+    fn active(&self, producer_id: i64) -> Active {
+        let last = self.batches.back();
+        // a marker came last where a coordinator has ended a transaction and none is open since
+        let ended = self.coordinator_epoch >= 0 && self.transaction_start.is_none();
+        Active {
+            producer_id,
+            epoch: self.epoch,
+            last_sequence: last.map_or(-1, |batch| batch.last_sequence),
+            last_timestamp: match last {
+                Some(batch) if !ended => batch.timestamp,
+                _ => self.seen_ms,
+            },
+            coordinator_epoch: self.coordinator_epoch,
+            transaction_start: self.transaction_start,
+        }
+    }
+}
+
 /// What a producer wrote last, as compaction needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastBatch {
@@ -44,6 +63,23 @@ pub struct Aborted {
     pub first_offset: i64,
     /// Offset of the abort marker.
     pub last_offset: i64,
+}
+
+/// What a log knows of a producer that has written to it (KIP-664).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Active {
+    /// Its id.
+    pub producer_id: i64,
+    /// The epoch that it wrote with last.
+    pub epoch: i16,
+    /// Last sequence of its last batch; -1 where it has written none with this epoch.
+    pub last_sequence: i32,
+    /// Time of its last batch or marker.
+    pub last_timestamp: i64,
+    /// Epoch of the coordinator that ended its last transaction; -1 where none did.
+    pub coordinator_epoch: i32,
+    /// First offset of its transaction that has no marker yet.
+    pub transaction_start: Option<i64>,
 }
 
 /// What must be put back when an append did not reach the disk.
@@ -298,6 +334,17 @@ impl Producers {
             .iter()
             .map(|(id, entry)| (*id, last(entry)))
             .collect()
+    }
+
+    /// All producers that are remembered, by their ids.
+    pub(crate) fn active(&self) -> Vec<Active> {
+        let mut found: Vec<Active> = self
+            .entries
+            .iter()
+            .map(|(id, entry)| entry.active(*id))
+            .collect();
+        found.sort_unstable_by_key(|each| each.producer_id);
+        found
     }
 
     /// Forgets producers last seen before `before_ms`, and the oldest ones above `max`; open transactions stay.

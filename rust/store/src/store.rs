@@ -23,7 +23,7 @@ use crate::{
     journal::Journal,
     log::{LogConfig, Offsets},
     maintain,
-    producer::Aborted,
+    producer::{Aborted, Active},
     read::{Slice, Want},
     recover,
     signal::Signal,
@@ -460,6 +460,11 @@ impl Store {
     /// Aborted transactions with records in `[first, end)`.
     pub fn aborted(&self, log: LogId, first: i64, end: i64) -> Result<Vec<Aborted>, Refusal> {
         Ok(self.shared.lock().log(log)?.producers.aborted(first, end))
+    }
+
+    /// What a log knows of the producers that have written to it, by their ids.
+    pub fn active_producers(&self, log: LogId) -> Result<Vec<Active>, Refusal> {
+        Ok(self.shared.lock().log(log)?.producers.active())
     }
 
     /// Forgets producers last seen before `before_ms`, and the oldest of a log above `max`.

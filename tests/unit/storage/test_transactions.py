@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.harness.batches import batch
 from tests.unit.storage.test_storage import create
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage import Log, Storage
+from sharecore.storage import ActiveProducer, Log, Storage
 
 PRODUCER = (7, 0)
 RECORDS = [(b"k", b"v"), (b"k", None)]
@@ -67,4 +68,27 @@ def test_a_fenced_producer_adds_nothing(tmp_path: Path) -> None:
     assert next(iter(log.scan_batches(0)), None) is None
     storage.sync()
     assert [batch.is_commit for batch in log.scan_batches(0)] == [True]
+    storage.close()
+
+
+def test_a_log_knows_who_has_written_to_it(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    create(storage, "t")
+    storage.close()
+    storage, log = open_log(tmp_path)
+    log.append(batch([b"a", b"b"], timestamps=[5, 6], producer_id=9, producer_epoch=3, sequence=0), now_ms=10)
+    first = batch([b"a"], timestamps=[7], producer_id=7, producer_epoch=0, sequence=0, transactional=True)
+    log.append(first, now_ms=11)
+    idempotent = ActiveProducer(9, 3, 1, 6, -1, -1)
+    assert log.active_producers() == [ActiveProducer(7, 0, 0, 7, -1, 2), idempotent]
+    log.append_marker(7, 0, coordinator_epoch=4, commit=True, now_ms=20)
+    ended = [ActiveProducer(7, 0, 0, 20, 4, -1), idempotent]
+    assert log.active_producers() == ended
+    again = batch([b"c"], timestamps=[8], producer_id=7, producer_epoch=0, sequence=1, transactional=True)
+    log.append(again, now_ms=30)
+    assert log.active_producers() == [ActiveProducer(7, 0, 1, 8, 4, 4), idempotent]
+    # an epoch that a marker has raised has no sequence yet
+    log.append_marker(7, 1, coordinator_epoch=4, commit=False, now_ms=40)
+    raised = [ActiveProducer(7, 1, -1, 40, 4, -1), idempotent]
+    assert log.active_producers() == raised
     storage.close()

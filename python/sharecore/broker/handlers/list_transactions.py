@@ -1,4 +1,4 @@
-"""ListTransactions: transactional ids by state, producer and age (KIP-664)."""
+"""ListTransactions: transactional ids by state, producer, age and pattern (KIP-664, KIP-1152)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     now_ms = broker.clock.now_ms()
     found = [
         transaction
-        for transaction in broker.groups.transactions.all()
+        for transaction in broker.groups.transactions.all(request.transactional_id_pattern or "")
         if context.may(
             Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id, quiet=True
         )
