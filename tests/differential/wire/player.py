@@ -122,9 +122,9 @@ class _Script:
 
     def end(self) -> None:
         """Closes the script's share sessions and connections, and deletes its topics."""
-        for connection, group, member in self._world.sessions():
+        for group, member in self._world.sessions():
             last = {"group_id": group, "member_id": member, "share_session_epoch": -1, "topics": []}
-            self._exchange(Ask("SHARE_ACKNOWLEDGE", 1, last, connection), last)
+            self._exchange(Ask("SHARE_ACKNOWLEDGE", 1, last, "end"), last)
         for connection in sorted(self._connections):
             self._close(connection)
         self._released()
@@ -132,7 +132,7 @@ class _Script:
         if names:
             fields = {"topics": [{"name": name} for name in names], "timeout_ms": 10_000}
             self._exchange(Ask("DELETE_TOPICS", 6, fields, "end"), fields)
-            self._close("end")
+        self._close("end")
 
     def _close(self, connection: str) -> None:
         for side in self._sides:

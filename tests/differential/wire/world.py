@@ -19,6 +19,7 @@ class World:
     def __init__(self) -> None:
         self._members: dict[str, int] = {}
         self._sessions: dict[str, int] = {}
+        self._opened: dict[tuple[str, str], None] = {}
         self._met: dict[str, set[str]] = {}
 
     def literal(self, fields: Any) -> Any:
@@ -44,20 +45,25 @@ class World:
         elif "share_session_epoch" in literal:
             session = f"{ask.on} {group} {member}"
             epoch = literal["share_session_epoch"]
+            self._opened[str(group), str(member)] = None
             self._sessions[session] = 0 if epoch == -1 else 1 if epoch == _MAX else epoch + 1
 
     def members(self, group: Any) -> int:
         """How many members a group has had."""
         return len(self._met.get(str(group), ()))
 
-    def sessions(self) -> list[tuple[str, str, str]]:
-        """Open share sessions: connection, group and member."""
-        found = [tuple(name.split(" ", 2)) for name, epoch in self._sessions.items() if epoch > 0]
-        return [(connection, group, member) for connection, group, member in found]
+    def sessions(self) -> list[tuple[str, str]]:
+        """Group and member of each share session that was opened.
+
+        It may be there still although its connection is gone: Apache Kafka ends with a connection only the
+        session that was opened on it last.
+        """
+        return list(self._opened)
 
     def reopen(self) -> None:
         """The brokers began anew: no session is left."""
         self._sessions.clear()
+        self._opened.clear()
 
     def close(self, connection: str) -> None:
         """A connection ended, and its sessions with it."""
