@@ -171,4 +171,10 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
 
 
 def _failed(partition: int, code: ErrorCode) -> dict[str, Any]:
-    return {"partition_index": partition, "error_code": code, "high_watermark": -1, "records": b""}
+    return {
+        "partition_index": partition,
+        "error_code": code,
+        "high_watermark": -1,
+        "aborted_transactions": None,
+        "records": b"",
+    }
