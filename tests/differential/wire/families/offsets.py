@@ -109,10 +109,7 @@ def _topics(random: Random, most: int) -> list[str]:
 def _describe(random: Random) -> Ask:
     groups: list[dict[str, Any]] = []
     for group in dict.fromkeys(_group(random) for _ in range(random.choice([1, 1, 2]))):
-        topics = [
-            {"topic_name": topic, "partitions": _existing(random)}
-            for topic in dict.fromkeys(_topics(random, 3))
-        ]
+        topics = [{"topic_name": topic, "partitions": _existing(random)} for topic in _topics(random, 3)]
         groups.append({"group_id": group, "topics": None if random.random() < 0.4 else topics})
     return Ask("DESCRIBE_SHARE_GROUP_OFFSETS", random.randrange(2), {"groups": groups})
 
