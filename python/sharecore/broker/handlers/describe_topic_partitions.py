@@ -31,11 +31,11 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
             answers.append(_refused(name))
             continue
+        if not room:
+            return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": 0}}
         if topic is None:
             answers.append(_unknown(context, name))
             continue
-        if not room:
-            return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": 0}}
         start = first_partition if name == first_name else 0
         indexes = range(start, min(start + room, len(topic.partitions)))
         room -= len(indexes)
