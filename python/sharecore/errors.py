@@ -195,6 +195,14 @@ NO_SUCH_PARTITION = "This server does not host this topic-partition."
 """Kafka's words for UNKNOWN_TOPIC_OR_PARTITION."""
 
 
+DENIED = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+}
+"""Kafka's words for the refusals of some APIs; others have none."""
+
+
 class KafkaError(Exception):
     """A refusal with a code that a Kafka client understands.
 

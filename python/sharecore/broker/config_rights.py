@@ -27,4 +27,5 @@ def require_config(context: RequestContext, operation: int, resource_type: int, 
     """
     protected = _PROTECTED.get(ResourceType(resource_type)) if resource_type in set(ResourceType) else None
     if protected is not None:
-        context.require(operation, protected, CLUSTER_NAME if protected is Protected.CLUSTER else name)
+        resource = CLUSTER_NAME if protected is Protected.CLUSTER else name
+        context.require(operation, protected, resource, said=True)

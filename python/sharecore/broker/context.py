@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import CLUSTER_NAME, SUPPORTED, ResourceType
 
 if TYPE_CHECKING:
@@ -48,10 +48,18 @@ class RequestContext(NamedTuple):
             quiet=quiet,
         )
 
-    def require(self, operation: int, resource_type: int, name: str = CLUSTER_NAME) -> None:
-        """Raises the KafkaError of the resource's type unless the client may do it."""
+    def require(
+        self, operation: int, resource_type: int, name: str = CLUSTER_NAME, *, said: bool = False
+    ) -> None:
+        """Raises the KafkaError of the resource's type unless the client may do it.
+
+        Args:
+            operation, resource_type, name: as for `may`.
+            said: whether Kafka says so in words too, where it refuses this.
+        """
         if not self.may(operation, resource_type, name):
-            raise KafkaError(REFUSALS[resource_type])
+            code = REFUSALS[resource_type]
+            raise KafkaError(code, DENIED[code] if said else "")
 
     def may_some(self, operation: int, resource_type: int) -> bool:
         """Whether the client may do something with at least one resource of a type."""

@@ -7,12 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import Operation as Action
 from sharecore.security.acl import ResourceType
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.waiting import Gather, reply
 
+_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _NO_TOPIC = UUID(int=0)
 _NEGATIVE = KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
 
@@ -46,7 +47,7 @@ def each_partition(
         for partition in topic.partitions
     }
     if not context.may(Action.CLUSTER_ACTION, ResourceType.CLUSTER):
-        refused = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        refused = KafkaError(_DENIED, DENIED[_DENIED])
         return _answer(dict.fromkeys(asked, refused), describe)
     gather: Gather[SharePartitionKey] = Gather(asked)
     for key, partition in asked.items():

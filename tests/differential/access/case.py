@@ -36,6 +36,11 @@ class Case:
     fields: Fields
     before: tuple[str, ...] = ()
 
+    @property
+    def may_create(self) -> bool:
+        """Whether it may make topics by asking for them; the first versions of Metadata always do."""
+        return self.name == CREATES or (self.key is A.METADATA and self.version < 4)
+
 
 def make(name: str, api: A, version: int, before: tuple[str, ...] = (), /, **fields: Any) -> Case:
     """A request; in its fields `~` is the principal's name, and `#name` the id of a topic."""

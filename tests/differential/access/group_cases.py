@@ -261,7 +261,7 @@ def share_groups() -> Iterator[Case]:
                     {
                         "partition_index": 0,
                         "acknowledgement_batches": [
-                            {"first_offset": 90, "last_offset": 90, "acknowledge_types": [1]}
+                            {"first_offset": 9000, "last_offset": 9000, "acknowledge_types": [1]}
                         ],
                     }
                 ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.differential.access.case import CREATES, SENSELESS, Case
+from tests.differential.access.case import SENSELESS, Case
 from tests.differential.wire.compare import MISSING, Difference
+
+from sharecore.protocol import ApiKey
 
 _UNKNOWN_TOPIC = 3
 _SERVER_ERROR = -1
@@ -11,13 +13,32 @@ _SERVER_ERROR = -1
 
 def explain(case: Case, difference: Difference) -> str | None:
     """The name of a difference that is kept; None for one that nobody knows."""
-    if case.name == CREATES and difference.path == "topics[]":
+    if case.may_create and difference.path.startswith("topics[]"):
         # Apache Kafka answers before the topic is there, and the client asks again; ours waits for it
         apache, ours = difference.apache, difference.ours
+        if difference.path == "topics[].partitions[]" and apache is MISSING:
+            return "created topics are in the first answer"
+        if difference.path == "topics[].error_code" and (apache, ours) == (_UNKNOWN_TOPIC, 0):
+            return "created topics are in the first answer"
         if apache is MISSING and ours["error_code"] == 0:
             return "created topics are in the first answer"
         if ours is MISSING and apache["error_code"] == _UNKNOWN_TOPIC:
             return "created topics are in the first answer"
-    if case.name == SENSELESS and difference.apache == _SERVER_ERROR:
+    if case.name == SENSELESS and (difference.apache == _SERVER_ERROR or _is_text(difference)):
         return "server error"
+    if _is_text(difference):
+        return _explain_text(case, str(difference.apache))
+    return None
+
+
+def _is_text(difference: Difference) -> bool:
+    return difference.path.rpartition(".")[2] == "error_message"
+
+
+def _explain_text(case: Case, apache: str) -> str | None:
+    """The name of a difference between texts that stand beside the same code."""
+    if apache.startswith("Request Request("):
+        return "a text that shows Java's request"
+    if case.key is ApiKey.FIND_COORDINATOR and apache.startswith("This most likely occurs because"):
+        return "a text that says what is wrong"
     return None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _ANY = {
     *("base_offset", "log_append_time_ms", "log_start_offset", "high_watermark", "last_stable_offset"),
     *("producer_id", "producer_epoch", "partition_size", "total_bytes", "usable_bytes", "log_dir"),
-    *("records", "acquired_records", "error_message", "cluster_id", "low_watermark", "group_epoch"),
+    *("records", "acquired_records", "cluster_id", "low_watermark", "group_epoch"),
     *("assignment_epoch", "member_epoch", "heartbeat_interval_ms", "acquisition_lock_timeout_ms"),
     *("start_offset", "lag", "committed_offset", "client_host"),
     *("leader_epoch", "committed_leader_epoch", "metadata", "offset", "end_offset", "throttle_time_ms"),
@@ -55,7 +55,7 @@ def masked(key: ApiKey, answer: Any, topics: dict[UUID, str], broker: Guarded) -
         for topic in found["responses"]:
             for part in topic["partitions"]:
                 if part["error_code"] in _OF_STATE:
-                    part["error_code"] = "<of state>"
+                    part["error_code"] = part["error_message"] = "<of state>"
     if key is ApiKey.CREATE_TOPICS:
         for topic in found["topics"]:
             topic["topic_id"] = "<any>"

@@ -24,7 +24,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         }
         answers[entity] = answer
         try:
-            context.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
+            context.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, said=True)
             if again:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {_written(named)}")
             changes = await _checked(entity, entry.ops)

@@ -7,10 +7,11 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
+from sharecore.errors import DENIED, NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Done, Gather, reply
 
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _BY_STRATEGY = -1
 
 _Name = tuple[str, int]
@@ -19,7 +20,7 @@ _Name = tuple[str, int]
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     share = context.broker.share
-    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id, said=True)
     gather: Gather[_Name] = Gather(
         (topic.topic_name, partition.partition_index)
         for topic in request.topics
@@ -32,7 +33,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         for partition in topic.partitions:
             name = topic.topic_name, partition.partition_index
             if not context.may(Operation.READ, ResourceType.TOPIC, topic.topic_name):
-                gather.put(name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                gather.put(name, KafkaError(_DENIED, DENIED[_DENIED]))
             elif info is None or not 0 <= partition.partition_index < info.partitions:
                 gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION))
             elif partition.start_offset < _BY_STRATEGY:

@@ -27,7 +27,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     results: list[dict[str, Any]] = []
     made: list[Acl] = []
     for creation in request.creations:
-        result: dict[str, Any] = {"error_message": None}
+        result: dict[str, Any] = {"error_message": ""}
         results.append(result)
         try:
             made.append(_checked(creation))

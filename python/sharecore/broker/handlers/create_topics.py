@@ -42,8 +42,10 @@ async def _create(
     context: RequestContext, topic: Any, mutations: Mutations, *, validate_only: bool
 ) -> dict[str, Any]:
     broker = context.broker
-    if not context.may(Operation.CREATE, ResourceType.CLUSTER):
-        context.require(Operation.CREATE, ResourceType.TOPIC, topic.name)
+    if not context.may(Operation.CREATE, ResourceType.CLUSTER) and not context.may(
+        Operation.CREATE, ResourceType.TOPIC, topic.name
+    ):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     check_name(topic.name)
     if broker.topics.get(topic.name) is not None:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")

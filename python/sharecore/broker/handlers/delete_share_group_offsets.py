@@ -7,15 +7,17 @@ from typing import Any
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
+from sharecore.errors import DENIED, NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Gather, reply
+
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     share = context.broker.share
-    context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
+    context.require(Operation.DELETE, ResourceType.GROUP, request.group_id, said=True)
     group = share.offsets.deletable(request.group_id)
     asked: dict[str, None] = dict.fromkeys(topic.topic_name for topic in request.topics)
     refused = [name for name in asked if not context.may(Operation.READ, ResourceType.TOPIC, name)]
@@ -25,7 +27,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     for name in gather.outcomes:
         topic = share.topics.find(name)
         if name in refused:
-            gather.put(name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            gather.put(name, KafkaError(_DENIED, DENIED[_DENIED]))
         elif topic is None:
             gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION))
         elif topic.topic_id not in group.initialized:

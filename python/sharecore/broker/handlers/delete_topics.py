@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from sharecore.broker.context import RequestContext
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
 
@@ -25,7 +25,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         answer: dict[str, Any] = {"name": name, "topic_id": topic_id, "error_message": None}
         try:
             if times[name, topic_id] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                what = "id" if name is None else "name"
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
             topic = _find(context, name, topic_id, answer)
             mutations.take(len(topic.partitions))
             await context.broker.topics.delete(topic.name)
@@ -54,11 +55,11 @@ def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         name = topic.name
     if not context.may(Operation.DELETE, ResourceType.CLUSTER):
-        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name, said=True)
         if topic is not None:
             answer.update(name=name)
-            context.require(Operation.DELETE, ResourceType.TOPIC, name)
+            context.require(Operation.DELETE, ResourceType.TOPIC, name, said=True)
     if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
     answer.update(name=topic.name, topic_id=topic.topic_id)
     return topic

@@ -21,7 +21,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         }
         resources.setdefault((acl.resource_type, acl.name, acl.pattern_type), []).append(entry)
     return {
-        "error_message": None,
+        "error_message": "",
         "resources": [
             {"resource_type": kind, "resource_name": name, "pattern_type": pattern, "acls": acls}
             for (kind, name, pattern), acls in resources.items()

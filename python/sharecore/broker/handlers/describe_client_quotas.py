@@ -12,7 +12,8 @@ from sharecore.security.acl import Operation, ResourceType
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     if not context.may(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER):
-        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "entries": None}
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return {"error_code": code, "error_message": None, "entries": None}
     quotas = context.broker.quotas
     components = [Component(each.entity_type, each.match_type, each.match) for each in request.components]
     try:

@@ -20,7 +20,7 @@ def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str,
     answer: dict[str, Any] = {"group_id": group_id}
     asked = getattr(request, "include_authorized_operations", False)
     if not context.may(Operation.DESCRIBE, ResourceType.GROUP, group_id):
-        refused = {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED, "error_message": ""}
+        refused = {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED, "error_message": None}
         return answer | refused | {"authorized_operations": NOT_REQUESTED}
     allowed = context.operations(ResourceType.GROUP, group_id) if asked else NOT_REQUESTED
     try:

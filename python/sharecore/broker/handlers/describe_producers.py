@@ -21,8 +21,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 def _partitions(context: RequestContext, topic: Any) -> list[dict[str, Any]]:
     try:
         check_name(topic.name)
-        if not context.may(Operation.READ, ResourceType.TOPIC, topic.name):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+        context.require(Operation.READ, ResourceType.TOPIC, topic.name, said=True)
         if context.broker.topics.get(topic.name) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
     except KafkaError as error:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.share.offsets import SharePartitionOffset
 from sharecore.coordinator.topics import TopicInfo
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Gather, reply
 
@@ -68,7 +68,8 @@ def _topics(context: RequestContext, group: Any) -> Iterator[tuple[str, _Asked]]
 
 def _named(context: RequestContext, name: str, partitions: Iterable[int]) -> _Asked:
     if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
-        error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        error = KafkaError(code, DENIED[code])
         return _Asked(None, SharePartitionOffset(error=error), dict.fromkeys(partitions))
     return _Asked(context.broker.share.topics.find(name), _NOTHING, dict.fromkeys(partitions))
 

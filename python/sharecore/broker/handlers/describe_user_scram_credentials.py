@@ -15,7 +15,7 @@ _NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
-        refused = {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+        refused = {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": None}
         return refused | {"results": [{"user": "", **refused} for _ in request.users or ()]}
     users = context.broker.credentials.users()
     asked = Counter(user.name for user in request.users or ())

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.context import REFUSALS, RequestContext
-from sharecore.errors import ErrorCode
+from sharecore.errors import DENIED, ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
@@ -29,8 +29,10 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         }
     answer = _find(context, request.key_type, request.key)
     # the versions with a single coordinator always say something
-    refused = "error_code" in answer
-    return {"error_message": "No coordinator has such a key." if refused else "NONE"} | answer
+    said = "NONE"
+    if "error_code" in answer:
+        said = DENIED.get(answer["error_code"], "No coordinator has such a key.")
+    return {"error_message": said} | answer
 
 
 def _find(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
@@ -38,7 +40,8 @@ def _find(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
     if key_type not in (_GROUP, _TRANSACTION, _SHARE):
         return refusal | {"error_message": f"There are no coordinators of type {key_type}."}
     if key_type == _SHARE and not context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        return refusal | {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return refusal | {"error_code": code, "error_message": DENIED[code]}
     if key_type != _SHARE and not context.may(Operation.DESCRIBE, _RESOURCES[key_type], key):
         return refusal | {"error_code": REFUSALS[_RESOURCES[key_type]]}
     if key_type == _SHARE and not (context.api_version >= _SHARE_SINCE_VERSION and _is_share_key(key)):
