@@ -27,7 +27,7 @@ What no test here asks for, and is not there yet:
 - APIs of Apache Kafka 4.3.1 that are not served, for what they are about: ALTER_REPLICA_LOG_DIRS (one log
   directory), ALTER_PARTITION_REASSIGNMENTS and UNREGISTER_BROKER (one broker), DESCRIBE_QUORUM,
   ADD_RAFT_VOTER and REMOVE_RAFT_VOTER (no quorum of controllers), WRITE_TXN_MARKERS and ADD_PARTITIONS_TO_TXN
-  4 and 5 (between brokers; markers are written where a transaction ends, so none is left to be aborted by hand),
+  4 and 5 (between brokers; markers are written where a transaction ends, so none is left to be aborted),
   STREAMS_GROUP_HEARTBEAT and STREAMS_GROUP_DESCRIBE, and the four of delegation tokens. ApiVersions does not
   offer them; all others are offered in the same versions
 """
