@@ -127,6 +127,7 @@ class Auditor:
         """A share partition is led anew, from what was written: the leases are gone."""
         if key in self.shares:
             self.shares[key].loosen(restarted=False)
+            self.shares[key].loaded_at = self._loop.now
 
     def harmed(self) -> None:
         """The disk does not hold what it had said it held: until it is repaired, batches may be damaged."""
@@ -326,6 +327,9 @@ class Auditor:
                 since = now if asked.alone and not asked.claims else asked.at
                 self._story.tell(request.member_id, f"gets {share.where} {ranges}")
                 self._report(share.deliver(now, since, request.member_id, ranges))
+                if share.loaded_at >= asked.at:
+                    # it may have been leased by the leader before
+                    share.loosen(restarted=False)
                 self.ledger.delivered(
                     topic.topic_id,
                     part.partition_index,

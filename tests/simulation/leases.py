@@ -63,6 +63,7 @@ class SharePartition:
         hidden: fetches so far that may have leased records without an answer.
         first: lowest and highest count of the first delivery.
         floor: records below may be gone from the log.
+        loaded_at: when it was led anew for the last time.
         lives: how often it was begun anew.
         over_below: records below may have been settled, as far as is known.
     """
@@ -78,6 +79,7 @@ class SharePartition:
     floor: int = 0
     over_below: int = 0
     lives: int = 0
+    loaded_at: float = 0.0
     first: tuple[int, int] = (1, 1)
 
     def deliver(
