@@ -292,7 +292,9 @@ SharecoreStatus sharecore_move_log_start(SharecorePartition partition,
 SharecoreStatus sharecore_archive(SharecorePartition partition, int64_t first, int64_t last);
 
 // The log holds nothing from `first` to `last`, as a fetch from `first` has shown. Nothing is to be persisted.
-SharecoreStatus sharecore_pass_hole(SharecorePartition partition, int64_t first, int64_t last);
+SharecoreStatus sharecore_pass_hole(SharecorePartition partition,
+                                    int64_t first,
+                                    int64_t last);
 
 // Joins new state batches with those persisted before, and drops what lies before `start_offset` (-1: nothing).
 //
