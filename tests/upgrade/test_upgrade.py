@@ -70,7 +70,8 @@ def test_the_page_tells_of_every_operation(tmp_path: Path) -> None:
     logs = [store.new_log_id() for _ in range(3)]
     store.change([(b"a", b"1"), (b"b", b"2")], [], create_logs=logs)
     for number in range(30):
-        store.append(logs[number % 3], batch([b"%d" % number] * 3), 1000)
+        appended = store.append(logs[number % 3], batch([b"%d" % number] * 3), 1000)
+    store.wait(appended[-1])
     store.wait(store.delete_records(logs[0], 7))
     store.wait(store.change([], [b"a"], drop_logs=[logs[1]]))
     store.close()
