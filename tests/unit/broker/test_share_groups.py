@@ -276,3 +276,10 @@ def test_of_a_group_that_never_had_state_no_topic_is_named_where_offsets_are_del
     asked = [{"topic_name": "never-read"}, {"topic_name": "nowhere-at-all"}]
     answer = broker.ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, group_id=group, topics=asked)
     assert (answer.error_code, answer.responses) == (0, [])
+
+
+def test_topics_that_are_not_there_are_answered_as_often_as_they_are_named(broker: RunningBroker) -> None:
+    topics = [{"topic_name": "nowhere", "partitions": [0]}] * 2
+    asked = [{"group_id": "g", "topics": topics}]
+    (found,) = broker.ask(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=asked).groups
+    assert [topic.topic_name for topic in found.topics] == ["nowhere", "nowhere"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -28,8 +29,11 @@ class _Asked(NamedTuple):
     partitions: dict[int, None]
 
 
-_Asks = dict[tuple[int, str], _Asked]
-"""What is asked for, by the group's number in the request and the topic's name."""
+_Ask = tuple[int, str, int]
+"""The group's number in the request, the topic's name, and how often that was refused before: what cannot be
+described is answered as often as it is named, what can be once.
+"""
+_Asks = dict[_Ask, _Asked]
 
 
 def handle(context: RequestContext, request: Any) -> Result:
@@ -38,11 +42,14 @@ def handle(context: RequestContext, request: Any) -> Result:
     asks: _Asks = {}
     for number, group in enumerate(request.groups):
         try:
+            refusals: Counter[str] = Counter()
             for name, asked in _topics(context, group):
-                asks.setdefault((number, name), asked).partitions.update(asked.partitions)
+                ask = number, name, refusals[name]
+                refusals[name] += asked.topic is None
+                asks.setdefault(ask, asked).partitions.update(asked.partitions)
         except KafkaError as error:  # noqa: PERF203
             refused[number] = error
-    gather: Gather[tuple[int, str]] = Gather(asks)
+    gather: Gather[_Ask] = Gather(asks)
     for ask, asked in asks.items():
         if asked.topic is None:
             gather.put(ask, dict.fromkeys(asked.partitions, asked.instead))
@@ -77,17 +84,18 @@ def _named(context: RequestContext, name: str, partitions: Iterable[int]) -> _As
 def _answer(
     request: Any,
     asks: _Asks,
-    found: Mapping[tuple[int, str], Mapping[int, SharePartitionOffset]],
+    found: Mapping[_Ask, Mapping[int, SharePartitionOffset]],
     refused: Mapping[int, KafkaError],
 ) -> dict[str, Any]:
     groups: list[dict[str, Any]] = [{"group_id": group.group_id, "topics": []} for group in request.groups]
     for number, error in refused.items():
         groups[number] |= {"error_code": error.code, "error_message": error.message or None}
-    for (number, name), asked in asks.items():
+    for ask, asked in asks.items():
+        number, name, _ = ask
         topic = {
             "topic_name": name,
             "topic_id": asked.topic.topic_id if asked.topic is not None else None,
-            "partitions": [_partition(*each) for each in found[number, name].items()],
+            "partitions": [_partition(*each) for each in found[ask].items()],
         }
         groups[number]["topics"].append(topic)
     return {"groups": groups}
