@@ -6,6 +6,15 @@ cd "$(dirname "$0")/.."
 tools=.venv-tools
 missing=()
 
+# A program from a package of Debian's, unpacked beside the other tools: nothing is installed, no rights are needed.
+fetch() { # PACKAGE
+	local unpacked="$tools/debian/$1"
+	[ ! -e "$unpacked" ] && command -v apt-get dpkg-deb > /dev/null || return 0
+	rm -rf "$unpacked.new" && mkdir -p "$unpacked.new"
+	(cd "$unpacked.new" && apt-get download -q "$1" && dpkg-deb -x "$1"_*.deb .) && mv "$unpacked.new" "$unpacked" ||
+		printf '%s could not be had from Debian\n' "$1" >&2
+}
+
 step() { printf '\n--- %s\n' "$*"; }
 
 step 'Containerfile: hadolint'
@@ -18,6 +27,10 @@ step 'dashboard: the types of Grafana'\''s own SDK'
 "$tools/bin/python" packaging/observability/check_dashboard.py
 
 step 'alert rules and the queries of the dashboard: promtool'
+if ! command -v promtool > /dev/null; then
+	fetch prometheus
+	PATH="$PATH:$PWD/$tools/debian/prometheus/usr/bin"
+fi
 if command -v promtool > /dev/null; then
 	promtool check rules packaging/observability/alerts.yml
 	(cd packaging/observability && promtool test rules alerts.test.yml)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib.util import find_spec
+from typing import Any
+
+import pytest
 
 if find_spec("hypothesis"):  # the environment of the Spark tests does without
     from hypothesis import settings
@@ -12,3 +16,27 @@ if find_spec("hypothesis"):  # the environment of the Spark tests does without
     settings.register_profile("same", deadline=None, derandomize=True)
     settings.register_profile("fresh", deadline=None)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# each broker of Apache Kafka that these rooms share is named by a parameter of their tests
+_SHARING = ("tests/interop/client/", "tests/interop/upstream/")
+_SHARED = re.compile(r"(?<=[\[-])(sharecore|apache|3\.9\.1|4\.3\.1)(?=[\]-])")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of several processes (--dist=loadfile), one runs all tests of a file, or of a broker of Apache Kafka:
+    it starts in about four seconds, and no other process needs one then.
+    """
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    scheduling = LoadFileScheduling(config, log)
+    scheduling._split_scope = _runs_with
+    return scheduling
+
+
+def _runs_with(nodeid: str) -> str:
+    file, _, test = nodeid.partition("::")
+    shared = _SHARED.search(test) if file.startswith(_SHARING) else None
+    return f"{file.rpartition('/')[0]} on {shared[0]}" if shared else file

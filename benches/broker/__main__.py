@@ -8,6 +8,7 @@ import platform
 import statistics
 import tempfile
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
@@ -52,7 +53,7 @@ def main() -> None:
     columns = (SpinnerColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with tempfile.TemporaryDirectory() as scratch, Progress(*columns, console=console) as progress:
         task = progress.add_task("starting", total=len(chosen.brokers) * (1 + len(steps) * chosen.rounds))
-        runs: list[Run] = []
+        runs: list[Run[Broker]] = []
         try:
             for name in chosen.brokers:
                 progress.update(task, description=f"start: {name}")
@@ -71,8 +72,7 @@ def main() -> None:
                     # the brokers take turns within a step: a machine that slows down slows all of them
                     for run in runs:
                         progress.update(task, description=f"{step}: {run.name}")
-                        run.round = number
-                        measure(run, step, figures)
+                        measure(replace(run, round=number), step, figures)
                         progress.advance(task)
             for run in runs:
                 figures[LIFE, "resident after all steps, MB"][run.name].append(
@@ -86,7 +86,7 @@ def main() -> None:
     console.print(table(figures, chosen))
 
 
-def measure(run: Run, step: str, figures: dict[tuple[str, str], dict[str, list[float]]]) -> None:
+def measure(run: Run[Broker], step: str, figures: dict[tuple[str, str], dict[str, list[float]]]) -> None:
     title, work = STEPS[step]
     before = run.broker.cpu_seconds()
     for unit, value in work(run).items():

@@ -8,11 +8,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from tests.harness import java
-from tests.harness.broker import ROOT, Broker
+from tests.harness.broker import ROOT
 from tests.harness.clients import ACCEPT, REJECT, commit, configure_group, create_topic, share_consumer
 
 PARTITIONS = 4
@@ -25,12 +26,25 @@ _JVM = ("-Xmx512m", "-Xlog:disable", "-Xlog:all=error:stderr")
 Figures = dict[str, float]
 
 
-@dataclass
-class Run:
+class Measured(Protocol):
+    """A broker, or several that are one cluster."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far."""
+
+
+AnyMeasured = TypeVar("AnyMeasured", bound=Measured, covariant=True)
+
+
+@dataclass(frozen=True)
+class Run(Generic[AnyMeasured]):
     """One broker under measurement, and how many records a step moves."""
 
     name: str
-    broker: Broker
+    broker: AnyMeasured
     records: int
     round: int = 0
 
@@ -45,7 +59,7 @@ class Run:
         return name
 
 
-def tool(run: Run, name: str, *arguments: str) -> str:
+def tool(run: Run[Measured], name: str, *arguments: str) -> str:
     main = f"{java.TOOLS}.{name}"
     command = java.command(main, "--bootstrap-server", run.broker.bootstrap, *arguments, options=_JVM)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
@@ -60,7 +74,7 @@ def cell(table: str, column: str) -> float:
     return float(dict(zip(rows[0], rows[-1], strict=True))[column])
 
 
-def producer(run: Run) -> Figures:
+def producer(run: Run[Measured]) -> Figures:
     create_topic(run.broker.bootstrap, run.topic, partitions=PARTITIONS)
     size = ("--num-records", str(run.records), "--record-size", str(RECORD_BYTES), "--throughput", "-1")
     shown = tool(run, "ProducerPerformance", "--topic", run.topic, *size)
@@ -68,17 +82,17 @@ def producer(run: Run) -> Figures:
     return {"records/s": float(rate)}
 
 
-def consumer(run: Run) -> Figures:
+def consumer(run: Run[Measured]) -> Figures:
     size = ("--num-records", str(run.records), "--timeout", "60000")
     return {"records/s": cell(tool(run, "ConsumerPerformance", "--topic", run.topic, *size), "nMsg.sec")}
 
 
-def share_consumer_java(run: Run) -> Figures:
+def share_consumer_java(run: Run[Measured]) -> Figures:
     size = ("--num-records", str(run.records), "--timeout", "60000", "--group", run.group("java"))
     return {"records/s": cell(tool(run, "ShareConsumerPerformance", "--topic", run.topic, *size), "nMsg.sec")}
 
 
-def share_consumer_implicit(run: Run) -> Figures:
+def share_consumer_implicit(run: Run[Measured]) -> Figures:
     group = run.group("implicit")
     settings = {"share.acknowledgement.mode": "implicit"}
     with share_consumer(run.broker.bootstrap, group, [run.topic], **settings) as consumer:
@@ -90,7 +104,7 @@ def share_consumer_implicit(run: Run) -> Figures:
     return {"records/s": (seen - len(first)) / elapsed}
 
 
-def share_consumer_explicit(run: Run) -> Figures:
+def share_consumer_explicit(run: Run[Measured]) -> Figures:
     """Accept and reject in turn, so that no two records are settled alike: what a queue does."""
     topic, wanted = f"{run.topic}-one", run.records // 2
     create_topic(run.broker.bootstrap, topic)
@@ -111,24 +125,37 @@ def share_consumer_explicit(run: Run) -> Figures:
     return {"records/s": wanted / elapsed, "CPU s a million": cpu * 1e6 / wanted}
 
 
-def latency(run: Run) -> Figures:
+def latency(run: Run[Measured]) -> Figures:
     """From `produce` to `poll` of the consumer, which acknowledges each record by itself."""
     topic = f"{run.topic}-latency"
     create_topic(run.broker.bootstrap, topic)
+    with share_consumer(run.broker.bootstrap, run.group("latency"), [topic]) as consumer:
+
+        def take() -> Iterator[bytes]:
+            for message in consumer.poll(1):
+                yield message.value() or b""
+                consumer.acknowledge(message, ACCEPT)
+            consumer.commit_async()
+
+        return paced(run, topic, take)
+
+
+def paced(run: Run[Measured], topic: str, take: Callable[[], Iterable[bytes]]) -> Figures:
+    """How long records take that are produced at a steady rate.
+
+    Args:
+        take: waits for some, at most a second.
+    """
     seconds: list[float] = []
     command = [sys.executable, "-m", "benches.broker.pacer", run.broker.bootstrap, topic]
     pace = (str(LATENCY_RATE), str(WARM_UP_SECONDS + LATENCY_SECONDS))
-    with share_consumer(run.broker.bootstrap, run.group("latency"), [topic]) as consumer:
-        consumer.poll(1)
-        pacer = subprocess.Popen([*command, *pace], cwd=ROOT, env=os.environ)
-        expected = LATENCY_RATE * (WARM_UP_SECONDS + LATENCY_SECONDS)
-        until = time.monotonic() + 60
-        while len(seconds) < expected and time.monotonic() < until:
-            for message in consumer.poll(1):
-                seconds.append((time.monotonic_ns() - int(message.value() or 0)) / 1e9)
-                consumer.acknowledge(message, ACCEPT)
-            consumer.commit_async()
-        pacer.wait()
+    list(take())
+    pacer = subprocess.Popen([*command, *pace], cwd=ROOT, env=os.environ)
+    expected = LATENCY_RATE * (WARM_UP_SECONDS + LATENCY_SECONDS)
+    until = time.monotonic() + 60
+    while len(seconds) < expected and time.monotonic() < until:
+        seconds.extend((time.monotonic_ns() - int(value or 0)) / 1e9 for value in take())
+    pacer.wait()
     measured = seconds[LATENCY_RATE * WARM_UP_SECONDS :]
     if len(seconds) < expected:
         raise RuntimeError(f"{len(seconds)} of {expected} records arrived at {run.name}")
@@ -136,7 +163,7 @@ def latency(run: Run) -> Figures:
     return {"p50 ms": hundredths[49] * 1e3, "p99 ms": hundredths[98] * 1e3}
 
 
-STEPS: dict[str, tuple[str, Callable[[Run], Figures]]] = {
+STEPS: dict[str, tuple[str, Callable[[Run[Measured]], Figures]]] = {
     "producer": ("ProducerPerformance", producer),
     "consumer": ("ConsumerPerformance", consumer),
     "share-java": ("ShareConsumerPerformance", share_consumer_java),

@@ -48,9 +48,9 @@ def options() -> argparse.Namespace:
 
 def command(client: str) -> list[str]:
     if client == "java":
-        source = str(ROOT / "benches/client/JavaClient.java")
+        source = ROOT / "benches/client/JavaClient.java"
         heap = ("-Xmx512m", "-Xlog:disable", "-Xlog:all=error:stderr")
-        return java.command(source, class_path=f"{java.CLIENT_LIBS}/*", options=heap)
+        return java.program(source, libs=java.CLIENT_LIBS, options=heap)
     return [sys.executable, "-m", "benches.client.programs", client]
 
 

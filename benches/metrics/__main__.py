@@ -14,8 +14,10 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import cast
 
 from benches.metrics.exporter import measure
+from benches.metrics.page import measure_page
 
 from sharecore.broker.broker import Broker
 from sharecore.broker.metrics import BrokerMetrics
@@ -36,17 +38,22 @@ async def _led(broker: Broker, groups: int, partitions: int) -> None:
     assert topic is not None
     for log in topic.partitions:
         log.append_local([(None, b"job")] * 20, now_ms=0)
+    led = []
     for number in range(groups):
         for index in range(partitions):
             key = SharePartitionKey(f"group-{number:03}", topic.topic_id, index)
             broker.share.coordinator.initialize(key, 0, 0, lambda error: None)
-            leader = broker.share.partitions.get(*key)
-            leader.load()
-            assert leader.engine is not None
-            for first, count in ((0, 10), (0, 5)):
-                leader.engine.acquire(0, "member", [(first, first + count - 1)], first)
-                leader.engine.release(0, "member")
-            leader.engine.acquire(0, "member", [(0, 9)], 0)
+            led.append(broker.share.partitions.get(*key))
+            led[-1].load()
+    for leader in led:
+        while leader.engine is None:
+            assert leader.error is None, leader.error
+            # state is read once it is durable
+            await asyncio.sleep(0.01)
+        for first, count in ((0, 10), (0, 5)):
+            leader.engine.acquire(0, "member", [(first, first + count - 1)], first)
+            leader.engine.release(0, "member")
+        leader.engine.acquire(0, "member", [(0, 9)], 0)
 
 
 async def _scrapes(arguments: argparse.Namespace) -> None:
@@ -59,17 +66,19 @@ async def _scrapes(arguments: argparse.Namespace) -> None:
         await broker.start()
         await _led(broker, arguments.groups, arguments.partitions)
         metrics = BrokerMetrics(broker, None)
-        took = []
-        for _ in range(_SCRAPES):
-            began = time.process_time()
-            text = await metrics.render()
-            took.append(time.process_time() - began)
-        median = statistics.median(took[1:])
-        print(
-            f"{arguments.groups * arguments.partitions} share partitions, {arguments.series} with series: "
-            f"{median * 1000:.1f} ms of CPU a scrape of {len(text) / 1e6:.2f} MB, "
-            f"{median / _EVERY_S:.2%} of a core at one each {_EVERY_S:g} s"
-        )
+        for kind, messages in (("text", False), ("messages", True)):
+            took = []
+            for _ in range(_SCRAPES):
+                began = time.process_time()
+                written = await metrics.render(messages=messages)
+                took.append(time.process_time() - began)
+            median = statistics.median(took[1:])
+            print(
+                f"{arguments.groups * arguments.partitions} share partitions, "
+                f"{arguments.series} with series: {median * 1000:.1f} ms of CPU a scrape of "
+                f"{len(written) / 1e6:.2f} MB of {kind}, "
+                f"{median / _EVERY_S:.2%} of a core at one each {_EVERY_S:g} s"
+            )
         await broker.stop()
 
 
@@ -79,7 +88,7 @@ def _requests() -> None:
 
     parts = [b"answer"]
     frame = b"\x00\x4f\x00\x02" + bytes(60)
-    connection: Connection = object()  # type: ignore[assignment]
+    connection = cast(Connection, object())
     counted = RequestTimes(serve).on_frame
     costs = []
     for _ in range(_ROUNDS):
@@ -99,8 +108,9 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=100, help="of the topic that all groups read")
     parser.add_argument("--series", type=int, default=1000, help="sharecore.metrics.series.max")
-    parser.add_argument("--only", choices=("scrape", "request", "exporter"))
+    parser.add_argument("--only", choices=("scrape", "request", "exporter", "page"))
     parser.add_argument("--exported", type=int, default=1000, help="groups that the exporter looks at")
+    parser.add_argument("--watched", type=int, default=10, help="groups that the page shows")
     arguments = parser.parse_args()
     if arguments.only in (None, "scrape"):
         asyncio.run(_scrapes(arguments))
@@ -108,6 +118,8 @@ def main() -> None:
         _requests()
     if arguments.only in (None, "exporter"):
         measure(arguments.exported, arguments.partitions)
+    if arguments.only in (None, "page"):
+        measure_page(arguments.watched, arguments.partitions)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ _ROUNDS = 9
 _AT_ONCE = 50
 
 
-async def _fill(transport: Transport, groups: int, partitions: int) -> None:
-    """Groups that stand at the beginning of the topic."""
+async def fill(transport: Transport, groups: int, partitions: int) -> None:
+    """Groups that stand at the beginning of the topic `jobs`."""
     wanted = [{"partition_index": index, "start_offset": 0} for index in range(partitions)]
     for first in range(0, groups, _AT_ONCE):
         await asyncio.gather(
@@ -42,7 +42,7 @@ async def _fill(transport: Transport, groups: int, partitions: int) -> None:
 async def _rounds(bootstrap: str, groups: int, partitions: int, broker: Broker) -> None:
     transport = Transport(read_connection_settings({"bootstrap.servers": bootstrap}))
     create_topic(bootstrap, _TOPIC, partitions)
-    await _fill(transport, groups, partitions)
+    await fill(transport, groups, partitions)
     for partition in range(partitions):
         produce(bootstrap, _TOPIC, [b"job"], partition)
     exporter = Exporter(transport, series_max=groups * partitions)

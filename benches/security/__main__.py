@@ -11,6 +11,7 @@ import ssl
 import tempfile
 from pathlib import Path
 
+from benches.apache import as_kafka_starts_it
 from benches.security.brokers import Secured
 from benches.security.checks import Check, check_cost
 from benches.security.steps import flooded_latency_ms, handshakes, latency_ms, throughput
@@ -28,6 +29,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=10_000, help="access control entries")
     parser.add_argument("--only", choices=("brokers", "checks"), help="one of the two tables")
     chosen = parser.parse_args()
+    as_kafka_starts_it()
     console = Console(width=110)
     console.print(
         f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, {ssl.OPENSSL_VERSION}"

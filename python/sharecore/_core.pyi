@@ -1,18 +1,26 @@
 """The compiled part of sharecore."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Self, final
+from typing import Any, Generic, Self, TypeVar, final
+from uuid import UUID
+
+from typing_extensions import disjoint_base
+
+from sharecore.errors import KafkaError
 
 __all__ = [
-    "Framer", "Layout", "LetterBatch", "LogCleaner", "MemoryDisk", "Partition", "Record",
-    "RequestReader", "ShareStateFold", "StateContent", "StateFold", "Store", "Write", "bench_trace",
-    "combine", "combine_state_batches", "damaged_batches", "decode_columns", "decode_records",
-    "decode_share_state", "encode_batch", "encode_records", "matching", "observe_partitions",
-    "pack_write", "read_request_header", "records_without_key", "skip_tagged_fields", "survey_store",
-    "whole_batches",
+    "Dispatch", "Exchange", "Framer", "Gather", "Later", "Layout", "LetterBatch", "LogCleaner",
+    "MemoryBudget", "MemoryDisk", "Partition", "Pending", "Produce", "Produced", "Record", "ShareAnswer",
+    "ShareStateFold", "StateContent", "StateFold", "Store", "StoredLog", "Ticket", "Tickets", "Write",
+    "acknowledgements", "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches",
+    "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
+    "encode_records", "gather", "matching", "observe_partitions", "read_request_header",
+    "records_without_key", "settle", "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
 
+_Ticket = TypeVar("_Ticket", bound=Ticket)
+_Fetched = TypeVar("_Fetched", bound=tuple[Any, ...])
 _Four = tuple[int, int, int, int]
 _Pair = tuple[bytes | None, bytes | None]
 _Three = tuple[int, int, int]
@@ -33,9 +41,360 @@ def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) 
     Returns: ascending, without overlap, equal neighbours joined.
     """
 
+def crc32c(data: bytes) -> int:
+    """The checksum of bytes (Castagnoli)."""
+
+def decompress(data: bytes, compression: int, *, expanded_bytes_max: int) -> bytes:
+    """Bytes that were compressed, by Kafka's number of the compression type.
+
+    Raises ValueError: there is no such type, the bytes are not of it, or they expand to more.
+    """
+
 def matching(expression: str, names: Sequence[str]) -> list[str]:
     """Those of the names that the whole of a regular expression matches, in linear time whatever it is;
     raises ValueError when it is none, or too large."""
+@final
+class MemoryBudget:
+    """The bound on the bytes of requests that have been read and are not answered yet: those that all
+    connections hold together, of whole requests and of those that have only begun to come.
+
+    Nobody is refused: a connection that finds the budget exhausted reads no more until it is called. So the
+    bound is overstepped by no more than what one read of each connection brings.
+
+    Args:
+        bytes_max: the bound; a negative one means none.
+    """
+
+    bytes_max: int
+
+    def __new__(cls, bytes_max: int = ...) -> Self: ...
+    @property
+    def used_bytes(self) -> int: ...
+    @property
+    def released_bytes(self) -> int:
+        """All that was ever given back: it stands still while nobody makes progress."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing more should be read for now."""
+
+    def take(self, size: int) -> None:
+        """Counts bytes that have been read."""
+
+    def release(self, size: int) -> None:
+        """Gives bytes back, and calls those who wait once there is room."""
+
+    def wait(self, room: Callable[[], object]) -> None:
+        """Has `room` called when the budget is no longer exhausted."""
+
+    def withdraw(self, room: Callable[[], object]) -> None:
+        """Removes a callback of `wait`; does nothing when it was called already."""
+
+@final
+class Pending:
+    """An answer that is not known yet.
+
+    Args:
+        future: what the handler waits for, a `Later` or a future; it belongs to the connection, which cancels
+            it when the client goes.
+        finish: turns the future, when it is done, into buffers to send, or None when nothing is to be
+            answered.
+    """
+
+    def __new__(cls, future: Any, finish: Callable[[Any], list[bytes] | None]) -> Self: ...
+    @property
+    def future(self) -> Any: ...
+    @property
+    def finish(self) -> Callable[[Any], list[bytes] | None]: ...
+
+@disjoint_base
+class Dispatch:
+    """Reads requests, has them handled and writes their answers; see `sharecore.broker.dispatch.Dispatcher`.
+
+    A subclass has `_learn`, `_unsupported_api_versions`, `_note`, `_meter`, `_check`, `_unwritable` and
+    `_refusal`.
+
+    Args:
+        broker: its `throttles.on` says whether requests have a meter.
+        context: `RequestContext`.
+        check_names: whether `_check` sees each answer.
+        log_requests: whether `_note` is told of each request.
+    """
+
+    def __new__(cls, broker: Any, context: type[Any], check_names: bool, log_requests: bool) -> Self: ...
+    def add(self, api_key: int, api_version: int, messages: Any, handle: Any) -> None:
+        """Has a version of an API handled.
+
+        Args:
+            messages: its `Codec`.
+            handle: a `Produce`, or what is called with the context and the message.
+        """
+    def on_frame(self, connection: Any, frame: bytes) -> list[bytes] | Pending | None:
+        """Answers one request frame. Raises `Disconnect` for one that is no request of this broker's."""
+
+@final
+class Produce:
+    """Handles Produce requests: appends batches where they belong, those of the ordinary kind without Python.
+
+    Args:
+        now_ms: the time that batches are appended at.
+        place: tells the log of a topic, by its id or name, and a partition, for a context; and whether that
+            stays so for everybody. Raises `KafkaError`.
+        admit: called with context, log, records, transactional id and time before a batch of a transaction is
+            appended. Raises `KafkaError`.
+        may_begin: whether a context may use a transactional id, asked where a batch is of a transaction.
+    """
+
+    def __new__(
+        cls,
+        now_ms: Callable[[], int],
+        place: Callable[[Any, Any, int], tuple[Any, bool]],
+        admit: Callable[[Any, Any, bytes, str | None, int], object],
+        may_begin: Callable[[Any, str | None], bool],
+    ) -> Self: ...
+    def forget(self) -> None:
+        """Asks `place` again: topics have changed."""
+
+@final
+class ShareAnswer:
+    """An answer to ShareFetch or ShareAcknowledge while its partitions come together, in the order in which
+    they are first named.
+
+    Args:
+        cluster: knows the leaders.
+        listener: of the client, whose addresses it is told.
+        lock_ms: how long leases of the group run.
+    """
+
+    def __new__(cls, cluster: Any, listener: str, lock_ms: int) -> Self: ...
+    @property
+    def partitions(self) -> list[tuple[UUID, int]]:
+        """Those that it names."""
+    @property
+    def served(self) -> list[tuple[UUID, int]]:
+        """Those of which it brings records."""
+    @property
+    def failed(self) -> list[tuple[UUID, int]]:
+        """Those that could not be fetched."""
+    def name(self, partition: tuple[UUID, int]) -> None:
+        """Names a partition."""
+    def refuse(self, partition: tuple[UUID, int], error: KafkaError, *, acknowledging: bool = False) -> None:
+        """Names a partition with its error; `acknowledging`: in the field of what was acknowledged."""
+    def fetched(self, fetch: tuple[Any, bytes, list[_Three], KafkaError | None]) -> None:
+        """Names a partition with what was acquired of it, a `PartitionFetch`."""
+    def acknowledged(self, outcomes: Mapping[Any, KafkaError | None], *, beside: bool = False) -> None:
+        """Names the partitions of which records were acknowledged, each with its error where there is one;
+        passes over what has no name. `beside`: the answer has fields of their own for them.
+        """
+    def message(self) -> ShareAnswer:
+        """Itself, as it is to be sent: with the nodes that it sends the client to (KIP-951)."""
+    def throttled(self, throttle_time_ms: int) -> ShareAnswer:
+        """The same answer, which says how long the client has to wait."""
+
+def acknowledgements(
+    topics: Iterable[Any], may_renew: bool, no_topic: UUID
+) -> list[tuple[tuple[UUID, int], list[tuple[int, int, bytes]], bool]]:
+    """What a request acknowledges: each partition, its batches, and whether these may stand: types
+    that are known and as many as there should be, batches that ascend. The last counts of a partition that is
+    named twice.
+
+    Args:
+        topics: of the request.
+        may_renew: whether the request says that it renews locks.
+        no_topic: the id of a topic that has none.
+    """
+
+def gather(
+    partitions: list[Any],
+    member: str,
+    limits: tuple[int, int, int, bool],
+    made: type[_Fetched],
+    empty: Callable[[Any], object],
+    failed: list[Any],
+) -> list[_Fetched]:
+    """Leases records to a member, from as many partitions as are needed: as many that have something as
+    records are wanted get an equal part of the bytes each, others what is left; the first has one batch
+    whatever its size.
+
+    Args:
+        partitions: leaders, in the order in which they are looked at.
+        limits: bytes, records and records of a batch at most; whether the number of records is exact.
+        made: a tuple of partition, record batches, what was acquired and error; there is one for each
+            partition that gave something or could not be read.
+        empty: told of those that have nothing.
+        failed: those without an engine, but with an error, are appended.
+    """
+@final
+class Produced:
+    """The answer to a Produce request."""
+
+    def throttled(self, throttle_time_ms: int) -> Produced:
+        """The same answer, which says how long the client has to wait."""
+
+@disjoint_base
+class Exchange:
+    """The way of requests on one connection: bytes become frames, these are handed on one by one, and their
+    answers leave in the same order; those that are ready at once are written together.
+
+    Reading stops while too many requests wait for their answers, while the memory budget is exhausted, and
+    while the client does not read. A subclass is the protocol of a transport, and has `close(reason)`,
+    `_pump_soon()`, and `_wait_for_room()`.
+
+    Args:
+        server: `on_frame`, `now`, `budget` and `limits` are taken from it.
+    """
+
+    on_frame: Callable[[Any, bytes], list[bytes] | Pending | None]
+    """What frames go to, called with the connection; another handler stands here until the client has said
+    who it is. It may raise `Disconnect`."""
+    closed: bool
+    frame_bytes_max: int
+    """A frame that claims to be larger closes the connection."""
+    _transport: Any
+    _beyond_budget: bool
+
+    def __new__(cls, server: Any, *args: Any, **rest: Any) -> Self: ...
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that were read from this client and belong to requests that are not answered yet."""
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were handed on and are not answered yet."""
+
+    def idle_since(self) -> float | None:
+        """The moment of the last byte in either direction, or None while a request waits for its answer."""
+
+    def data_received(self, data: bytes) -> None: ...
+    def pause_writing(self) -> None: ...
+    def resume_writing(self) -> None: ...
+    def _pump(self) -> None:
+        """Hands on what has been read, as far as the pipeline has room."""
+
+    def _pause(self, reason: int) -> None: ...
+    def _resume(self, reason: int) -> None: ...
+    def _drop_backlog(self) -> None:
+        """Lets go of what was read and is not handed on."""
+
+    def _end(self) -> list[Any]:
+        """The client has gone: gives back what is held, and returns the futures that nobody waits for."""
+
+@disjoint_base
+class Later:
+    """An answer that is not known yet; see `sharecore.waiting.Later`."""
+
+    def __new__(cls) -> Self: ...
+    def done(self) -> bool:
+        """Whether the answer is known, or will never be."""
+
+    def cancelled(self) -> bool:
+        """Whether nobody wants it any more."""
+
+    def exception(self) -> BaseException | None:
+        """Why there is no answer; None where there is one."""
+
+    def result(self) -> Any:
+        """The answer; raises what there is instead."""
+
+    def set_result(self, value: Any) -> None:
+        """The answer is there."""
+
+    def set_exception(self, error: BaseException) -> None:
+        """There will be none."""
+
+    def cancel(self) -> bool:
+        """Nobody wants it any more; says whether it was still to come."""
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """Calls back with this object when it is done, at once when it is."""
+
+@disjoint_base
+class Ticket:
+    """One write on its way to the disk; see `sharecore.storage.Ticket`."""
+
+    def __new__(cls, sequence: int) -> Self: ...
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def error(self) -> KafkaError | None:
+        """Why the write failed; None when it has not."""
+
+    def done(self) -> bool:
+        """Whether it is known how the write ended."""
+
+    def exception(self) -> KafkaError | None:
+        """As `error`."""
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """Calls back with this object once the write has ended, at once when it has."""
+
+    def settle(self, error: KafkaError | None = None) -> None:
+        """Ends the write; for the storage alone. A callback that raises is logged and holds up no other."""
+
+@final
+class Tickets(Generic[_Ticket]):
+    """What waits for the writes of one store, in their order.
+
+    Args:
+        made: a kind of `Ticket`, of which there are some for those who ask.
+        ended: the writes up to this one count as done.
+    """
+
+    def __new__(cls, made: Callable[[int], _Ticket], ended: int = 0) -> Self: ...
+    def ticket(self, sequence: int) -> _Ticket:
+        """The ticket of a write; of one that has ended one that is done."""
+    @property
+    def newest(self) -> int | None:
+        """The newest write that somebody waits for."""
+    def end(self, sequence: int, error: KafkaError | None) -> None:
+        """The writes up to this one have ended; for the storage alone."""
+
+@final
+class StoredLog:
+    """A log of a store.
+
+    Args:
+        id: of the log, there.
+        tickets: of that store.
+    """
+
+    def __new__(cls, store: Store, id: int, tickets: Tickets[Any]) -> Self: ...
+
+@disjoint_base
+class Gather:
+    """Operations that end through callbacks, and what they have ended with; see `sharecore.waiting.Gather`.
+
+    Args:
+        names: of operations that are known beforehand, in the order of the outcomes.
+    """
+
+    def __new__(cls, names: Iterable[Any] | None = None) -> Self: ...
+    @property
+    def outcomes(self) -> dict[Any, Any]:
+        """What each operation's callback was called with; None for one that has not ended."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether some have not ended yet."""
+
+    def part(self, name: Any) -> Callable[..., None]:
+        """What the operation of that name calls when it ends; later calls are passed over."""
+
+    def run(self, name: Any, operation: Callable[..., object], *args: Any) -> None:
+        """Begins an operation; its last argument is what to call with its outcome. KafkaError is one, too."""
+
+    def put(self, name: Any, outcome: Any) -> None:
+        """Sets an outcome that is known."""
+
+    def when_ended(self, then: Callable[[], object]) -> None:
+        """Calls back when all of them have ended, at once when they have."""
+
+    def promise(self, later: Later, answer: Callable[[], object]) -> None:
+        """Has `answer` make the result of `later`, or its exception, when all of them have ended; not where
+        nobody wants it any more."""
+
+def settle(callbacks: Iterable[Callable[..., object]], *outcome: Any) -> None:
+    """Calls each callback; one that raises is logged, and the others are called all the same."""
 @final
 class Write:
     """State that has begun to change and waits for the persister."""
@@ -111,6 +470,47 @@ class Partition:
         Returns:
             (first offset, last offset, delivery count) in order; empty when nothing can be had.
         """
+    def lease(
+        self,
+        stored: StoredLog | None,
+        read: Callable[[int, int, int, bool, int], tuple[bytes, Sequence[tuple[int, int]]] | None],
+        aborted: Callable[[int, int], list[tuple[int, int]]] | None,
+        now_ms: int,
+        member: str,
+        log_start: int,
+        end: int,
+        max_bytes: int,
+        max_records: int,
+        batch_size: int,
+        record_limit: bool,
+        at_least_one: bool,
+    ) -> tuple[bytes, list[_Three], int, bool, KafkaError | None]:
+        """Reads a share partition's log and leases what it finds.
+
+        Each read starts at `next_fetch_offset` and goes no further than the records wanted, and what was
+        acquired together with the last of them: records given back far behind the newest do not make
+        everything between them be read. What is near its delivery limit comes without other reads: in smaller
+        company, in the end alone.
+
+        Args:
+            stored: where the log lies, if it may be read directly; what is in no memory is left to `read`.
+            read: called with offset, about how many bytes, how many offsets, whether one batch comes whatever
+                its size, and `end`; returns record batches with the first and last offset of each, or None.
+            aborted: called with a first offset and the one behind the last; returns producer and first offset
+                of the aborted transactions that reach between them, whose records are archived. None where
+                these are leased as others are.
+            now_ms: the locks begin here.
+            log_start: the log's first offset.
+            end: the offset before which records may be delivered.
+            max_bytes: about how many bytes of record batches.
+            max_records: about how many records, exact with `record_limit`.
+            at_least_one: one record batch comes whatever its size.
+
+        Returns:
+            The record batches that hold what was leased; first offset, last offset and delivery count of it;
+            how many records; whether records of aborted transactions were taken out of it; and the KafkaError
+            for which it was read no further, or the engine failed.
+        """
     def acknowledge(
         self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]
     ) -> Write | None:
@@ -138,6 +538,8 @@ class Partition:
         """The log holds nothing from `first` to `last`, as a fetch from `first` has shown: what is available
         there is archived, and the start offset passes. There is nothing to persist, it goes with the next
         write."""
+    def can_acquire_before(self, end: int) -> bool:
+        """Whether something in front of an offset can be leased, as far as it is known without the log."""
     def take_dead_letters(self) -> list[tuple[int, int, int, bool]]:
         """The dead letters that have become due since the last call, in the order in which they did.
 
@@ -394,10 +796,46 @@ class StateContent:
     def write_ms(self) -> int: ...
     @property
     def updates(self) -> int:
-        """Updates since the last snapshot; may be set."""
+        """Updates since the last snapshot."""
 
-    @updates.setter
-    def updates(self, value: int) -> None: ...
+    def begin(self, state_epoch: int, start_offset: int, now_ms: int, updates_per_snapshot: int) -> bytes:
+        """Begins the state anew at a start offset (-1: not known yet); returns the value of the ShareSnapshot
+        to append. Only a snapshot that is due begins the count of updates anew.
+        """
+
+    def write(
+        self,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: bytes,
+        now_ms: int,
+        updates_per_snapshot: int,
+        leader_epoch: int | None = None,
+    ) -> tuple[bool, bytes]:
+        """Applies a change. The start offset never falls, nor does the count while it stays.
+
+        Args:
+            batches: packed, ascending, apart, none below the start offset.
+            leader_epoch: a higher one than before; None leaves it.
+
+        Returns:
+            Whether the record to append is a snapshot, since so many updates stand since the last one, and
+            its value.
+
+        Raises:
+            ValueError: `batches` are no state batches.
+        """
+
+    def write_begun(self, write: Write, now_ms: int, updates_per_snapshot: int) -> tuple[bool, bytes]:
+        """As `write`, for a change that an engine has begun. The start offset passes the acknowledged batches
+        that touch it: these need no state any more.
+        """
+
+    def snapshot(self, now_ms: int, create_ms: int) -> bytes:
+        """The value of the ShareSnapshot that makes all earlier records redundant."""
+
+    def is_superseded(self, state_epoch: int, leader_epoch: int) -> bool:
+        """Whether a higher epoch than one of these has been seen; -1 is not looked at."""
 
 @final
 class StateFold:
@@ -470,15 +908,6 @@ def combine_state_batches(parts: Sequence[bytes], start_offset: int) -> bytes:
 
     Raises:
         ValueError: the bytes are no state batches.
-    """
-
-def pack_write(write: Write, floor: int) -> tuple[int, int, bytes]:
-    """What is to be written of begun state: start offset, delivery-complete count, packed batches.
-
-    The start offset passes the acknowledged batches that touch it; these need no state any more.
-
-    Args:
-        floor: the start offset after everything written before.
     """
 @final
 class LetterBatch:
@@ -647,6 +1076,8 @@ class Store:
     ) -> None: ...
     def append(self, log: int, records: bytes, now_ms: int) -> tuple[int, int, int, int, int]:
         """Base offset, last offset, append time or -1, log start, sequence number."""
+    def announce(self, log: int, producer: tuple[int, int, int], from_zero: bool, now_ms: int) -> None:
+        """Of a batch that is about to be appended: producer id, epoch, first sequence."""
     def append_local(
         self, log: int, records: Sequence[_Pair], now_ms: int, producer: tuple[int, int] | None = None
     ) -> tuple[int, int, int, int, int]:
@@ -751,25 +1182,11 @@ class Layout:
         tuple instead, with the fields that are not tagged in the order of the schema.
         """
     def write_response(
-        self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any]
+        self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any] | Produced | ShareAnswer
     ) -> list[bytes]:
         """A response frame with its size before it, as buffers to send one after the other.
 
         Bytes in it of 64 KiB and more are not copied.
-        """
-
-@final
-class RequestReader:
-    """Reads requests whose API and version it has been told of."""
-
-    def __new__(cls) -> Self: ...
-    def add(self, api_key: int, api_version: int, layout: Layout, flexible: bool, to: object) -> None:
-        """Tells of a version of an API; `flexible`: its requests' header has tagged fields."""
-    def read(self, frame: bytes) -> tuple[Any, int, int, int, str | None, Any]:
-        """What it was told (`to`), API key, version, correlation id, client id, message; of a version that it
-        does not know, no `to` and no message.
-
-        Raises ValueError: the bytes do not hold this request.
         """
 
 def read_request_header(frame: bytes, offset: int = 0) -> tuple[int, int, int, str | None, int]:

@@ -21,7 +21,6 @@ or a broker in its own JVM.
 What no test here asks for, and is not there yet:
 
 - one broker: no replication, no cluster, no failover; what is on its disk is all there is
-- no client telemetry (KIP-714)
 - no tiered storage, and no compression by the broker: batches stay as producers compressed them
 - no streams groups (KIP-1071), no delegation tokens, no Kerberos
 - APIs of Apache Kafka 4.3.1 that are not served, for what they are about: ALTER_REPLICA_LOG_DIRS (one log

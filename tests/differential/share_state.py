@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from tests.differential.oracle import JAVA_OPTIONS, ORACLE, OracleError, missing_tools
@@ -21,6 +21,7 @@ from tests.unit.coordinator_log.world import World
 from tests.unit.partition.logs import Appended, Ticket
 
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import TopicLog
 from sharecore.errors import KafkaError
 from sharecore.sharestate.coordinator import ReadState, ShareCoordinator, StateSummary
 from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
@@ -76,7 +77,9 @@ class Ours:
         self._world = World()
         self._topic = _Topic()
         self._coordinator = ShareCoordinator(
-            CoordinatorRuntime(lambda: [self._topic], self._world, self._world, compacted=False),  # type: ignore[list-item]
+            CoordinatorRuntime(
+                lambda: [cast(TopicLog, self._topic)], self._world, self._world, compacted=False
+            ),
             updates_per_snapshot=updates_per_snapshot,
         )
 

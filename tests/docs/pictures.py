@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from sharecore._core import Partition
+from sharecore._core import Partition, Write
 
 DIRECTORY = Path(__file__).parents[2] / "docs/pictures"
 
@@ -63,9 +63,9 @@ class Story:
         self.now_ms += milliseconds
         self._written(self.partition.advance(self.now_ms))
 
-    def _written(self, write: object) -> None:
+    def _written(self, write: Write | None) -> None:
         if write is not None:
-            self.partition.commit(write.id, self.now_ms)  # type: ignore[attr-defined]
+            self.partition.commit(write.id, self.now_ms)
 
     def show(self, step: str) -> None:
         """Keeps the window as it is now."""

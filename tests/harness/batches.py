@@ -6,7 +6,7 @@ import gzip
 import struct
 from collections.abc import Sequence
 
-from tests.harness.wire import crc32c
+from tests.harness.checksum import crc32c
 
 _HEAD = struct.Struct(">qiib")
 _BODY = struct.Struct(">hiqqqhii")

@@ -89,6 +89,8 @@ class Broker:
     ) -> None:
         self._libs = libs or KAFKA_LIBS
         self._program = program
+        self.environment: dict[str, str] = {}
+        """More variables of the process."""
         self.kind = kind
         self.home = home
         self.port = free_port()
@@ -128,7 +130,7 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=os.environ | self._apache_environment(properties),
+                env=os.environ | self._apache_environment(properties) | self.environment,
                 start_new_session=True,
             )
         while not answers(self.port):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from ssl import SSLContext
@@ -72,7 +72,7 @@ class Browser:
         finally:
             connection.close()
 
-    def looks(self, path: str, **values: object) -> Iterator[Any]:
+    def looks(self, path: str, **values: object) -> Generator[Any, None, None]:
         """The events `look` of a stream; the last is followed by what is said of its end."""
         with self.open("GET", f"{path}?{urlencode(values)}") as answer:
             assert answer.status == 200, answer.read()

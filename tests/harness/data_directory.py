@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.harness.checksum import crc32c
+
 _SEGMENT_HEADER = 32
 
 
@@ -296,23 +298,3 @@ def _batch(data: bytes, segment: int, at: int) -> Batch:
     if length + 12 != len(data) or magic != 2 or crc != crc32c(data[21:]):
         raise Damaged(f"the batch at byte {at} of segment {segment}")
     return Batch(base, base + last_delta, newest, segment, at, data)
-
-
-def _table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_TABLE = _table()
-
-
-def crc32c(data: bytes) -> int:
-    """The checksum of RFC 3720."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
+import hashlib
+import json
 import os
+import shlex
+import shutil
 import subprocess
+import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
 from tests.harness.broker import KAFKA_LIBS, ROOT
 
 CLIENT_LIBS = Path(os.environ.get("CLIENT_LIBS", ROOT / "build/jars/clients-4.4.0"))
 TOOLS = "org.apache.kafka.tools"
+PROBES = ROOT / "tests/interop/java"
+_CLASSES = ROOT / "build/classes"
 _OPTIONS = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
@@ -22,32 +31,80 @@ _OPTIONS = (
 )
 
 
+def compiled(source: Path, libs: Path) -> Path:
+    """The directory with the classes of a program in one file; they are made where they are missing.
+
+    Args:
+        libs: the jars that it needs.
+    """
+    if not (libs / ".done").exists():
+        raise RuntimeError(f"no jars in {libs}: run `make jars`")
+    mark = hashlib.sha256(source.read_bytes() + str(libs).encode()).hexdigest()[:16]
+    classes = _CLASSES / f"{source.stem}-{mark}"
+    if not classes.exists():
+        _CLASSES.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=_CLASSES))
+        command = ["javac", "-nowarn", "-proc:none", "-d", str(fresh), "-cp", f"{libs}/*", str(source)]
+        subprocess.run(command, check=True)
+        try:
+            fresh.rename(classes)
+        except OSError:  # another process was quicker
+            shutil.rmtree(fresh)
+    return classes
+
+
 def command(
-    main: str, *arguments: str, class_path: str | None = None, options: tuple[str, ...] = _OPTIONS
+    main: str,
+    *arguments: str,
+    libs: Path = KAFKA_LIBS,
+    classes: Path | None = None,
+    options: tuple[str, ...] = _OPTIONS,
 ) -> list[str]:
-    """The command line of a Java program; the class path is Kafka 4.3.1 with its tools unless told."""
-    if class_path is None:
-        if not (KAFKA_LIBS / ".done").exists():
-            raise RuntimeError(f"no jars in {KAFKA_LIBS}: run `make jars`")
-        class_path = f"{KAFKA_LIBS}/*"
-        options = (f"-XX:SharedArchiveFile={KAFKA_LIBS / '.tools.jsa'}", *options)
+    """The command line of a Java program.
+
+    Args:
+        libs: the jars that it needs; Kafka 4.3.1 with its tools unless told.
+        classes: more classes, behind them.
+    """
+    if not (libs / ".done").exists():
+        raise RuntimeError(f"no jars in {libs}: run `make jars`")
+    # a JVM passes over an archive that is missing, or of other jars
+    archive = libs / (".apache.jsa" if main == "kafka.Kafka" else ".tools.jsa")
     log = f"-Dlog4j2.configurationFile={ROOT / 'tests/harness/log4j2.properties'}"
-    return ["java", *options, log, "-cp", class_path, main, *arguments]
+    class_path = f"{libs}/*" if classes is None else f"{libs}/*:{classes}"
+    return ["java", f"-XX:SharedArchiveFile={archive}", *options, log, "-cp", class_path, main, *arguments]
 
 
-def run(
-    main: str, *arguments: str, stdin: str = "", timeout: float = 60, class_path: str | None = None
+def program(
+    source: Path, *arguments: str, libs: Path = KAFKA_LIBS, options: tuple[str, ...] = _OPTIONS
+) -> list[str]:
+    """The command line of a program of our own in one file."""
+    return command(source.stem, *arguments, libs=libs, classes=compiled(source, libs), options=options)
+
+
+def run(main: str, *arguments: str, stdin: str = "", timeout: float = 60) -> str:
+    """What a tool of Kafka 4.3.1 printed; fails with all of it where its status is not 0."""
+    done = _tools().run(main, *arguments, stdin=stdin, timeout=timeout)
+    assert done.status == 0, f"{main} ended with {done.status}:\n{done.text}"
+    return done.text
+
+
+def run_alone(main: str, *arguments: str) -> str:
+    """The same of a tool that does its last work when its JVM ends: in a JVM of its own."""
+    return _printed(command(main, *arguments))
+
+
+def run_program(
+    source: Path, *arguments: str, libs: Path = KAFKA_LIBS, stdin: str = "", timeout: float = 60
 ) -> str:
-    """What the program printed; fails with all of it where its status is not 0."""
-    done = subprocess.run(
-        command(main, *arguments, class_path=class_path),
-        input=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout,
-    )
-    assert done.returncode == 0, f"{main} ended with {done.returncode}:\n{done.stdout}"
+    """What a program of our own printed; fails with all of it where its status is not 0."""
+    return _printed(program(source, *arguments, libs=libs), stdin, timeout)
+
+
+def _printed(command: list[str], stdin: str = "", timeout: float = 60) -> str:
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout)
+    told = f"{shlex.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0, told
     return done.stdout
 
 
@@ -100,15 +157,70 @@ class LineServer:
         """The next line; empty where the program has ended."""
         return self._output.readline()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Ends the program: it reads that no more comes."""
         self._input.close()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Output(NamedTuple):
+    """What a tool answered: its exit status, and what it printed to both streams."""
+
+    status: int
+    text: str
+
+
+class ToolServer(LineServer):
+    """Kafka's tools, one at a time in one JVM: a second for the first, little for the others.
+
+    Args:
+        environment: added to this process's.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        super().__init__(program(PROBES / "ToolServer.java"), environment=environment)
+        self._one = threading.Lock()
+
+    def run(self, main: str, *arguments: str, stdin: str = "", timeout: float = 60) -> Output:
+        """Runs a tool to its end.
+
+        Raises:
+            RuntimeError: the JVM has ended, or the tool did not end in time, and the JVM with it.
+        """
+        request = json.dumps({"main": main, "arguments": arguments, "input": stdin})
+        with self._one:
+            patience = threading.Timer(timeout, self._process.kill)
+            patience.start()
+            try:
+                answer = json.loads(self.ask(request))
+            finally:
+                patience.cancel()
+        return Output(answer["status"], answer["output"])
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+
+_starting = threading.Lock()
+_servers: list[ToolServer] = []
+"""The one of this process, behind those that a tool has ended."""
+
+
+def _tools() -> ToolServer:
+    with _starting:
+        if not _servers or not _servers[-1].running():
+            _servers.append(ToolServer())
+            atexit.register(_servers[-1].close)
+        return _servers[-1]

@@ -13,6 +13,7 @@ from tests.harness.clients import ACCEPT, QUIET, REJECT, RELEASE, share_consumer
 from sharecore.admin import SharePartitionState
 
 _ACKNOWLEDGED, _ARCHIVING, _ARCHIVED = 2, 3, 4
+_BURST, _BETWEEN_BURSTS_S = 10, 0.01
 FAST_RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, **QUIET}
 
 
@@ -154,12 +155,15 @@ class Ledger:
         number = 0
         while self._producing.is_set():
             try:
-                producer.produce(self.topic, b"record-%d" % number, partition=0, on_delivery=self._on_answer)
-                number += 1
+                for _ in range(_BURST):
+                    producer.produce(
+                        self.topic, b"record-%d" % number, partition=0, on_delivery=self._on_answer
+                    )
+                    number += 1
             except BufferError:
                 producer.poll(0.1)
             producer.poll(0)
-            time.sleep(0.0005)
+            time.sleep(_BETWEEN_BURSTS_S)
         if producer.flush(30):
             self.broken.append("records without an answer for 30 s after the last restart")
 

@@ -6,7 +6,7 @@ import socket
 import struct
 from typing import Self
 
-CASTAGNOLI = 0x82F63B78
+from tests.harness.checksum import crc32c
 
 
 class Peer:
@@ -66,15 +66,6 @@ class Peer:
 
 def string(text: str) -> bytes:
     return struct.pack(">h", len(text)) + text.encode()
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (CASTAGNOLI if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def record_batch(value: bytes, *, spoil_crc: bool = False) -> bytes:

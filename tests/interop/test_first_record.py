@@ -11,11 +11,9 @@ from tests.harness import java
 from tests.harness.broker import Broker
 from tests.harness.clients import configure_group, create_topic, produce, share_consumer
 from tests.interop.conftest import KIND
-from tests.interop.test_java_consumer import class_path
+from tests.interop.test_java_consumer import SOURCE
 
 from sharecore.client.blocking import ShareConsumer
-
-__all__ = ["class_path"]
 
 ROUNDS = 4
 SECONDS_MAX = 3.0
@@ -68,9 +66,8 @@ def test_confluent_kafka(default_broker: Broker) -> None:
     check(waited)
 
 
-def test_java(default_broker: Broker, class_path: str) -> None:
-    shown = java.run(
-        "ShareProbe", "first", default_broker.bootstrap, "g", "t", str(ROUNDS), class_path=class_path
-    )
+def test_java(default_broker: Broker) -> None:
+    arguments = ("first", default_broker.bootstrap, "g", "t", str(ROUNDS))
+    shown = java.run_program(SOURCE, *arguments, libs=java.CLIENT_LIBS)
     lines = [line.split() for line in shown.splitlines()]
     check([int(line[1]) / 1000 for line in lines if line[:1] == ["first"]])

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import subprocess
 
-import pytest
 from tests.harness import java
-from tests.harness.broker import ROOT, Broker
+from tests.harness.broker import Broker
 from tests.harness.clients import configure_group, nothing_comes, produce, share_consumer
 
-SOURCE = ROOT / "tests/interop/java/ShareProbe.java"
+SOURCE = java.PROBES / "ShareProbe.java"
 
 
-@pytest.fixture(scope="module")
-def class_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    if not (java.CLIENT_LIBS / ".done").exists():
-        raise RuntimeError(f"no jars in {java.CLIENT_LIBS}: run `make jars`")
-    classes = tmp_path_factory.mktemp("classes")
-    libraries = f"{java.CLIENT_LIBS}/*"
-    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", libraries, str(SOURCE)], check=True)
-    return f"{classes}:{libraries}"
-
-
-def test_renew_keeps_a_record_past_its_lock(broker: Broker, topic: str, group: str, class_path: str) -> None:
+def test_renew_keeps_a_record_past_its_lock(broker: Broker, topic: str, group: str) -> None:
     configure_group(broker.bootstrap, group, share_record_lock_duration_ms=3000)
     produce(broker.bootstrap, topic, [b"slow work"])
     arguments = ("renew", broker.bootstrap, group, topic, "10000")
     probe = subprocess.Popen(
-        java.command("ShareProbe", *arguments, class_path=class_path),
+        java.program(SOURCE, *arguments, libs=java.CLIENT_LIBS),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -45,13 +34,10 @@ def test_renew_keeps_a_record_past_its_lock(broker: Broker, topic: str, group: s
         assert nothing_comes(other, 2)
 
 
-def test_record_limit_never_gives_more_than_asked(
-    broker: Broker, topic: str, group: str, class_path: str
-) -> None:
+def test_record_limit_never_gives_more_than_asked(broker: Broker, topic: str, group: str) -> None:
     produce(broker.bootstrap, topic, [b"x"] * 100)
-    shown = java.run(
-        "ShareProbe", "record-limit", broker.bootstrap, group, topic, "7", "100", class_path=class_path
-    )
+    arguments = ("record-limit", broker.bootstrap, group, topic, "7", "100")
+    shown = java.run_program(SOURCE, *arguments, libs=java.CLIENT_LIBS)
     batches = [int(line.split()[1]) for line in shown.splitlines() if line.startswith("batch")]
     assert sum(batches) == 100
     assert max(batches) <= 7

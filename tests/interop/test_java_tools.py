@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 from tests.harness import java
@@ -82,12 +83,12 @@ def test_console_share_consumer(broker: Broker, topic: str, group: str) -> None:
 def test_verifiable_producer_with_verifiable_share_consumer(
     broker: Broker, topic: str, group: str, tmp_path: Path
 ) -> None:
-    produced = java.run(
+    produced = java.run_alone(
         f"{TOOLS}.VerifiableProducer", *at(broker), "--topic", topic, "--max-messages", "1000"
     )
     assert events(produced, "producer_send_success") == 1000
     consuming = ("--topic", topic, "--group-id", group, "--max-messages", "1000")
-    consumed = java.run(f"{TOOLS}.VerifiableShareConsumer", *at(broker), *consuming)
+    consumed = java.run_alone(f"{TOOLS}.VerifiableShareConsumer", *at(broker), *consuming)
     assert sum(event["count"] for event in parsed(consumed, "records_consumed")) == 1000
     assert sum(event["count"] for event in parsed(consumed, "offsets_acknowledged")) == 1000
 
@@ -112,12 +113,12 @@ def test_groups_and_share_groups(broker: Broker, topic: str, group: str) -> None
     )
     try:
         command = f"{TOOLS}.consumer.group.ShareGroupCommand"
-        for _ in range(20):
-            listed = java.run(command, *at(broker), "--list", "--state")
-            if f"{group} Stable" in " ".join(listed.split()):
-                break
-        else:
-            raise AssertionError(listed)
+        until = time.monotonic() + 30
+        while f"{group} Stable" not in " ".join(
+            (listed := java.run(command, *at(broker), "--list", "--state")).split()
+        ):
+            assert time.monotonic() < until, listed
+            time.sleep(0.1)
         members = java.run(command, *at(broker), "--describe", "--group", group, "--members", "--verbose")
         assert topic in members
         assert f"{group} Share" in " ".join(java.run(f"{TOOLS}.GroupsCommand", *at(broker), "--list").split())

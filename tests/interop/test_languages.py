@@ -45,7 +45,7 @@ def get_jobs(home: Path, command: list[str]) -> None:
         broker.kill()
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir() if path.is_file()))
 def test_the_page_prints_each_as_it_is(name: str) -> None:
     assert f"\n{(EXAMPLES / name).read_text()}```\n" in PAGE
 

@@ -15,10 +15,10 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from tests.harness import java
-from tests.harness.broker import KAFKA_LIBS, ROOT, SHARECORE, Broker
+from tests.harness.broker import SHARECORE, Broker
 from tests.harness.clients import QUIET, create_topic, leave_share_state
 
-PROBE = ROOT / "tests/interop/java/PersisterProbe.java"
+PROBE = java.PROBES / "PersisterProbe.java"
 CONSOLE = f"{java.TOOLS}.consumer.ConsoleConsumer"
 FORMATTER = f"{java.TOOLS}.consumer.group.share.ShareGroupStateMessageFormatter"
 STATE_TOPIC = "__share_group_state"
@@ -151,21 +151,18 @@ OPERATIONS = {
 """What Apache's persister is asked to do, and what comes of it on Apache's coordinator."""
 
 
-def test_apaches_persister_is_served(broker: Broker, topic: str, group: str, tmp_path: Path) -> None:
-    library = f"{KAFKA_LIBS}/*"
-    subprocess.run(["javac", "-nowarn", "-d", str(tmp_path), "-cp", library, str(PROBE)], check=True)
+def test_apaches_persister_is_served(broker: Broker, topic: str, group: str) -> None:
     create_topic(broker.bootstrap, f"{topic}-of-three", 3)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, **QUIET})
     names = TopicCollection([f"{topic}-of-three"])
     (described,) = [future.result(30) for future in admin.describe_topics(names).values()]
     # Kafka's own text form of an id is safe in URLs
     topic_id = str(described.topic_id).replace("+", "-").replace("/", "_")
-    shown = java.run(
-        "PersisterProbe",
+    shown = java.run_program(
+        PROBE,
         *broker.bootstrap.split(":"),
         *(group, topic_id),
         stdin="".join(f"{line}\n" for line in OPERATIONS),
-        class_path=f"{tmp_path}:{library}",
     )
     answers = [line for line in shown.splitlines() if re.match(r"\d ", line)]
     assert dict(zip(OPERATIONS, answers, strict=True)) == OPERATIONS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -37,14 +38,39 @@ def test_contents(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
     tree = {str(path.relative_to(ROOT / "python")) for path in (ROOT / "python").rglob("*.py")}
     assert tree <= set(names)
+    assert {f"sharecore/page/assets/{name}" for name in assets()} <= set(names)
     assert [name for name in names if name.startswith(("tests/", "benches/"))] == []
+
+
+def assets() -> set[str]:
+    """What the page is made of."""
+    found = {path.name for path in (ROOT / "python/sharecore/page/assets").iterdir()}
+    assert {Path(name).suffix for name in found} == {".css", ".html", ".js", ".svg"}
+    return found
+
+
+def test_the_sources_as_pip_takes_them_hold_the_page(tmp_path: Path) -> None:
+    maturin = ROOT / ".venv/bin/maturin"
+    subprocess.run([maturin, "sdist", "--out", tmp_path], cwd=ROOT, check=True, capture_output=True)
+    (archive,) = tmp_path.glob("sharecore-*.tar.gz")
+    with tarfile.open(archive) as sources:
+        names = {name.partition("/")[2] for name in sources.getnames()}
+    assert {f"python/sharecore/page/assets/{name}" for name in assets()} <= names
+    assert {"pyproject.toml", "Cargo.lock", "rust/binding/src/lib.rs"} <= names
 
 
 def test_metadata() -> None:
     metadata = importlib.metadata.metadata("sharecore")
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.10"
-    assert set(metadata.get_all("Provides-Extra") or []) >= {"broker", "clients", "top"}
+    assert set(metadata.get_all("Provides-Extra") or []) >= {"broker", "clients", "page", "telemetry", "top"}
+
+
+def test_the_engine_alone_has_commands_that_say_what_they_need() -> None:
+    code = "import sys; sys.modules['typer'] = None; from sharecore.cli import main; main()"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    told = "sharecore: typer is missing: commands take pip install 'sharecore[broker]'\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", told)
 
 
 def test_the_engine_alone_imports_no_third_party() -> None:

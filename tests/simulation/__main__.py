@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.simulation.canaries import CANARIES
-from tests.simulation.run import canaries, one, swarm
-from tests.simulation.swarm import ACTORS, FAULTS, Plan
+from tests.simulation.run import WORLDS, canaries, one, swarm
 
 
 def main() -> int:
@@ -16,25 +14,31 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=20_000, help="about how long the actors of each act")
     parser.add_argument("--simulations", type=int, default=50, help="how many fresh ones")
     parser.add_argument("--seconds", type=float, default=0, help="as many as begin in this time, instead")
+    parser.add_argument("--drawn-from", default="", help="what the seeds follow from, as the id of a commit")
+    parser.add_argument("--world", default="", choices=sorted(WORLDS), help="a broker, or a tier of nodes")
     parser.add_argument(
-        "--faults", default="", help=f"all, none, or of {', '.join((*ACTORS, *FAULTS))}; drawn without it"
+        "--faults", default="", help="all, none, or actors and faults by name; drawn without it"
     )
-    parser.add_argument("--canary", default="", choices=["", "all", *CANARIES], help="a bug to plant")
+    parser.add_argument("--canary", default="", help="a bug to plant, or all")
     parser.add_argument("--lines", action="store_true", help="print the end of the log of one that went well")
     options = parser.parse_args()
+    kind = WORLDS[options.world]
+    if options.canary not in ("", "all", *kind.canaries):
+        parser.error(f"--canary {options.canary}: allowed are all, {', '.join(kind.canaries)}")
 
     def say(text: str) -> None:
         print(text, flush=True)
 
     try:
         if options.canary == "all":
-            return 0 if canaries(CANARIES, say) else 1
+            return 0 if canaries(kind.canaries, say, options.world) else 1
         if options.seed is None:
-            return (
-                0 if swarm(options.simulations, options.seconds, options.events, options.faults, say) else 1
-            )
-        faults = options.faults or (CANARIES[options.canary].features if options.canary else "")
-        plan = Plan.drawn(options.seed, options.events, faults, options.canary)
+            count, seconds, events = options.simulations, options.seconds, options.events
+            drawn_from = options.drawn_from
+            done = swarm(count, seconds, events, options.faults, say, options.world, drawn_from)
+            return 0 if done else 1
+        faults = options.faults or (kind.canaries[options.canary].features if options.canary else "")
+        plan = kind.plan.drawn(options.seed, options.events, faults, options.canary)
     except ValueError as error:
         parser.error(str(error))
     return 0 if one(plan, say, all_lines=options.lines) else 1

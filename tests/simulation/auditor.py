@@ -87,7 +87,7 @@ class Auditor:
         loop: SimulatedLoop,
         story: Story,
         limit: int,
-        high_watermark: Callable[[UUID, int], int | None],
+        extent: Callable[[UUID, int], tuple[int, int] | None],
     ) -> None:
         self.shares: dict[Key, SharePartition] = {}
         self.ledger = Ledger(story)
@@ -98,7 +98,8 @@ class Auditor:
         self.salvaged = False
         self.limits: dict[str, tuple[int, int]] = {}
         self._limit = limit
-        self._lags = Lags(self.shares, self.ledger, story, high_watermark)
+        self._extent = extent
+        self._lags = Lags(self.shares, self.ledger, story, extent)
         self._epochs: dict[tuple[str, str], int] = {}
         self._loop = loop
         self._story = story
@@ -142,8 +143,15 @@ class Auditor:
             # a transaction may have lost its end and kept its records: it hangs, or another's end ends it
             self.salvaged = True
             self.ledger.lose_ends()
+            self._find_starts()
         self.ledger.harmed = False
         self._forgive()
+
+    def _find_starts(self) -> None:
+        """A log may have lost its oldest records."""
+        for place, log in self.ledger.logs.items():
+            extent = self._extent(*place)
+            log.gone_below = max(log.gone_below, 0 if extent is None else extent[0])
 
     def _forgive(self) -> None:
         self.losses += 1
@@ -358,7 +366,7 @@ class Auditor:
                 f"from {claims[0].offset if claims else None}: {code}",
             )
             if code == 0:
-                if not share.suspended:
+                if not share.unsure:
                     self._report(share.answered(asked.at, now, request.member_id, claims))
             else:
                 share.refused(claims, certain=code in _CERTAIN)
@@ -379,6 +387,7 @@ class Auditor:
         for share in self._of(group):
             share.suspended = max(0, share.suspended - 1)
         if answer.error_code:
+            self._left_open(asked, group, answer.error_code)
             return
         for topic in answer.responses:
             # offsets are altered by partition and deleted by topic
@@ -393,6 +402,13 @@ class Auditor:
                 share.suspended = max(0, share.suspended - 1)
                 if result.error_code == 0:
                     share.forget()
+            self._left_open(asked, result.group_id, result.error_code)
+
+    def _left_open(self, asked: _Asked, group: str, code: int) -> None:
+        """A deletion that could not be written may have begun, and goes on then."""
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and asked.api is not ApiKey.ALTER_SHARE_GROUP_OFFSETS:
+            for share in self._of(group):
+                share.going = True
 
     def _described(self, asked: _Asked, answer: Any) -> None:
         for group in answer.groups:

@@ -6,15 +6,18 @@ Each is a way to change the product while a simulation runs, and the actors and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from sharecore._core import Partition
+from sharecore._core import Partition, StoredLog, Tickets
 from sharecore.broker import store_ground as ground_module
+from sharecore.broker.handlers import produce as produce_module
 from sharecore.broker.retention import Retention
 from sharecore.broker.share import ShareServices
+from sharecore.coordinator.share import topic_state
+from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
 from sharecore.coordinator.transactions.coordinator import TransactionCoordinator
 from sharecore.errors import KafkaError
 from sharecore.network import Connection, Server
@@ -24,13 +27,14 @@ from sharecore.partition.leasing import Leasing
 from sharecore.partition.loading import Loaded
 from sharecore.persister import CoordinatorPersister, LoadedState
 from sharecore.session.cache import ShareSessionCache
-from sharecore.storage import Slice, Storage, StoreLog
-from sharecore.storage.log import ANY_RECORDS
+from sharecore.storage import Ticket
+from sharecore.storage import storage as storage_module
 from sharecore.waiting import DelayedFetch
 
 Patch = Callable[[], Any]
 MEMBERS = "members,misfits,idempotent,transactions"
 CRASHES = f"{MEMBERS},kills,power failures"
+SALVAGES = "members,idempotent,transactions,power failures,lying disk,misdirected writes"
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,12 @@ class Canary:
     Args:
         plant: a context in which the product has it.
         features: what has to be on.
+        events: how long the actors of a seed act; 0: as long as in others of its world.
     """
 
     plant: Patch
     features: str = MEMBERS
+    events: int = 0
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -91,12 +97,13 @@ def _answered_first(self: SharePartition, member: str, batches: Any, done: Any) 
 _acknowledge = SharePartition.acknowledge
 _persist = SharePartition._persist
 _resume = ShareSessionCache.resume
-_append = StoreLog.append
-_read_cached = StoreLog.read_cached
+_place = produce_module._place
+_leases_of = Leasing.__init__
 _summary = CoordinatorPersister.summary
 _trim = Retention._trim
 _end = TransactionCoordinator.end
 _options = ground_module._storage_options
+_lost = Connection.connection_lost
 
 
 def _refusals_hidden(self: SharePartition, member: str, batches: Any, done: Any) -> None:
@@ -122,17 +129,18 @@ def _epoch_ignored(self: ShareSessionCache, group: Any, member: Any, epoch: int)
     return _resume(self, group, member, epoch)
 
 
-def _sequences_forgotten(self: StoreLog, records: bytes, *, now_ms: int) -> Any:
-    self._store.expire_producers(now_ms + 3_600_000_000, 0)
-    return _append(self, records, now_ms=now_ms)
+def _sequences_forgotten(context: Any, topic: Any, index: int) -> Any:
+    log: Any = _place(context, topic, index)[0]
+    log._store.expire_producers(context.broker.clock.now_ms() + 3_600_000_000, 0)
+    return log, False
 
 
 def _outcome_flipped(self: Any, *args: Any, commit: bool, **rest: Any) -> Any:
     return _end(self, *args, commit=not commit, **rest)
 
 
-def _settled_at_once(self: Storage, sequence: int) -> Any:
-    return self._settled
+def _settled_at_once(made: Any) -> Any:
+    return Tickets(made, 1 << 63)
 
 
 def _rolled_forward(self: SharePartition, write: Any, done: Any = None) -> None:
@@ -156,13 +164,18 @@ def _whole_lag(self: CoordinatorPersister, key: Any, done: Any) -> None:
     _summary(self, key, read)
 
 
-def _neighbours(self: StoreLog, offset: int, max_bytes: int, **rest: Any) -> Any:
-    if self.topic == "first" and self.index == 0:
-        with suppress(KafkaError):
-            most = rest.get("max_records", ANY_RECORDS)
-            found = self._store.read_cached(self.log_id + 1, offset, max_bytes, None, True, most)
-            return None if found is None else Slice(*found)
-    return _read_cached(self, offset, max_bytes, **rest)
+def _neighbours(self: Leasing, log: Any, ready: Any) -> None:
+    """Share fetches of one partition read another."""
+    _leases_of(self, log, ready)
+    if log.topic == "first" and log.index == 0:
+        self._stored = StoredLog(log._store, log.log_id + 1, Tickets(Ticket))
+
+
+def _kept(self: Connection, error: Exception | None) -> None:
+    """A client that has gone leaves behind what it held."""
+    held = self.held_bytes
+    _lost(self, error)
+    self._budget.take(held)
 
 
 async def _trimmed_early(self: Retention, partition: Any, config: Any, now_ms: int) -> None:
@@ -174,7 +187,7 @@ def _read_uncommitted() -> Iterator[None]:
     end = property(lambda self: self.log.high_watermark)
     with (
         mock.patch.object(SharePartition, "readable_end", end),
-        mock.patch.object(Leasing, "_aborted", return_value=[]),
+        mock.patch.object(Leasing, "aborted", return_value=[]),
     ):
         yield
 
@@ -186,7 +199,7 @@ CANARIES: dict[str, Canary] = {
     "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing)),
     "fetches whose time never comes": Canary(_instead(DelayedFetch, "_time_is_over", _nothing)),
     "answers before the write": Canary(_instead(SharePartition, "acknowledge", _answered_first), CRASHES),
-    "answers before the sync": Canary(_instead(Storage, "_ticket", _settled_at_once), CRASHES),
+    "answers before the sync": Canary(_instead(storage_module, "Tickets", _settled_at_once), CRASHES),
     "no sync": Canary(
         _instead(
             ground_module, "_storage_options", lambda config: replace(_options(config), durability="os")
@@ -209,16 +222,24 @@ CANARIES: dict[str, Canary] = {
     "a start offset that goes back": Canary(
         _loaded(lambda state: state._replace(start_offset=max(state.start_offset - 5, -1))), CRASHES
     ),
-    "aborted records": Canary(_instead(Leasing, "_aborted", lambda self, part: [])),
+    "aborted records": Canary(_instead(Leasing, "aborted", lambda self, first, end: [])),
     "read committed that reads all": Canary(_read_uncommitted),
     "sequence numbers that are forgotten": Canary(
-        _instead(StoreLog, "append", _sequences_forgotten), f"{CRASHES},cuts,pieces,slow network"
+        _instead(produce_module, "_place", _sequences_forgotten), "idempotent,cuts,slow network,slow disk"
     ),
     "commits that abort": Canary(_instead(TransactionCoordinator, "end", _outcome_flipped)),
-    "memory that is not given back": Canary(_instead(Connection, "_free", _nothing)),
+    "memory that is not given back": Canary(_instead(Connection, "connection_lost", _kept)),
     "connections that are remembered": Canary(_instead(Server, "forget", _nothing)),
     "lags that count what is settled": Canary(_instead(CoordinatorPersister, "summary", _whole_lag)),
-    "records of a neighbour": Canary(_instead(StoreLog, "read_cached", _neighbours)),
-    "retention that does not wait": Canary(_instead(Retention, "_trim", _trimmed_early)),
+    "records of a neighbour": Canary(_instead(Leasing, "__init__", _neighbours)),
+    "state that is begun anew behind its leader": Canary(
+        _instead(topic_state, "_is_state", lambda found: False), SALVAGES
+    ),
+    "lost state that nobody makes anew": Canary(
+        _instead(ShareGroupCoordinator, "state_lost", _nothing),
+        "members,misdirected writes,kills",
+        events=3_000,
+    ),
+    "retention that does not wait": Canary(_instead(Retention, "_trim", _trimmed_early), "idempotent"),
     "retention that never comes": Canary(_instead(Retention, "_trim", _never)),
 }

@@ -32,6 +32,7 @@ async def run(world: World) -> None:
         "slow readers": lambda: _stall(world),
         "lying disk": lambda: _lying_disk(world),
         "misdirected writes": lambda: _misdirected(world),
+        "standstill": lambda: _standstill(world),
     }
     chosen = [possible[each] for each in sorted(possible.keys() & world.plan.features)]
     if "cold cache" in world.plan.features:
@@ -178,6 +179,19 @@ async def _stall(world: World) -> None:
         seconds = chance.choice([0.2, 1.0, 5.0])
         world.story.tell("fault", f"the client of connection {end.number | 1} reads nothing for {seconds} s")
         end.stall(seconds)
+
+
+async def _standstill(world: World) -> None:
+    """The broker, or an actor, is not given the processor for a while."""
+    chance = world.chance(f"standstill {world.loop.events}")
+    alive = [process for process in world.loop.processes if process.alive]
+    brokers = [process for process in alive if process.name.startswith("broker")]
+    process = chance.choice(brokers if brokers and chance.random() < 0.7 else alive)
+    seconds = chance.choice([0.02, 0.3, 1.0])
+    world.story.tell("fault", f"{process.name} stands still for {seconds} s")
+    world.loop.pause(process)
+    await asyncio.sleep(seconds)
+    world.loop.go_on(process)
 
 
 async def _jump(world: World) -> None:

@@ -190,7 +190,7 @@ async def _drain(world: World, wire: Wire, group: str) -> None:
             for topic in answer.groups[0].topics
             for part in topic.partitions
             if topic.topic_name in ("first", "second")
-            and part.lag > _nobodys(world, group, (topic.topic_id, part.partition_index), part.start_offset)
+            and _waits(world, group, (topic.topic_id, part.partition_index), part.start_offset, part.lag)
         }
         if not lags:
             await member.leave()
@@ -198,19 +198,21 @@ async def _drain(world: World, wire: Wire, group: str) -> None:
     world.story.broken("records are not delivered", f"{group} after {_WITHIN_S} s: lags {lags}")
 
 
-def _nobodys(world: World, group: str, place: tuple[UUID, int], start: int) -> int:
-    """How many offsets from a start offset on hold nothing for a group: markers, and what was aborted.
+def _waits(world: World, group: str, place: tuple[UUID, int], start: int, lag: int) -> bool:
+    """Whether a group has to get something yet, by what is described: a lag of -1 is not known.
 
-    As with Kafka they count as lag until the group's next write.
+    Offsets that hold nothing for it, markers and what was aborted, count as lag until its next write, as with
+    Kafka.
     """
     ledger = world.auditor.ledger
-    contents = ledger.contents.get(place, {})
     committed = group in world.auditor.committed
     records = 0
-    for offset, value in contents.items():
+    for offset, value in ledger.contents.get(place, {}).items():
         transaction = transaction_of(value)
         records += offset >= start and not (committed and transaction and transaction not in ledger.sure)
-    return max(0, ledger.ends.get(place, 0) - max(start, 0) - records)
+    if lag < 0:
+        return records > 0
+    return lag > max(0, ledger.ends.get(place, 0) - max(start, 0) - records)
 
 
 def _all_delivered(world: World, groups: list[str]) -> None:

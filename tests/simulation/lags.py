@@ -11,15 +11,15 @@ from tests.simulation.ledger import Ledger, transaction_of
 from tests.simulation.story import Story
 
 Key = tuple[str, UUID, int]
-Known = tuple[frozenset[int], frozenset[int], int]
-"""Records that were in the log, settled ones, and how often the share partition was begun anew."""
+Known = tuple[set[int], set[int], int]
+"""From the start offset on, records in the log and settled ones; how often it was begun anew."""
 
 
 class Lags:
     """Holds each description between what was so when asked and what may be so when answered.
 
     Args:
-        high_watermark: where a log ends now; None while no broker tells.
+        extent: where a log begins and ends now; None while no broker tells.
     """
 
     def __init__(
@@ -27,12 +27,12 @@ class Lags:
         shares: Mapping[Key, SharePartition],
         ledger: Ledger,
         story: Story,
-        high_watermark: Callable[[UUID, int], int | None],
+        extent: Callable[[UUID, int], tuple[int, int] | None],
     ) -> None:
         self._shares = shares
         self._ledger = ledger
         self._story = story
-        self._high_watermark = high_watermark
+        self._extent = extent
 
     def asked(self, request: Any) -> dict[Key, Known]:
         """What is so now of the groups that somebody asks for."""
@@ -41,27 +41,31 @@ class Lags:
         for key, share in self._shares.items():
             if key[0] in groups:
                 log = self._ledger.log(*key[1:])
-                there = (o for o in log.answered if transaction_of(log.values[o]) is None)
-                settled = (o for o, entry in share.entries.items() if entry.settled)
-                found[key] = frozenset(there), frozenset(settled), share.lives
+                # what is answered begins no earlier
+                ahead = range(max(0, share.start_offset), log.end)
+                there = {o for o in ahead if o in log.answered and transaction_of(log.values[o]) is None}
+                settled = {o for o in ahead if o in share.entries and share.entries[o].settled}
+                found[key] = there, settled, share.lives
         return found
 
     def described(self, key: Key, known: Mapping[Key, Known], start: int, lag: int) -> None:
         """A start offset and a lag were answered."""
         share, ledger = self._shares[key], self._ledger
-        if ledger.harmed or share.suspended or key not in known or known[key][2] != share.lives:
+        if ledger.harmed or share.unsure or key not in known or known[key][2] != share.lives:
             return
         if start < share.start_offset:
             text = f"{share.where}: from {share.start_offset} to {start}"
             self._story.broken("start offset went back", text)
         share.start_offset = max(start, share.start_offset)
-        end = self._high_watermark(*key[1:])
-        if start < 0 or end is None or ledger.names.get(key[1]) in ledger.compacted:
+        extent = self._extent(*key[1:])
+        if start < 0 or extent is None or ledger.names.get(key[1]) in ledger.compacted:
             return
         there, settled, _ = known[key]
         floor = max(start, ledger.log(*key[1:]).gone_below)
         low = sum(1 for offset in there if offset >= floor and not share.may_be_over(offset))
-        high = max(0, end - start - sum(1 for offset in settled if offset >= start))
+        # of records that are gone nothing is written any more, though they may be settled
+        begin, end = extent
+        high = max(0, end - start - sum(1 for offset in settled if offset >= max(start, begin)))
         if ledger.retained(ledger.names.get(key[1], "")):
             low = 0
         if not low <= lag <= high:

@@ -64,6 +64,8 @@ class SharePartition:
         first: lowest and highest count of the first delivery.
         floor: records below may be gone from the log.
         loaded_at: when it was led anew for the last time.
+        suspended: resets that are under way.
+        going: somebody asked for its deletion and was refused: that may be tried again at any time.
         lives: how often it was begun anew.
         over_below: records below may have been settled, as far as is known.
     """
@@ -75,12 +77,18 @@ class SharePartition:
     deliveries: int = 0
     start_offset: int = -1
     suspended: int = 0
+    going: bool = False
     hidden: int = 0
     floor: int = 0
     over_below: int = 0
     lives: int = 0
     loaded_at: float = 0.0
     first: tuple[int, int] = (1, 1)
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it may be begun anew at this moment."""
+        return self.suspended > 0 or self.going
 
     def deliver(
         self, now: float, since: float, member: str, ranges: Iterable[tuple[int, int, int]]
@@ -97,7 +105,7 @@ class SharePartition:
                 if entry is None:
                     entry = self.entries[offset] = Entry(counts=self.first)
                 at = f"{self.where} offset {offset}, delivery {count} to {member}"
-                if not self.suspended:
+                if not self.unsure:
                     if entry.settled:
                         wrong.append(("settled record delivered", f"{at}: {entry.settled} was answered"))
                     if entry.held and now < entry.free_from - _TICK_S:
@@ -164,6 +172,8 @@ class SharePartition:
                 continue
             if claim.lease == 0:
                 foreign = entry.held and entry.member != member and claim.offset >= self.floor
+                # what its member settles at this moment the start offset may have passed
+                foreign = foreign and not entry.perhaps
                 if foreign and entry.free_from - self.lock_s < asked and now < entry.free_from:
                     wrong.append(
                         (
@@ -220,5 +230,6 @@ class SharePartition:
         """The share partition was begun anew, or `perhaps` it was."""
         self.entries.clear()
         self.lives += 1
+        self.going = False
         self.first = 1, self.limits[1] if perhaps else 1
         self.start_offset = -1

@@ -1,14 +1,16 @@
-"""The loop of a simulation: asyncio's order is kept, everything that is not asyncio's is the seed's.
+"""The loop of a simulation: what asyncio and the system promise is kept, everything else is the seed's.
 
-What asyncio promises stays: callbacks that are ready run in the order in which they became so, and no timer
-runs early. What it leaves open is drawn: how late a timer runs, which of several that are due comes first,
-when a thread has finished, when bytes arrive, when the disk has written.
+Kept: callbacks of one process that are ready run in the order in which they became so, and nothing runs
+before it is due. Drawn: how long a turn of the loop takes; the order of all that has become due in that time,
+be it bytes on several connections, timers or what a thread has done; the order between processes, of which
+the broker is one and each actor another; when a process stands still.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Callable
 from contextvars import Context, ContextVar, copy_context
 from heapq import heappop, heappush
@@ -16,7 +18,8 @@ from typing import Any, cast
 
 from tests.harness.virtual_loop import VirtualLoop
 
-_IN_TIME, _LATE = 0.7, 0.995
+_LONG, _VERY_LONG = 0.3, 0.003
+_TURN_S, _LONG_TURN_S = 0.001, 0.02
 _THREAD_S = 0.01
 _FOREVER = 1 << 62
 
@@ -26,11 +29,13 @@ class Process:
 
     Attributes:
         context: what its callbacks run in.
+        held: what it would have run while it stands still; None while it runs.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.alive = True
+        self.held: list[Any] | None = None
         self.context: Context = copy_context()
         self.context.run(_process.set, self)
 
@@ -38,8 +43,39 @@ class Process:
 _process: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
+def process_of(context: Context) -> Process | None:
+    """The process that a context belongs to."""
+    return context.get(_process)
+
+
+class _Call(asyncio.TimerHandle):
+    """A callback that is ready or has a time, without what asyncio keeps for its debug mode."""
+
+    __slots__ = ()
+    _callback: Any
+    _args: Any
+    _context: Context
+
+    def __init__(
+        self, when: float, callback: Any, args: Any, loop: SimulatedLoop, context: Context | None
+    ) -> None:
+        self._when = when
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = copy_context() if context is None else context
+        self._cancelled = self._scheduled = False
+        self._repr = self._source_traceback = None
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = self._args = None
+
+
 class SimulatedLoop(VirtualLoop):
-    """Virtual time, seeded lateness, threads that are none.
+    """Virtual time, a seeded order, threads that are none.
+
+    What it overrides takes only those of asyncio's keywords that anybody here gives.
 
     Attributes:
         events: callbacks that have run.
@@ -51,7 +87,6 @@ class SimulatedLoop(VirtualLoop):
     """
 
     _stopping: bool
-    _clock_resolution: float
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -65,13 +100,12 @@ class SimulatedLoop(VirtualLoop):
         self.processes: list[Process] = []
         self.servers: dict[int, Any] = {}
         self.connect: Any = None
-        self.late_s = 0.1
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers: list[tuple[float, int, _Call]] = []
         self._timer_number = 0
 
     def _run_once(self) -> None:
-        """As asyncio's, whose order it keeps, without what nobody needs here."""
-        timers, ready = self._timers, self._ready
+        """One turn, as asyncio's."""
+        timers, ready, random = self._timers, self._ready, self.random
         if not ready and not self._stopping:
             for pump in self.pumps:
                 pump()
@@ -81,34 +115,92 @@ class SimulatedLoop(VirtualLoop):
                 if not timers:
                     raise AssertionError("the simulation waits for something that nothing will bring about")
                 self.now = max(self.now, timers[0][0])
-        end = self.now + self._clock_resolution
-        while timers and timers[0][0] < end:
-            ready.append(heappop(timers)[2])
-        for _ in range(len(ready)):
-            handle = ready.popleft()
+        drawn = random.random()
+        if drawn < _LONG:
+            self.now += drawn * (_LONG_TURN_S / _VERY_LONG if drawn < _VERY_LONG else _TURN_S / _LONG)
+        if timers and timers[0][0] <= self.now:
+            ready.extend(self._due())
+        batch: list[Any] = [ready.popleft()] if len(ready) == 1 else self._interleaved()
+        for handle in batch:
+            if handle._cancelled:
+                continue
             self.events += 1
             if self.events >= self.interrupt_at:
                 self.interrupt_at = _FOREVER
                 self.interrupt()
-            if handle._cancelled:
-                continue
             process = handle._context.get(_process)
-            if process is not None and not process.alive:
+            if process is None or (process.alive and process.held is None):
+                handle._run()
+            elif process.held is not None:
+                process.held.append(handle)
+            else:
                 # kept: what ends with it must not run its `finally` in the living
                 self.graveyard.append(handle)
-                continue
-            handle._run()
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled ones are passed over when their time comes."""
+    def _due(self) -> list[_Call]:
+        """What has become due, in any order: whoever polls gets it so."""
+        timers, now = self._timers, self.now
+        due = []
+        while timers and timers[0][0] <= now:
+            timer = heappop(timers)[2]
+            if not timer._cancelled:
+                due.append(timer)
+        if len(due) > 1:
+            self.random.shuffle(due)
+        return due
+
+    def _interleaved(self) -> list[Any]:
+        """What is ready, in the order of each process and in any order between them."""
+        queues: dict[Process | None, deque[Any]] = {}
+        order = []
+        for handle in self._ready:
+            process = handle._context.get(_process)
+            queue = queues.get(process)
+            if queue is None:
+                queue = queues[process] = deque()
+            queue.append(handle)
+            order.append(queue)
+        self._ready.clear()
+        if len(queues) > 1:
+            self.random.shuffle(order)
+        return [queue.popleft() for queue in order]
+
+    def pause(self, process: Process) -> None:
+        """A process stands still, as after SIGSTOP."""
+        if process.alive and process.held is None:
+            process.held = []
+
+    def go_on(self, process: Process) -> None:
+        """It goes on: what was ready runs in its order, then what has become due meanwhile, in any order."""
+        if process.held is None:
+            return
+        held, process.held = process.held, None
+        due = [handle for handle in held if handle._when]
+        self.random.shuffle(due)
+        self._ready.extend([*(handle for handle in held if not handle._when), *due])
+
+    def end(self, process: Process) -> None:
+        """It is gone, with what it held."""
+        process.alive = False
+        self.graveyard.extend(process.held or ())
+        process.held = None
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.Handle:
+        handle = _Call(0.0, callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Any, *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        drawn = self.random.random()
-        if drawn >= _IN_TIME:
-            when += self.random.uniform(0, 0.002 if drawn < _LATE else self.late_s)
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer = _Call(when, callback, args, self, context)
         self._timer_number += 1
         heappush(self._timers, (when, self._timer_number, timer))
         return timer
@@ -156,6 +248,7 @@ class SimulatedLoop(VirtualLoop):
         close()
         for process in self.processes:
             process.alive = True
+            self.go_on(process)
         for _ in range(20):
             for task in asyncio.all_tasks(self):
                 task.cancel()

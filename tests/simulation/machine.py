@@ -149,7 +149,7 @@ class Machine:
         process = self._process
         if process is None:
             return
-        process.alive = False
+        self.loop.end(process)
         self._process = None
         self.loop.graveyard += [self.broker, self._starting, self._store]
         self._starting = None
@@ -250,7 +250,8 @@ class Machine:
         """What a thread of the log cleaner does while it waits for a segment to be sealed."""
         store = self._store
         while store is not None and (store.step() or (not store.maintenance_error and store.maintain())):
-            pass
+            # whoever waits for what was staged beside it hears of it
+            self.loop.readable(store.fileno())
 
 
 @contextmanager

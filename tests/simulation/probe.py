@@ -36,8 +36,8 @@ class Probe:
                 continue
             topic = world.machine.broker.topics.by_id(topic_id) if world.machine.broker is not None else None
             start = 0 if topic is None else topic.partitions[index].start_offset
-            gone = [offset for offset in log.answered if log.trimmed <= offset < start]
-            young = [offset for offset in gone if world.loop.now - log.answered[offset] < _RETAINED_S]
+            oldest = world.loop.now - _RETAINED_S
+            young = [o for o in range(log.trimmed, start) if log.answered.get(o, oldest) > oldest]
             if young:
                 world.story.broken("retention", f"{ledger.names[topic_id]}-{index}: {young[:5]} were young")
             log.trimmed = max(log.trimmed, start)

@@ -55,4 +55,6 @@ async def recovered(world: World) -> None:
     if problems and not machine.failures:
         # the catalogue may be gone
         await world.set_up()
+    if not machine.failures:
+        await world.grow()
     world.auditor.repaired(salvaged=bool(problems))

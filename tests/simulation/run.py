@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
-from tests.simulation.canaries import CANARIES
+from tests.simulation.canaries import CANARIES, Canary
 from tests.simulation.swarm import Plan
+from tests.simulation.tier.canaries import TIER_CANARIES
+from tests.simulation.tier.plan import TierPlan
+from tests.simulation.tier.world import simulate_tier
 from tests.simulation.world import Outcome, simulate
 
 Say = Callable[[str], object]
+
+
+class Kind(NamedTuple):
+    """A world to simulate."""
+
+    plan: type[Plan]
+    simulate: Callable[[Any], Outcome]
+    canaries: Mapping[str, Canary]
+    canary_events: int
+
+
+WORLDS = {
+    Plan.world: Kind(Plan, simulate, CANARIES, 8_000),
+    TierPlan.world: Kind(TierPlan, simulate_tier, TIER_CANARIES, 20_000),
+}
 _CANARY_EVENTS = 100_000
 _SHOWN = 60
 
 
 def fails_alike(plan: Plan, kind: str) -> Outcome | None:
     """The outcome, when it breaks the same promise."""
-    outcome = simulate(plan)
+    outcome = WORLDS[plan.world].simulate(plan)
     return outcome if any(each.kind == kind for each in outcome.violations) else None
 
 
@@ -48,7 +68,7 @@ def story_of(outcome: Outcome) -> str:
 def one(plan: Plan, say: Say, *, all_lines: bool = False) -> bool:
     """Runs one simulation; says whether it kept every promise."""
     began = time.process_time()
-    outcome = simulate(plan)
+    outcome = WORLDS[plan.world].simulate(plan)
     took = time.process_time() - began
     if outcome.violations:
         say(f"seed {plan.seed} breaks a promise; looking for what it takes ...")
@@ -63,26 +83,36 @@ def one(plan: Plan, say: Say, *, all_lines: bool = False) -> bool:
     return True
 
 
-def swarm(count: int, seconds: float, events: int, faults: str, say: Say) -> bool:
-    """Runs so many fresh seeds, or as many as begin within so many seconds; stops at the first that fails."""
+def swarm(
+    count: int, seconds: float, events: int, faults: str, say: Say, world: str = "", drawn_from: str = ""
+) -> bool:
+    """Runs so many fresh seeds, or as many as begin within so many seconds; stops at the first that fails.
+
+    Args:
+        drawn_from: the seeds follow from it, as from the id of a commit; by chance if empty.
+    """
+    chance = random.Random(drawn_from) if drawn_from else secrets.SystemRandom()
     end = time.monotonic() + seconds
     done = 0
     while time.monotonic() < end if seconds else done < count:
-        if not one(Plan.drawn(secrets.randbits(32), events, faults), say):
+        if not one(WORLDS[world].plan.drawn(chance.getrandbits(32), events, faults), say):
             return False
         done += 1
     say(f"{done} simulations broke no promise")
     return True
 
 
-def canaries(names: Iterable[str], say: Say) -> bool:
+def canaries(names: Iterable[str], say: Say, world: str = "") -> bool:
     """Plants one bug after the other; says whether all were found."""
     missed = []
+    kind = WORLDS[world]
     for name in names:
         events, seed = 0, 0
+        canary = kind.canaries[name]
         while events < _CANARY_EVENTS:
             seed += 1
-            outcome = simulate(Plan.drawn(seed, 8_000, CANARIES[name].features, name))
+            plan = kind.plan.drawn(seed, canary.events or kind.canary_events, canary.features, name)
+            outcome = kind.simulate(plan)
             events += outcome.events
             if outcome.violations:
                 say(f"found after {events:6} events: {name}: {outcome.violations[0].kind}")

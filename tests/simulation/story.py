@@ -8,6 +8,7 @@ from collections import deque
 from tests.simulation.loop import SimulatedLoop
 
 _KEPT = 4000
+_AT_ONCE = 500
 
 
 class Violation(Exception):
@@ -30,12 +31,15 @@ class Story:
         self.violations: list[Violation] = []
         self._loop = loop
         self._digest = hashlib.sha256()
+        self._pending: list[str] = []
 
     def tell(self, who: str, what: str) -> None:
         """One thing that happened."""
         line = f"{self._loop.now - 1000:11.4f} s  #{self._loop.events:<8} {who:14} {what}"
         self.lines.append(line)
-        self._digest.update(line.encode() + b"\n")
+        self._pending.append(line)
+        if len(self._pending) >= _AT_ONCE:
+            self._take()
 
     def broken(self, kind: str, text: str) -> None:
         """A promise was found broken."""
@@ -45,4 +49,9 @@ class Story:
     @property
     def digest(self) -> str:
         """Of every line."""
+        self._take()
         return self._digest.hexdigest()
+
+    def _take(self) -> None:
+        self._digest.update("".join(f"{line}\n" for line in self._pending).encode())
+        self._pending.clear()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 from tests.simulation.network import Weather
 
@@ -37,7 +38,7 @@ FAULTS = (
     "bit rot",
     "cold cache",
     "clock jumps",
-    "late timers",
+    "standstill",
 )
 
 
@@ -52,13 +53,17 @@ class Plan:
         canary: the bug that is planted; none if empty.
     """
 
+    actors: ClassVar[tuple[str, ...]] = ACTORS
+    faults: ClassVar[tuple[str, ...]] = FAULTS
+    world: ClassVar[str] = ""
+
     seed: int
     events: int = 20_000
     features: frozenset[str] = field(default_factory=frozenset)
     canary: str = ""
 
     @classmethod
-    def drawn(cls, seed: int, events: int, faults: str = "", canary: str = "") -> Plan:
+    def drawn(cls, seed: int, events: int, faults: str = "", canary: str = "") -> Self:
         """The plan of a seed.
 
         Args:
@@ -68,22 +73,21 @@ class Plan:
             ValueError: there is no such fault or actor.
         """
         chance = random.Random(seed)
-        drawn = {each for each in (*ACTORS, *FAULTS) if chance.random() < 0.55}
+        known = (*cls.actors, *cls.faults)
+        drawn = {each for each in known if chance.random() < 0.55}
         if faults == "all":
-            drawn = {*ACTORS, *FAULTS}
+            drawn = set(known)
         elif faults == "none":
-            drawn = set(ACTORS)
+            drawn = set(cls.actors)
         elif faults:
             drawn = {each.strip() for each in faults.split(",")}
-            if unknown := drawn - {*ACTORS, *FAULTS}:
-                raise ValueError(
-                    f"{', '.join(unknown)}: allowed are {', '.join((*ACTORS, *FAULTS))}, all, none"
-                )
+            if unknown := drawn - set(known):
+                raise ValueError(f"{', '.join(unknown)}: allowed are {', '.join(known)}, all, none")
         return cls(seed, events, frozenset(drawn), canary)
 
-    def without(self, features: Iterable[str]) -> Plan:
+    def without(self, features: Iterable[str]) -> Self:
         """The same with less going on."""
-        return Plan(self.seed, self.events, self.features - set(features), self.canary)
+        return replace(self, features=self.features - set(features))
 
     @property
     def weather(self) -> Weather:
@@ -98,4 +102,5 @@ class Plan:
         """What shows it again."""
         faults = ",".join(sorted(self.features)) or "none"
         canary = f" CANARY='{self.canary}'" if self.canary else ""
-        return f"make simulate SEED={self.seed} EVENTS={self.events} FAULTS='{faults}'{canary}"
+        world = f" WORLD={self.world}" if self.world else ""
+        return f"make simulate{world} SEED={self.seed} EVENTS={self.events} FAULTS='{faults}'{canary}"

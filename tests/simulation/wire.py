@@ -17,7 +17,13 @@ class Gone(Exception):
 
 
 class Wire(asyncio.Protocol):
-    """One connection; requests may be sent before earlier ones are answered."""
+    """One connection; requests may be sent before earlier ones are answered.
+
+    Attributes:
+        patience_s: how long an answer is waited for.
+    """
+
+    patience_s = 30.0
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -27,10 +33,10 @@ class Wire(asyncio.Protocol):
         self._waiting: dict[int, tuple[ApiKey, int, asyncio.Future[Any]]] = {}
 
     @classmethod
-    async def open(cls, name: str) -> Wire:
+    async def open(cls, name: str, port: int = PORT) -> Wire:
         """Raises Gone when nobody listens."""
         try:
-            _, wire = await the_loop().create_connection(lambda: cls(name), "broker", PORT)
+            _, wire = await the_loop().create_connection(lambda: cls(name), "broker", port)
         except OSError as error:
             raise Gone(str(error)) from error
         return cast(Wire, wire)
@@ -51,11 +57,11 @@ class Wire(asyncio.Protocol):
         self._transport.write(codec(api_key, version).write_request(self._sent, self.name, fields))
         return future
 
-    async def ask(self, api_key: ApiKey, version: int, *, within: float = 30.0, **fields: Any) -> Any:
+    async def ask(self, api_key: ApiKey, version: int, *, within: float | None = None, **fields: Any) -> Any:
         """Sends a request and waits for its answer; raises Gone."""
         future = self.send(api_key, version, **fields)
         try:
-            return await asyncio.wait_for(future, within)
+            return await asyncio.wait_for(future, self.patience_s if within is None else within)
         except TimeoutError:
             self.close()
             raise Gone("no answer in time") from None

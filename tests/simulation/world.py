@@ -21,8 +21,8 @@ from tests.simulation import faults, finish
 from tests.simulation.actors import admins, clients, members, producers
 from tests.simulation.auditor import Auditor
 from tests.simulation.canaries import CANARIES
-from tests.simulation.loop import Clock, SimulatedLoop
-from tests.simulation.machine import Machine, drawn_chance, in_simulation
+from tests.simulation.loop import Clock, Process, SimulatedLoop
+from tests.simulation.machine import PORT, Machine, drawn_chance, in_simulation
 from tests.simulation.network import Network
 from tests.simulation.probe import Probe
 from tests.simulation.story import Story, Violation
@@ -57,14 +57,17 @@ class World:
         quiet: the actors have stopped, or are about to.
         topics: those to produce to, with their number of partitions.
         groups: share groups, with their isolation level.
+        bootstrap: where clients begin.
     """
+
+    bootstrap = f"broker:{PORT}"
 
     def __init__(self, plan: Plan, loop: SimulatedLoop, directory: Path) -> None:
         self.plan = plan
         self.loop = loop
         self.quiet = False
         self.story = Story(loop)
-        self.auditor = Auditor(loop, self.story, LIMIT, self._high_watermark)
+        self.auditor = Auditor(loop, self.story, LIMIT, self._extent)
         self.auditor.ledger.compacted.add("compacted")
         self.network = Network(loop, plan.weather, self.auditor)
         loop.connect = self.network
@@ -88,7 +91,6 @@ class World:
             died=self.auditor.restarted,
             lied=self.auditor.harmed,
         )
-        loop.late_s = 0.5 if "late timers" in plan.features else 0.02
         self.probe = Probe(self)
 
     def chance(self, name: str) -> random.Random:
@@ -99,10 +101,13 @@ class World:
     def clock(self) -> Clock:
         return self.machine.clock
 
-    def _high_watermark(self, topic_id: UUID, index: int) -> int | None:
+    def _extent(self, topic_id: UUID, index: int) -> tuple[int, int] | None:
         broker = self.machine.broker if self.machine.up else None
         topic = None if broker is None else broker.topics.by_id(topic_id)
-        return None if topic is None else topic.partitions[index].high_watermark
+        if topic is None:
+            return None
+        log = topic.partitions[index]
+        return log.start_offset, log.high_watermark
 
     async def run(self) -> None:
         """The whole life."""
@@ -110,7 +115,7 @@ class World:
         await self.machine.until_up()
         await self.set_up()
         actors = self._actors()
-        tasks = [self.loop.create_task(self._guard(name, work)) for name, work in actors]
+        tasks = [self._begun(name, work) for name, work in actors]
         trouble = self.loop.create_task(faults.run(self))
         await self.until(lambda: self.loop.events >= self.plan.events or bool(self.story.violations))
         self.quiet = True
@@ -134,6 +139,12 @@ class World:
             await asyncio.sleep(0.05)
             if so():
                 return
+
+    def _begun(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """An actor is a process of its own: nothing orders it and the broker, but what they send."""
+        process = Process(name)
+        self.loop.processes.append(process)
+        return self.loop.create_task(self._guard(name, work), context=process.context)
 
     async def _guard(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -160,6 +171,13 @@ class World:
             resources = [{"resource_type": 32, "resource_name": group, "configs": configs}]
             answer = await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
             assert answer.responses[0].error_code == 0, answer
+        wire.close()
+
+    async def grow(self) -> None:
+        """Gives topics the partitions that they had, where a disk has lost that they had grown."""
+        wire = await Wire.open("grow")
+        topics = [{"name": name, "count": count, "assignments": None} for name, count in self.topics.items()]
+        await wire.ask(ApiKey.CREATE_PARTITIONS, 3, topics=topics, timeout_ms=5000, validate_only=False)
         wire.close()
 
     def _actors(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:

@@ -33,6 +33,7 @@ from tests.harness.clients import (
     create_topic,
     share_consumer,
 )
+from tests.harness.state_values import encode_snapshot, encode_update
 from tests.spark.conftest import KIND
 from typer.testing import CliRunner
 
@@ -45,8 +46,6 @@ from sharecore.sharestate.records import (
     Snapshot,
     Update,
     encode_key,
-    encode_snapshot,
-    encode_update,
     pack_batches,
 )
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from tests.harness.batches import keyed_batch
+from tests.harness.state_values import encode_snapshot, encode_update
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
@@ -19,8 +20,6 @@ from sharecore.sharestate.records import (
     Snapshot,
     Update,
     encode_key,
-    encode_snapshot,
-    encode_update,
     pack_batches,
 )
 from sharecore.spark import state_files, state_wire

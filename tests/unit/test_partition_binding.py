@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from threading import Barrier, Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -168,7 +168,7 @@ def test_arguments_are_checked() -> None:
         with pytest.raises(ValueError, match="record batch"):
             partition.acquire(0, "a", batches, fetch_offset=0)
     with pytest.raises(TypeError):
-        partition.acknowledge(0, "a", [(0, 1, "accept")])  # type: ignore[list-item]
+        partition.acknowledge(0, "a", cast(Any, [(0, 1, "accept")]))
     wrong: list[dict[str, Any]] = [{"max_delivery_count": 0}, {"lock_ms": 0}, {"max_inflight": -1}]
     for limits in wrong:
         with pytest.raises(ValueError, match="positive"):

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sharecore.admin.origin import Header, redriven_headers
+
 PREFIX = "__dlq.errors."
 REJECTED, EXHAUSTED = "rejected", "exhausted"
 CAUSES = {
     "Offset rejected by client.": REJECTED,
     "Offset delivery count exceeded the threshold.": EXHAUSTED,
 }
-
-Header = tuple[str, "bytes | None"]
 
 
 class Letter(NamedTuple):
@@ -44,6 +44,22 @@ class Letter(NamedTuple):
     def is_copy(self) -> bool:
         """Whether it carries the record."""
         return self.key is not None or self.value is not None or bool(self.headers)
+
+    def redriven_headers(self, own: Iterable[Header]) -> list[Header]:
+        """The headers of the record it is about, produced again.
+
+        Args:
+            own: of that record.
+        """
+        topic, partition, offset = self.origin
+        return redriven_headers(
+            own,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            group=self.group,
+            deliveries=self.deliveries,
+        )
 
 
 def read_letter(

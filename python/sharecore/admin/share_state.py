@@ -121,9 +121,14 @@ class LiveState(_Reading):
 
     def states(self) -> Iterator[tuple[SharePartitionKey, StateContent]]:
         """The states that result, in no order."""
+        for tail, content in self.by_tail():
+            yield key_of(tail), content
+
+    def by_tail(self) -> Iterator[tuple[bytes, StateContent]]:
+        """The same with what `key_of` makes a key of: for those who look at few of them closely."""
         for fold in self._folds.values():
-            for key, _, content in fold.states():
-                yield key_of(key), content
+            for tail, _, content in fold.states():
+                yield tail, content
 
     def state(self, key: SharePartitionKey) -> StateContent | None:
         """The state of one share partition."""

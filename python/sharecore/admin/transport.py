@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from sharecore.admin.model import TopicPartition
-from sharecore.client.errors import Disconnected
+from sharecore.client.errors import RETRIED, Disconnected
 from sharecore.client.settings import ConnectionSettings
 from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.client.wire.connection import Dial
@@ -16,21 +16,6 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
 Value = TypeVar("Value")
-
-_AGAIN = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NETWORK_EXCEPTION,
-    }
-)
-"""Errors that pass with time, or on another broker."""
 
 
 class Transport:
@@ -257,7 +242,7 @@ class Transport:
                 return await ask()
             except KafkaError as error:  # noqa: PERF203
                 pause = backoff.seconds()
-                again = isinstance(error, Disconnected) or error.code in _AGAIN
+                again = isinstance(error, Disconnected) or error.code in RETRIED
                 if not again or loop.time() + pause > until:
                     raise
                 await asyncio.sleep(pause)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from sharecore.broker.dispatch import Dispatcher
 from sharecore.broker.features import Features
 from sharecore.broker.ground import Ground
 from sharecore.broker.group_configs import GroupConfigs
+from sharecore.broker.handlers import TELEMETRY
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.services import Services
@@ -38,6 +40,7 @@ from sharecore.security.scram import Credentials, first_credential
 from sharecore.storage import DamagedLog, ResourceType
 
 if TYPE_CHECKING:
+    from sharecore.broker.client_telemetry import ClientTelemetry
     from sharecore.broker.metrics import BrokerMetrics
     from sharecore.broker.page import BrokerPage
     from sharecore.metrics.requests import OnFrame
@@ -77,7 +80,8 @@ class Broker(Services):
         self.clock = clock or SystemClock()
         self._first_users = users
         self.ground: Ground = StoreGround() if ground is None else ground
-        self.served = self.ground.served
+        self.telemetry: ClientTelemetry | None = None
+        self._telemetry = _telemetry() if config.sharecore_telemetry_enable else None
         self._super_users = super_users_of(config)
         self.authorizer: Authorizer | None = None
         self.listeners: dict[str, Listener] = {listener.name: listener for listener in listeners_of(config)}
@@ -130,8 +134,11 @@ class Broker(Services):
 
     async def _start_services(self) -> None:
         ground = self.ground
+        self.served = ground.served if self._telemetry is None else {**ground.served, **TELEMETRY}
         self.identity, self.catalogue, self.cluster = ground.identity, ground.catalogue, ground.cluster
         self.topics, self.configs = ground.topics, ground.configs
+        if self._telemetry is not None:
+            self.telemetry = self._telemetry(self.static_config, self.configs, self.clock.monotonic_ms)
         self.credentials = Credentials(self.catalogue)
         self.acls = Acls(self.catalogue)
         self.quotas = ClientQuotas(self.catalogue)
@@ -156,7 +163,12 @@ class Broker(Services):
         self.topic_configs = TopicConfigs(self.topics, self.configs, lambda: self.config)
         self.group_configs = GroupConfigs(self.configs, lambda: self.config)
         self.producer_ids = ProducerIds(self.catalogue)
-        self.features = Features(self.catalogue, self.identity.node_id, self.static_config.sharecore_features)
+        self.features = Features(
+            self.catalogue,
+            self.identity.node_id,
+            self.static_config.sharecore_features,
+            ground.feature_limits,
+        )
         await self.features.keep()
         loop = asyncio.get_running_loop()
         self.groups = Coordinators(
@@ -273,6 +285,15 @@ class Broker(Services):
         self.transport.reconfigure(self.config)
 
 
+@contextmanager
+def _installed(setting: str, extra: str) -> Iterator[None]:
+    """Says of a module that is not there which setting needs it, and what brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{setting} needs {error.name}; allowed: to install sharecore[{extra}]") from None
+
+
 def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]:
     """Metrics of a broker, and the dispatcher behind what counts its requests.
 
@@ -280,15 +301,22 @@ def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]
         ConfigError: what writes metrics is not installed.
     """
     # imported where they are asked for: a start without metrics does not pay for them
-    try:
+    with _installed("sharecore.metrics.listener", "broker"):
         from sharecore.broker.metrics import BrokerMetrics
         from sharecore.metrics.requests import RequestTimes
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"sharecore.metrics.listener needs {error.name}; allowed: to install sharecore[broker]"
-        ) from None
     requests = RequestTimes(dispatch)
     return BrokerMetrics(broker, requests), requests.on_frame
+
+
+def _telemetry() -> type[ClientTelemetry]:
+    """What takes metrics of clients.
+
+    Raises:
+        ConfigError: what reads them is not installed.
+    """
+    with _installed("sharecore.telemetry.enable", "telemetry"):
+        from sharecore.broker.client_telemetry import ClientTelemetry
+    return ClientTelemetry
 
 
 def _page(broker: Broker) -> BrokerPage:
@@ -297,12 +325,8 @@ def _page(broker: Broker) -> BrokerPage:
     Raises:
         ConfigError: what serves it is not installed, or keys cannot be had.
     """
-    try:
+    with _installed("sharecore.page.listener", "page"):
         from sharecore.broker.page import BrokerPage
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"sharecore.page.listener needs {error.name}; allowed: to install sharecore[page]"
-        ) from None
     return BrokerPage(broker)
 
 

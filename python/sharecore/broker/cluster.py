@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from sharecore.config import Listener
+from sharecore.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sharecore.broker.identity import Identity
@@ -87,3 +88,17 @@ class SingleBroker:
 
     def check_coordinator(self, group_id: str) -> None:
         """It coordinates every group."""
+
+
+def describe_partition(cluster: Cluster, topic_id: UUID, index: int) -> dict[str, Any]:
+    """A partition as Metadata and DescribeTopicPartitions tell of it; its leader is its one replica."""
+    leader = cluster.leader(topic_id, index)
+    led = leader.node_id != NOBODY
+    return {
+        "error_code": ErrorCode.NONE if led else ErrorCode.LEADER_NOT_AVAILABLE,
+        "partition_index": index,
+        "leader_id": leader.node_id,
+        "leader_epoch": leader.epoch,
+        "replica_nodes": [leader.node_id] if led else [],
+        "isr_nodes": [leader.node_id] if led else [],
+    }

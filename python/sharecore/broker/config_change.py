@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +26,7 @@ from sharecore.config import (
     remarks,
     topic_keys,
 )
+from sharecore.config.client_metrics import check_client_metrics
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation as SecuredOperation
@@ -76,7 +77,7 @@ def changed(
     for change in changes:
         _apply(broker, resource_type, settings, change)
     check_resource(broker, resource_type, name)
-    _check(broker, resource_type, settings, {change.name for change in changes})
+    _check(broker, resource_type, name, settings, {change.name for change in changes})
     if resource_type == ResourceType.GROUP:
         _check_dead_letters(broker, name, settings)
     return settings
@@ -116,6 +117,9 @@ def check_resource(broker: Services, resource_type: int, name: str) -> None:
     elif resource_type == ResourceType.GROUP:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    elif resource_type == ResourceType.CLIENT_METRICS:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     else:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Resource type {resource_type} has no configuration here."
@@ -145,6 +149,8 @@ def _apply(broker: Services, resource_type: int, settings: dict[str, str], chang
 
 
 def _keys(resource_type: int) -> dict[str, ConfigKey]:
+    if resource_type == ResourceType.CLIENT_METRICS:
+        return {}  # Kafka does not know that some of theirs are lists
     keys = {
         ResourceType.TOPIC: topic_keys,
         ResourceType.BROKER: broker_keys,
@@ -161,15 +167,19 @@ def _current_list(broker: Services, settings: Mapping[str, str], key: ConfigKey)
     return list(broker.config.value(key.synonym) if key.synonym else key.default or ())
 
 
-def _check(broker: Services, resource_type: int, settings: Mapping[str, str], touched: set[str]) -> None:
+def _check(
+    broker: Services, resource_type: int, name: str, settings: Mapping[str, str], touched: set[str]
+) -> None:
     try:
         if resource_type == ResourceType.TOPIC:
             check_topic_config(settings, broker.config)
-            for name in sorted(touched & settings.keys()):
-                if (key := topic_keys()[name][1]).status is Status.IGNORED:
-                    log.info("no effect: %s: %s", name, key.doc)
+            for each in sorted(touched & settings.keys()):
+                if (key := topic_keys()[each][1]).status is Status.IGNORED:
+                    log.info("no effect: %s: %s", each, key.doc)
         elif resource_type == ResourceType.GROUP:
             check_group_config(settings, broker.config)
+        elif resource_type == ResourceType.CLIENT_METRICS:
+            check_client_metrics(name, settings)
         else:
             _check_broker(broker, settings, touched)
     except ConfigError as error:
@@ -193,24 +203,20 @@ def _check_broker(broker: Services, settings: Mapping[str, str], touched: set[st
 
 
 async def alter(
-    context: RequestContext,
-    wanted: Sequence[tuple[int, str, Sequence[Change]]],
-    *,
-    validate_only: bool,
-    incremental: bool = True,
-) -> list[dict[str, Any]]:
-    """Changes resources, each on its own.
+    context: RequestContext, request: Any, change: Callable[[Any], Change], *, incremental: bool
+) -> dict[str, Any]:
+    """Changes resources, each on its own; gives the answer.
 
     Args:
-        context: whose request it is.
-        wanted: resource type, resource name and changes.
-        validate_only: check, but change nothing.
+        request: (Incremental)AlterConfigs.
+        change: what one of its entries asks for.
         incremental: False replaces all that was set before.
-
-    Returns:
-        The answers of (Incremental)AlterConfigs, one a resource.
     """
     broker = context.broker
+    wanted = [
+        (resource.resource_type, resource.resource_name, [change(config) for config in resource.configs])
+        for resource in request.resources
+    ]
     times = Counter((resource_type, name) for resource_type, name, _ in wanted)
     known = [changes for resource_type, _, changes in wanted if resource_type in set(ResourceType)]
     strange = {change.operation for changes in known for change in changes} - set(Operation)
@@ -234,9 +240,9 @@ async def alter(
             settings = changed(broker, resource_type, name, changes, incremental=incremental)
             if is_brokers:
                 require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
-            if not validate_only:
+            if not request.validate_only:
                 await broker.configs.replace(resource_type, name, settings)
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
         answers.append(answer)
-    return answers
+    return {"responses": answers}

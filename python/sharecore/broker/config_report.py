@@ -17,6 +17,8 @@ from sharecore.config import (
     listener_key,
     topic_keys,
 )
+from sharecore.config.client_metrics import client_metrics_keys
+from sharecore.errors import ConfigError
 from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ CLUSTER_WIDE = ""
 LETTERS_WRITTEN, LETTERS_MISSING = "sharecore.dead.letters.written", "sharecore.dead.letters.missing"
 """Of a group, read-only, and told to those alone who ask for them."""
 
+_AS_GIVEN = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 Value = tuple[str, str | None, ConfigSource]
@@ -42,7 +45,7 @@ def topic_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]
             continue
         values: list[Value] = []
         if name in overrides:
-            values.append((name, overrides[name], ConfigSource.TOPIC))
+            values.append((name, _as_read(key, overrides[name]), ConfigSource.TOPIC))
         if key.synonym in _RETENTION:
             for synonym in _RETENTION:
                 values += _broker_values(broker, synonym)
@@ -63,6 +66,8 @@ def broker_entries(broker: Services) -> list[Entry]:
     for name, (_, key) in broker_keys().items():
         values = _broker_values(broker, name)
         value = values[0][1] if values else None
+        if value is not None and values[0][2] in _AS_GIVEN:
+            value = _as_read(key, value)
         entries.append(_entry(key, values, value, read_only=key.dynamic is Dynamic.READ_ONLY))
     own = broker.configs.get(ResourceType.BROKER, str(broker.identity.node_id))
     return entries + _altered(own.keys() - broker_keys().keys(), own, ConfigSource.DYNAMIC_BROKER)
@@ -100,6 +105,19 @@ def group_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]
         if not key.synonym:
             values.append((name, key.format(key.default), ConfigSource.DEFAULT))
         entries.append(_entry(key, values, values[0][1]))
+    return entries
+
+
+def client_metrics_entries(overrides: Mapping[str, str]) -> list[Entry]:
+    """Every setting of a subscription to metrics of clients."""
+    entries = []
+    for name, (_, key) in client_metrics_keys().items():
+        value, values = key.format(key.default), []
+        if name in overrides:
+            parsed = key.parse(overrides[name])
+            value = key.format(tuple(dict.fromkeys(parsed)) if key.kind is Kind.LIST else parsed)
+            values = [(name, value, ConfigSource.CLIENT_METRICS)]
+        entries.append(_entry(key, values, value))
     return entries
 
 
@@ -141,6 +159,14 @@ def _broker_values(broker: Services, name: str) -> list[Value]:
     if key.default is not None:
         values.append((name, key.format(key.default), ConfigSource.DEFAULT))
     return values
+
+
+def _as_read(key: ConfigKey, text: str) -> str | None:
+    """A value that was set, as Kafka tells it; unchanged where only an older version took it."""
+    try:
+        return key.format(key.parse(text))
+    except ConfigError:
+        return text
 
 
 def _milliseconds(value: Value) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sharecore._core import ShareAnswer
 from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import CLUSTER_NAME, SUPPORTED, ResourceType
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from sharecore.network import Connection
     from sharecore.quotas import Mutations
 
-Result = dict[str, Any] | Awaitable[dict[str, Any] | None] | None
+Result = dict[str, Any] | ShareAnswer | Awaitable[dict[str, Any] | ShareAnswer | None] | None
 """What a handler returns (see `sharecore.broker.handlers`)."""
 
 

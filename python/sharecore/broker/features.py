@@ -58,13 +58,21 @@ class Features:
 
     Args:
         begin: levels that a data directory without any begins with, each as `share.version=0`.
+        limits: levels that are not exceeded, whatever is set.
 
     Raises:
         ConfigError: a level of `begin` makes no sense.
     """
 
-    def __init__(self, catalogue: LevelStore, node_id: int, begin: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        catalogue: LevelStore,
+        node_id: int,
+        begin: Iterable[str] = (),
+        limits: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self._catalogue = catalogue
+        self._limits = limits
         self._node_id = node_id
         self._updating = asyncio.Lock()
         self._listeners: list[Callable[[], object]] = []
@@ -83,7 +91,8 @@ class Features:
     @property
     def levels(self) -> Mapping[str, int]:
         """Levels above 0: a feature at level 0 is off."""
-        return {name: level for name, level in self._levels.items() if level}
+        limited = {name: min(level, self._limits.get(name, level)) for name, level in self._levels.items()}
+        return {name: level for name, level in limited.items() if level}
 
     @property
     def has_share_groups(self) -> bool:

@@ -36,8 +36,9 @@ class Ground(StateLogs, Protocol):
     """All that a broker does not do by itself.
 
     Attributes:
-        served: the APIs on offer.
-        identity: cluster and node; this and what follows exist once it is open.
+        served: the APIs on offer; this and what follows exist once it is open.
+        feature_limits: the highest levels of features that it has, where those are below what is set.
+        identity: cluster and node.
         catalogue: small durable facts.
         configs: dynamic configurations.
         topics: the topics that clients see.
@@ -45,6 +46,7 @@ class Ground(StateLogs, Protocol):
     """
 
     served: Mapping[ApiKey, Served]
+    feature_limits: Mapping[str, int]
     identity: Identity
     catalogue: Catalogue
     configs: Configs

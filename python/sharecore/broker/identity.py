@@ -52,10 +52,15 @@ def identify(data_dir: Path, node_id: int) -> Identity:
 
 def _write_durably(path: Path, text: str) -> None:
     scratch = path.with_suffix(".new")
-    with scratch.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with scratch.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        # a write that finds no room does not say where
+        scratch.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
     scratch.rename(path)
     directory = os.open(path.parent, os.O_RDONLY)
     try:

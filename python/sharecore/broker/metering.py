@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import Any
 
+from sharecore._core import Produced, ShareAnswer
 from sharecore.broker.context import RequestContext
 from sharecore.protocol import ApiKey, Codec
 
@@ -44,7 +45,7 @@ class Meter:
             parts: the same in bytes.
         """
         context = self._context
-        asked_ms = 0 if message is None else message.get("throttle_time_ms", 0)
+        asked_ms = message.get("throttle_time_ms", 0) if isinstance(message, dict) else 0
         waiting_ms, empty = self._count(sum(map(len, parts)) - 4)
         waiting_ms = max(waiting_ms, asked_ms)
         if not waiting_ms:
@@ -52,6 +53,8 @@ class Meter:
         context.connection.throttle(waiting_ms)
         if message is None:
             return parts
+        if isinstance(message, (Produced, ShareAnswer)):
+            return messages.write_response(context.correlation_id, message.throttled(waiting_ms))
         told = {"responses": []} if empty else message
         return messages.write_response(context.correlation_id, {**told, "throttle_time_ms": waiting_ms})
 

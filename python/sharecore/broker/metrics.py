@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from sharecore.coordinator.classic import ClassicGroup
 from sharecore.coordinator.consumer import ConsumerGroup
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.metrics import families as f
+from sharecore.metrics import protobuf
 from sharecore.metrics.durations import BUCKETS, EDGES
 from sharecore.metrics.exposition import CONTENT_TYPE, Lines, Sheet
 from sharecore.metrics.listener import HttpListener, Page
@@ -61,7 +63,8 @@ class BrokerMetrics:
             GCCollector(registry=CollectorRegistry()),
         )
         self._listener = HttpListener(
-            {"/metrics": self._page, "/healthz": self._health.alive, "/readyz": self._health.ready}
+            {"/metrics": self._page, "/healthz": self._health.alive, "/readyz": self._health.ready},
+            {("/metrics", protobuf.MEDIA_TYPE): partial(self._page, messages=True)},
         )
         self._scraping = asyncio.Lock()
 
@@ -85,14 +88,15 @@ class BrokerMetrics:
         self._delay.stop()
         self._listener.close()
 
-    async def _page(self) -> Page:
+    async def _page(self, *, messages: bool = False) -> Page:
         if not self._health.started:
             return Page(503, b"the broker is starting\n")
         async with self._scraping:
-            return Page(200, await self.render(), CONTENT_TYPE)
+            body = await self.render(messages=messages)
+        return Page(200, body, protobuf.CONTENT_TYPE if messages else CONTENT_TYPE)
 
-    async def render(self) -> bytes:
-        """All samples in the text format."""
+    async def render(self, *, messages: bool = False) -> bytes:
+        """All samples in the text format, or as messages."""
         sheet, lines = Sheet(), Lines()
         await self._shares.collect(sheet, lines)
         began = time.thread_time()
@@ -101,11 +105,16 @@ class BrokerMetrics:
         self._about_groups(sheet)
         self._about_share_state(sheet)
         self._broker.ground.report(sheet)
+        if self._broker.telemetry is not None:
+            self._broker.telemetry.report(sheet, lines)
         sheet.summary(f.SCRAPE_TIME, self._scrapes, self._scrape_cpu_s)
-        text = sheet.text(self._process) + lines.text()
+        if messages:
+            written = protobuf.messages(sheet.registry(self._process).collect(), lines)
+        else:
+            written = sheet.text(self._process) + lines.text()
         self._scrapes += 1
         self._scrape_cpu_s += self._shares.cpu_s + time.thread_time() - began
-        return text
+        return written
 
     def _about_broker(self, sheet: Sheet) -> None:
         broker = self._broker

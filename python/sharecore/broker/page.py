@@ -194,8 +194,8 @@ class _Leaders:
     async def held(self) -> Held:
         return await self._there.call(self._held())
 
-    async def window(self, group_id: str, topic: str, partition: int) -> Window | None:
-        return await self._there.call(self._window(group_id, topic, partition))
+    async def windows(self, group_id: str, topic: str, partitions: Sequence[int]) -> dict[int, Window]:
+        return await self._there.call(self._windows(group_id, topic, partitions))
 
     async def _held(self) -> Held:
         in_flight: dict[Key, int] = {}
@@ -221,7 +221,11 @@ class _Leaders:
                     oldest_s[key] = max(0, now_ms - began_ms) / 1000
         return in_flight, oldest_s
 
-    async def _window(self, group_id: str, topic: str, partition: int) -> Window | None:
+    async def _windows(self, group_id: str, topic: str, partitions: Sequence[int]) -> dict[int, Window]:
+        found = {index: self._window(group_id, topic, index) for index in partitions}
+        return {index: window for index, window in found.items() if window is not None}
+
+    def _window(self, group_id: str, topic: str, partition: int) -> Window | None:
         found = self._broker.topics.get(topic)
         if found is None or partition >= len(found.partitions):
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.coordinators import Coordinators
@@ -26,6 +27,9 @@ from sharecore.security.authorizer import Authorizer
 from sharecore.security.scram import Credentials
 from sharecore.storage import Catalogue, Configs, Topics
 
+if TYPE_CHECKING:
+    from sharecore.broker.client_telemetry import ClientTelemetry
+
 
 class Services:
     """The services of one broker; those that need the data directory exist once it has started.
@@ -38,6 +42,7 @@ class Services:
         ground: what it stands on.
         cluster: who leads and coordinates what.
         served: the APIs on offer.
+        telemetry: metrics of clients; None where they are not asked for any.
     """
 
     static_config: BrokerConfig
@@ -65,3 +70,4 @@ class Services:
     share: ShareServices
     cluster: Cluster
     served: Mapping[ApiKey, Served]
+    telemetry: ClientTelemetry | None

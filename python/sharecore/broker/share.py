@@ -24,7 +24,7 @@ from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.deadletters import DeadLetterOffice
 from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.network import Connection
-from sharecore.partition import SharePartitions
+from sharecore.partition import SharePartition, SharePartitions
 from sharecore.persister import CoordinatorPersister, NoOpPersister, Persister, load_plugin
 from sharecore.session import ShareSession, ShareSessionCache
 from sharecore.sharestate.coordinator import ShareCoordinator
@@ -84,7 +84,7 @@ class ShareServices:
             cold_ms=config().share_coordinator_cold_partition_snapshot_interval_ms,
             route=state.route,
         )
-        self.persister = _persister(config(), self.coordinator, loop)
+        self.persister = _persister(config(), self.coordinator, state, loop)
         self.partitions = SharePartitions(
             self._find_log,
             group_configs.get,
@@ -93,6 +93,7 @@ class ShareServices:
             call_later=loop.call_later,
             office=dead_letters,
             leader_epoch=lambda topic_id, partition: cluster.leader(topic_id, partition).epoch,
+            stateless=lambda key: self.groups.state_lost(key),
         )
         self.sessions = ShareSessionCache(config().group_share_max_share_sessions, self._session_closed)
         self.states = ShareTopicStates(self.persister, records, self.topics)
@@ -170,8 +171,17 @@ class ShareServices:
             holds: whether it holds the state of a topic's partition.
         """
         self.partitions.drop_partitions(holds)
+        self.partitions.resume(partition)
         self.groups.resign(partition)
         self.coordinator.resign(partition)
+
+    def rest(self, partition: int, holds: Callable[[UUID, int], bool]) -> list[SharePartition]:
+        """Leases nothing more of what a partition of the coordinators' topics holds; returns its leaders."""
+        return self.partitions.rest(partition, holds)
+
+    def resume(self, partition: int) -> None:
+        """Leases again."""
+        self.partitions.resume(partition)
 
     def partition_count(self, topic_id: UUID) -> int | None:
         """How many partitions a topic has; None where none has this id."""
@@ -199,7 +209,7 @@ class ShareServices:
 
     def state_restarted(self, key: SharePartitionKey) -> None:
         """State was begun anew or deleted behind its leader's back: it loads again."""
-        self.partitions.drop_group(key.group_id, [key.topic_id])
+        self.partitions.drop_one(key)
 
     def _find_log(self, topic_id: UUID, partition: int) -> Log:
         topic = self._all_topics.by_id(topic_id)
@@ -210,9 +220,12 @@ class ShareServices:
         self._cluster.check_leader(topic_id, partition)
         return topic.partitions[partition]
 
-    def _end_offset(self, topic: TopicInfo, partition: int) -> int | None:
+    def _end_offset(self, topic: TopicInfo, partition: int, told: Callable[[int | None], None]) -> None:
         log = self._all_topics.log(topic.name, partition)
-        return None if log is None else log.high_watermark
+        if log is None:
+            told(None)
+        else:
+            log.when_known(lambda error: told(log.high_watermark if error is None else None))
 
     def _session_closed(self, session: ShareSession) -> None:
         self.partitions.release(session.group_id, session.member_id, session.held)
@@ -242,11 +255,11 @@ class ShareServices:
 
 
 def _persister(
-    config: BrokerConfig, coordinator: ShareCoordinator, loop: asyncio.AbstractEventLoop
+    config: BrokerConfig, coordinator: ShareCoordinator, state: StateLogs, loop: asyncio.AbstractEventLoop
 ) -> Persister:
     name = config.group_share_persister_class_name
     if name == DEFAULT_PERSISTER:
-        return CoordinatorPersister(coordinator)
+        return state.persister(CoordinatorPersister(coordinator))
     if name in ("", NO_PERSISTER):
         return NoOpPersister()
     return load_plugin(name, config.persister_settings, loop)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
+from sharecore._core import acknowledgements
 from sharecore.broker.share import ShareServices
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.session import SharePartitionId, ShareSession
 from sharecore.waiting import Done, Gather
 
-_RENEW = 4
 _NO_TOPIC = UUID(int=0)
 
 Batches = list[Any]
@@ -37,15 +37,10 @@ def acknowledge(
         may_renew: whether the request says that it renews locks.
         may_read: whether the client may read a topic.
     """
-    asked: dict[SharePartitionId, Batches] = {}
-    for topic in topics:
-        topic_id = topic.topic_id or _NO_TOPIC
-        for partition in topic.partitions:
-            asked[topic_id, partition.partition_index] = partition.acknowledgement_batches
     some: list[tuple[SharePartitionId, Batches]] = []
     nothing: list[SharePartitionId] = []
-    for name, batches in asked.items():
-        refusal = _refusal(share, name, batches, may_renew, may_read)
+    for name, batches, is_sound in acknowledgements(topics, may_renew, _NO_TOPIC):
+        refusal = _refusal(share, session.group_id, name, may_read, is_sound=is_sound)
         if refusal is not None:
             gather.put(name, refusal)
         elif batches:
@@ -61,17 +56,19 @@ def acknowledge(
 
 def _refusal(
     share: ShareServices,
+    group_id: str,
     partition: SharePartitionId,
-    batches: Batches,
-    may_renew: bool,
     may_read: Callable[[UUID], bool],
+    *,
+    is_sound: bool,
 ) -> KafkaError | None:
     """Why acknowledgements of a partition do not get as far as its leader."""
     topic_id, index = partition
-    count = share.partition_count(topic_id)
+    is_led = share.partitions.peek(group_id, topic_id, index) is not None
+    count = index + 1 if is_led else share.partition_count(topic_id)
     if count is None:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-    if _malformed(batches, may_renew=may_renew):
+    if not is_sound:
         return KafkaError(ErrorCode.INVALID_REQUEST)
     if not may_read(topic_id):
         return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -86,16 +83,3 @@ def _begin(
     leader = share.partitions.get(session.group_id, *partition)
     leader.load()
     leader.acknowledge(session.member_id, batches, done)
-
-
-def _malformed(batches: Batches, *, may_renew: bool) -> bool:
-    """Whether types are strange or of a wrong number, or batches do not ascend."""
-    types = b"".join([batch[2] for batch in batches])
-    if types and (largest := max(types)) >= _RENEW and not (largest == _RENEW and may_renew):
-        return True  # an unknown type, or a renewal that was not announced
-    end = -1
-    for first, last, own in batches:
-        if first < end or last < first or len(own) not in (1, last - first + 1):
-            return True
-        end = last
-    return False

@@ -6,9 +6,9 @@ from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any
 
+from sharecore._core import ShareAnswer
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_acknowledgements import acknowledge
-from sharecore.broker.share_answer import ShareAnswer
 from sharecore.broker.share_rights import hidden, may_read
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import FetchLimits, PartitionFetch, ReadySet, ShareFetch, SharePartition
@@ -85,7 +85,8 @@ class ShareFetching:
             everything = session.in_order(session.partitions, first)
             self._refused = dict.fromkeys(everything, refusal) | self._refused
             found, passed_over = (), self._refused
-        self._refused |= unreadable
+        if unreadable:
+            self._refused |= unreadable
         waits = len(session.partitions) > len(self._refused)
         room = self._context.records_room()
         limits = FetchLimits(
@@ -126,17 +127,17 @@ class ShareFetching:
         if self._fetch is not None:
             self._fetch.end([])
 
-    def _done(self, later: Later[dict[str, Any]]) -> None:
+    def _done(self, later: Later[ShareAnswer]) -> None:
         self._session.fetches.pop(self, None)
         if later.cancelled() and self._fetch is not None:
             self._fetch.cancel()
             self._fetch = None
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self) -> ShareAnswer:
         group_id = self._session.group_id
         partitions = self._share.partitions
         lock_ms = partitions.config(group_id).share_record_lock_duration_ms
-        answer = ShareAnswer(self._cluster, self._context.connection.listener, lock_ms, records=b"")
+        answer = ShareAnswer(self._cluster, self._context.connection.listener, lock_ms)
         for fetched in self._fetched:
             answer.fetched(self._still_led(fetched))
         for partition, error in self._refused.items():
@@ -147,7 +148,7 @@ class ShareFetching:
                 if partitions.can_acquire(group_id, *partition):
                     answer.name(partition)
         self._session.report(answer.partitions, [*self._refused, *answer.failed], answer.served)
-        answer.acknowledged(self._gather.outcomes, "acknowledge_")
+        answer.acknowledged(self._gather.outcomes, beside=True)
         return answer.message()
 
     def _still_led(self, fetched: PartitionFetch) -> PartitionFetch:

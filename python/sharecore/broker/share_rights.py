@@ -1,4 +1,4 @@
-"""Which partitions of a share session its client may read."""
+"""Whether a client may be a member of a share group here, and which partitions of its session it may read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.session import SharePartitionId
+
+
+def check_share_group(context: RequestContext, group_id: str) -> None:
+    """Raises KafkaError where share groups are not served, or where the client may not read the group."""
+    broker = context.broker
+    if not broker.features.has_share_groups:
+        broker.features.check_share_groups()
+    if broker.authorizer is not None:
+        context.require(Operation.READ, ResourceType.GROUP, group_id)
 
 
 def may_read(context: RequestContext, topic_id: UUID) -> bool:

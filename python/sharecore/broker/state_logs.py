@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from sharecore.coordinator_log.topic_log import TopicLog
+from sharecore.persister import Persister
 from sharecore.sharestate.keys import SharePartitionKey
 
 
@@ -22,6 +23,13 @@ class StateLogs(Protocol):
     def check_owner(self, partition: int) -> None:
         """Raises KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a partition is this
         broker's now.
+        """
+
+    def persister(self, local: Persister) -> Persister:
+        """What keeps share state, wherever it lies.
+
+        Args:
+            local: keeps what lies in partitions of this broker's.
         """
 
     def route(self, key: SharePartitionKey, partitions: int) -> int:

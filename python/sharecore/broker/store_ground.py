@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sharecore.broker.cleaner import Cleaner
@@ -18,6 +19,7 @@ from sharecore.broker.served import Served
 from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import TopicLog
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.coordinator import kafkas_partition
 from sharecore.sharestate.keys import SharePartitionKey
@@ -39,6 +41,7 @@ class StoreGround:
     """
 
     served: Mapping[ApiKey, Served] = SERVED
+    feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = False
     identity: Identity
     catalogue: Catalogue
@@ -112,6 +115,9 @@ class StoreGround:
 
     def check_owner(self, partition: int) -> None:
         """Every partition is this broker's."""
+
+    def persister(self, local: Persister) -> Persister:
+        return local
 
     def route(self, key: SharePartitionKey, partitions: int) -> int:
         """The partition, out of so many, that holds the state of a share partition: Kafka's."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharecore.metrics import families as f
-from sharecore.metrics.durations import EDGES
+from sharecore.metrics.durations import BUCKETS
 
 if TYPE_CHECKING:
     from sharecore.metrics.exposition import Sheet
+
+_EDGES = (*(f"{2**i / 1e6:g}" for i in range(BUCKETS - 1)), "+Inf")
+"""Upper edges in seconds: the store counts in microseconds."""
 
 
 def report(sheet: Sheet, figures: tuple[list[int], float, int, int, int, int, int, int], free: int) -> None:
     """Puts the store's figures and the bytes that are free on its disk among the metrics."""
     commits, seconds, written, failed, segments, held, live, staged = figures
-    sheet.histogram(f.STORE_COMMIT_TIME, EDGES, commits, seconds)
+    sheet.histogram(f.STORE_COMMIT_TIME, _EDGES, commits, seconds)
     for family, value in (
         (f.STORE_WRITTEN, written),
         (f.STORE_FAILURES, failed),

@@ -11,6 +11,8 @@ from sharecore.errors import ErrorCode, KafkaError
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 NAME_LENGTH_MAX = 249
 PARTITIONS_PER_REQUEST_MAX = 10_000
+TIME_IS_OVER = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+"""The answer where a request leaves no time (`timeout_ms` of 0 or less): nothing is done."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -67,19 +69,20 @@ def partition_count(topic: Any, default_partitions: int, default_replicas: int, 
             check_replicas(assignment.broker_ids, node_id)
         return len(indexes)
     replicas = default_replicas if topic.replication_factor == -1 else topic.replication_factor
-    if replicas != 1:
-        text = (
-            f"Unable to replicate the partition {replicas} time(s): there is 1 broker."
-            if replicas > 0
-            else "Replication factor must be larger than 0, or -1 to use the default value."
+    if replicas < 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
         )
-        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
-    count: int = topic.num_partitions
-    if count == -1:
-        return default_partitions
+    count: int = default_partitions if topic.num_partitions == -1 else topic.num_partitions
     if count < 1:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+        )
+    if replicas > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {replicas} time(s): there is 1 broker.",
         )
     if count > PARTITIONS_PER_REQUEST_MAX:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")

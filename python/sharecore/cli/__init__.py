@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-from sharecore.cli.app import main
+import sys
+
+
+def main() -> None:
+    """Runs the program; never returns."""
+    try:
+        from sharecore.cli.app import main as run
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] == "sharecore":
+            raise
+        # the engine as a library needs no other package
+        sys.exit(f"sharecore: {error.name} is missing: commands take pip install 'sharecore[broker]'")
+    run()
+
 
 __all__ = ["main"]

@@ -3,30 +3,65 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
+import click
 import typer
+from typer.core import TyperGroup
 
-from sharecore.cli.acls import acls
-from sharecore.cli.certs import certs
-from sharecore.cli.config import config
-from sharecore.cli.consume import consume
-from sharecore.cli.dashboard import dashboard
-from sharecore.cli.dlq import dlq
-from sharecore.cli.doctor import doctor
-from sharecore.cli.export_metrics import export_metrics
-from sharecore.cli.groups import groups
-from sharecore.cli.produce import produce
-from sharecore.cli.serve import serve
-from sharecore.cli.spark import spark
-from sharecore.cli.state import state
-from sharecore.cli.store import store
-from sharecore.cli.top.command import top
-from sharecore.cli.typers import CONTEXT
-from sharecore.cli.users import users
-from sharecore.cli.work import work
+from sharecore.cli.typers import CONTEXT, commands
+
+_COMMANDS = {
+    "serve": "Run a broker.",
+    "produce": "Write records to a topic.",
+    "consume": "Take records as a member of a share group.",
+    "work": "Run a worker on the records of a topic.",
+    "export-metrics": "Serve share groups of any cluster to Prometheus.",
+    "doctor": "Say what is wrong, and what to do.",
+    "top": "Watch share groups on a terminal.",
+    "dashboard": "Serve a page of share groups to browsers.",
+    "certs": "Make certificates for development.",
+    "config": "Settings of the broker: example, check, explanations.",
+    "dlq": "Dead letters: list, show, redrive.",
+    "groups": "List, describe, reset and delete groups.",
+    "spark": "Jobs over share groups, on Spark.",
+    "state": "Show what the broker keeps of share groups.",
+    "store": "Check a data directory, salvage a damaged one.",
+    "tier": "Nodes in front of a cluster: status, move, drain, repair.",
+    "acls": "What is allowed to whom.",
+    "users": "Users that say who they are with SCRAM.",
+}
+"""Each in the module of its name."""
+
+
+class _Program(TyperGroup):
+    """Loads a command when it is wanted: all of them take longer than many a command does."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        # where there is none of this name, all are wanted: one of them may have been meant
+        for name in {cmd_name} & _COMMANDS.keys() or _COMMANDS:
+            if name not in self.commands:
+                self.commands[name] = _load(name)
+        return super().get_command(ctx, cmd_name)
+
+
+def _load(name: str) -> click.Command:
+    identifier = name.replace("-", "_")
+    command = getattr(import_module(f"sharecore.cli.{identifier}"), identifier)
+    holder = commands("")
+    if isinstance(command, typer.Typer):
+        holder.add_typer(command, name=name, short_help=_COMMANDS[name])
+    else:
+        holder.command(name, short_help=_COMMANDS[name])(command)
+    return typer.main.get_group(holder).commands[name]
+
 
 # rich would take longer to import than the broker takes to start
 app = typer.Typer(
+    cls=_Program,
     name="sharecore",
     help="Kafka share groups (KIP-932) without the JVM.",
     no_args_is_help=True,
@@ -35,23 +70,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=CONTEXT,
 )
-app.command("serve", short_help="Run a broker.")(serve)
-app.command("produce", short_help="Write records to a topic.")(produce)
-app.command("consume", short_help="Take records as a member of a share group.")(consume)
-app.command("work", short_help="Run a worker on the records of a topic.")(work)
-app.command("export-metrics", short_help="Serve share groups of any cluster to Prometheus.")(export_metrics)
-app.command("doctor", short_help="Say what is wrong, and what to do.")(doctor)
-app.command("top", short_help="Watch share groups on a terminal.")(top)
-app.command("dashboard", short_help="Serve a page of share groups to browsers.")(dashboard)
-app.command("certs", short_help="Make certificates for development.")(certs)
-app.add_typer(config, name="config", short_help="Settings of the broker: example, check, explanations.")
-app.add_typer(dlq, name="dlq", short_help="Dead letters: list, show, redrive.")
-app.add_typer(groups, name="groups", short_help="List, describe, reset and delete groups.")
-app.add_typer(spark, name="spark", short_help="Jobs over share groups, on Spark.")
-app.add_typer(state, name="state", short_help="Show what the broker keeps of share groups.")
-app.add_typer(store, name="store", short_help="Check a data directory, salvage a damaged one.")
-app.add_typer(acls, name="acls", short_help="What is allowed to whom.")
-app.add_typer(users, name="users", short_help="Users that say who they are with SCRAM.")
 
 
 def _version(show: bool) -> None:

@@ -51,16 +51,24 @@ def failures_in_one_line() -> Iterator[None]:
 
 
 @contextmanager
+def ctrl_c_ends() -> Iterator[None]:
+    """Ends the program with status 130 at Ctrl-C, as shells expect it, and without another word."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+@contextmanager
 def confluent_failures() -> Iterator[None]:
     """Makes an error of confluent-kafka's one line, and of Ctrl-C the end; within `failures_in_one_line`."""
     from confluent_kafka import KafkaException
 
-    try:
-        yield
-    except KafkaException as error:
-        raise CommandFailed(error.args[0].str()) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+    with ctrl_c_ends():
+        try:
+            yield
+        except KafkaException as error:
+            raise CommandFailed(error.args[0].str()) from None
 
 
 def connect(address: str) -> socket.socket:

@@ -87,6 +87,7 @@ def settle(
     while (max_records is None or taken < max_records) and (idle is None or time.monotonic() - last < idle):
         messages = consumer.poll(0.2)
         check_refused(refused)
+        settled: list[tuple[Message, str, str]] = []
         for message in messages:
             if (error := message.error()) is not None:
                 raise CommandFailed(error.str())
@@ -97,16 +98,23 @@ def settle(
                 consumer.acknowledge(message, AcknowledgeType.RELEASE)
             elif any(part in text for part in reject):
                 consumer.acknowledge(message, AcknowledgeType.REJECT)
-                show(message, "rejected", text)
+                settled.append((message, "rejected", text))
             elif any(part in text for part in release):
                 consumer.acknowledge(message, AcknowledgeType.RELEASE)
-                show(message, "released", text)
+                settled.append((message, "released", text))
             else:
                 consumer.acknowledge(message, AcknowledgeType.ACCEPT)
-                show(message, "accepted", text)
-        for partition, failure in consumer.commit_sync(30.0).items():
-            if failure is not None:
-                raise CommandFailed(f"{partition.topic}-{partition.partition}: {failure.args[0].str()}")
+                settled.append((message, "accepted", text))
+        failed = {
+            (partition.topic, partition.partition): failure.args[0].str()
+            for partition, failure in consumer.commit_sync(30.0).items()
+            if failure is not None
+        }
+        for message, outcome, text in settled:
+            if (message.topic(), message.partition()) not in failed:
+                show(message, outcome, text)
+        for (name, index), why in failed.items():
+            raise CommandFailed(f"{name}-{index}: not settled: {why}")
 
 
 def show(message: Message, outcome: str, text: str) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, ctrl_c_ends, failures_in_one_line
+from sharecore.cli.listening import listen_address, url
 from sharecore.cli.logs import set_up_logging
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def dashboard(
     ] = "localhost:9466",
     interval: Annotated[
         float, typer.Option(min=0.5, metavar="SECONDS", help="Between two looks at the cluster.")
-    ] = 2.0,
+    ] = 3.0,
     allow_actions: Annotated[
         bool,
         typer.Option(
@@ -66,14 +67,10 @@ def dashboard(
             from sharecore.page.server import listen as bind
         except ModuleNotFoundError as error:
             raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[page]'") from None
-        from sharecore.config.address import parse_address
         from sharecore.page.access import ClusterAccess
         from sharecore.page.settings import PageConfig
 
-        try:
-            address, port = parse_address(listen)
-        except ValueError:
-            raise CommandFailed(f"--listen {listen}: not an address; allowed: HOST:PORT") from None
+        address, port = listen_address(listen)
         context = _context(certificate, key)
 
         async def work() -> None:
@@ -89,13 +86,11 @@ def dashboard(
             listening = bind(address, port)
             bound = listening.getsockname()[1]
             scheme = "http" if context is None else "https"
-            typer.echo(f"the page of {bootstrap} is on {scheme}://{_shown(address)}:{bound}/")
+            typer.echo(f"the page of {bootstrap} is on {url(scheme, address, bound)}/")
             await _serve(PageServer(page, listening, context))
 
-        try:
+        with ctrl_c_ends():
             run_with(bootstrap, work)
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
 
 
 async def _serve(server: PageServer) -> None:
@@ -103,12 +98,6 @@ async def _serve(server: PageServer) -> None:
         await server.serve()
     finally:
         await server.stop()
-
-
-def _shown(host: str | None) -> str:
-    if host is None:
-        return "localhost"
-    return f"[{host}]" if ":" in host else host
 
 
 def _context(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, ctrl_c_ends, failures_in_one_line
+from sharecore.cli.listening import listen_address, url
 from sharecore.cli.logs import FORMATS, JsonLines, set_up_logging
 
 if TYPE_CHECKING:
@@ -67,12 +68,8 @@ def export_metrics(
             raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[broker]'") from None
         from sharecore.admin.transport import Transport
         from sharecore.client.settings import read_connection_settings
-        from sharecore.config.address import parse_address
 
-        try:
-            host, port = parse_address(listen)
-        except ValueError:
-            raise CommandFailed(f"--listen {listen}: not an address; allowed: HOST:PORT") from None
+        host, port = listen_address(listen)
 
         async def work() -> None:
             chosen = client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)
@@ -88,10 +85,8 @@ def export_metrics(
             finally:
                 await transport.close()
 
-        try:
+        with ctrl_c_ends():
             run_with(bootstrap, work)
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
 
 
 async def _one_round(exporter: Exporter) -> None:
@@ -107,7 +102,7 @@ async def _serve(exporter: Exporter, host: str | None, port: int, interval: floa
     pages = {"/metrics": exporter.metrics, "/healthz": exporter.alive, "/readyz": exporter.ready}
     listener = HttpListener(pages)
     bound = await listener.listen(host, port)
-    typer.echo(f"metrics on http://{host or 'localhost'}:{bound}/metrics")
+    typer.echo(f"metrics on {url('http', host, bound)}/metrics")
     try:
         await exporter.run(interval)
     finally:

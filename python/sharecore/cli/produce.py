@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import sys
-import time
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, confluent_settings
-from sharecore.cli.clients import (
-    BOOTSTRAP,
-    Bootstrap,
-    CommandFailed,
-    check_clients,
-    failures_in_one_line,
-    is_refusal,
-)
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, check_clients, failures_in_one_line
 
 ANSWER_SECONDS_MAX = 30
-FLUSH_SECONDS = 0.5
 
 
 def produce(
@@ -35,39 +26,11 @@ def produce(
     """Write records to a topic, and wait until the broker has answered for each."""
     with failures_in_one_line():
         check_clients(bootstrap)
-        from confluent_kafka import KafkaException, Producer
+        from sharecore.cli.producing import Records
 
-        broken: list[str] = []
-        refused: list[str] = []
-
-        def on_error(error: Any) -> None:
-            (refused if is_refusal(error) else broken).append(error.str())
-
-        chosen = confluent_settings(bootstrap, settings, command_config)
-        try:
-            producer = Producer({"enable.idempotence": True} | chosen, error_cb=on_error)
-        except KafkaException as error:
-            raise CommandFailed(error.args[0].str()) from None
-        count = 0
-        failed: list[str] = []
-
-        def on_delivery(error: Any, message: Any) -> None:
-            if error is not None:
-                failed.append(error.str())
-
+        records = Records(confluent_settings(bootstrap, settings, command_config), ANSWER_SECONDS_MAX)
         for value in values or (line.rstrip("\n") for line in sys.stdin):
-            while True:
-                try:
-                    producer.produce(topic, value.encode(), on_delivery=on_delivery)
-                    break
-                except BufferError:
-                    producer.poll(1)
-            producer.poll(0)
-            count += 1
-        until = time.monotonic() + ANSWER_SECONDS_MAX
-        while (unanswered := producer.flush(FLUSH_SECONDS)) and not refused and time.monotonic() < until:
-            pass
-        if failed or unanswered:
-            reason = (failed + refused + broken + [f"no answer within {ANSWER_SECONDS_MAX} s"])[0]
-            raise CommandFailed(f"{len(failed) + unanswered} of {count} records were not written: {reason}")
-        typer.echo(f"{count} {'record' if count == 1 else 'records'} written to {topic}")
+            records.send(topic, value.encode())
+        records.finish()
+        noun = "record" if records.count == 1 else "records"
+        typer.echo(f"{records.count} {noun} written to {topic}")

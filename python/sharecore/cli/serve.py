@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.config.tier import UPSTREAM_PREFIX
 from sharecore.errors import ConfigError, KafkaError
 
 if TYPE_CHECKING:
@@ -144,6 +143,8 @@ def behind(upstream: str | None, settings: list[str]) -> dict[str, str]:
     Raises:
         ConfigError: a setting has no `=`.
     """
+    from sharecore.config.tier import UPSTREAM_PREFIX
+
     properties = {} if upstream is None else {f"{UPSTREAM_PREFIX}bootstrap.servers": upstream}
     for setting in settings:
         name, equals, value = setting.partition("=")

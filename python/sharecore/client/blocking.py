@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
 from sharecore._core import Record
 from sharecore.client import consumer as aio
@@ -198,6 +199,9 @@ class ShareConsumer:
         if threading.current_thread() is self._thread:
             return self._inner.metrics()
         return self._call(self._inner.metrics)
+
+    def client_instance_id(self, timeout: float | None = None) -> UUID:
+        return self._run(self._inner.client_instance_id(timeout))
 
     def wakeup(self) -> None:
         self._inner.wakeup()

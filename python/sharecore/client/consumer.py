@@ -10,6 +10,7 @@ from math import inf
 from threading import get_ident
 from types import TracebackType
 from typing import Any
+from uuid import UUID
 
 from sharecore._core import Record
 from sharecore.client.errors import ConsumerClosed, DeserializationError, LeaseLost, WakeupError
@@ -386,18 +387,10 @@ class ShareConsumer:
             self._accept_delivered()
         seconds = self.settings.default_api_timeout_ms / 1000 if timeout is None else timeout
         runtime = self._runtime
-        flushed = asyncio.ensure_future(runtime.flush())
-        interrupted = asyncio.ensure_future(runtime.interrupted())
-        try:
-            done, _ = await asyncio.wait(
-                (flushed, interrupted), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            flushed.cancel()
-            interrupted.cancel()
+        flushed = await runtime.flush_within(seconds)
         self._raise_pending()
         results = runtime.results.take()
-        if flushed not in done:
+        if not flushed:
             late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer within {seconds} s")
             for lease in runtime.unsettled():
                 results[TopicPartition(lease.topic, lease.partition)] = late
@@ -439,6 +432,21 @@ class ShareConsumer:
     def metrics(self) -> dict[MetricName, float]:
         """The metrics of KIP-932, by name and group."""
         return self._runtime.metrics.read()
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """The id under which the cluster has this client's metrics (KIP-714).
+
+        Args:
+            timeout: seconds; `default.api.timeout.ms` without it.
+
+        Raises:
+            RuntimeError: `enable.metrics.push` is false.
+            ConsumerClosed: the consumer is closed.
+            KafkaError: UNSUPPORTED_VERSION, the cluster asks no client for metrics; REQUEST_TIMED_OUT.
+        """
+        self._raise_if_closed()
+        seconds = self.settings.default_api_timeout_ms / 1000 if timeout is None else timeout
+        return await self._runtime.client_instance_id(seconds)
 
     def wakeup(self) -> None:
         """Lets the poll or commit that waits, or else the next, raise `WakeupError`; may be called from any

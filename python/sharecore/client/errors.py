@@ -5,6 +5,21 @@ from __future__ import annotations
 from sharecore._core import Record
 from sharecore.errors import ErrorCode, KafkaError
 
+RETRIED = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+"""Errors that pass with time, or on another broker, whatever was asked."""
+
 
 class Disconnected(KafkaError):
     """The connection to a broker could not be made, or ended before the answer came."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from sharecore._core import damaged_batches
+from sharecore._core import Record, damaged_batches
 from sharecore.client.consumer import ShareConsumer
 from sharecore.client.errors import CorruptRecords
 from sharecore.client.fetching.batch import Part
@@ -104,7 +104,7 @@ def _take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -
         host.fail(CorruptRecords(topic, key.partition, ranges, damaged[0][2]), False)
     size = len(lease.states)
     # a range is all that `Fetched` needs of the records here
-    host.deliver(_Bare(lease, range(size)))  # type: ignore[arg-type]
+    host.deliver(_Bare(lease, cast(list[Record], range(size))))
     return size
 
 

@@ -8,15 +8,18 @@ from typing import NamedTuple
 POLL = "consumer-share-metrics"
 COORDINATOR = "consumer-share-coordinator-metrics"
 FETCH = "consumer-share-fetch-manager-metrics"
+CONNECTIONS = "consumer-metrics"
+NODE = "consumer-node-metrics"
 WINDOW_SECONDS = 30.0
 """Averages, maxima and rates look back over one to two windows, as Kafka's two samples of 30 s do."""
 
 
 class MetricName(NamedTuple):
-    """A metric's name and the group that Kafka puts it in."""
+    """A metric's name, the group that Kafka puts it in, and what it is of."""
 
     name: str
     group: str
+    tags: tuple[tuple[str, str], ...] = ()
 
 
 class _Sample:
@@ -100,8 +103,10 @@ class Metrics:
                 "acknowledgements",
                 "acknowledgement-errors",
                 "throttle",
+                "connections",
             )
         }
+        self._nodes: dict[str, Sensor] = {}
         self._heartbeats = 0
         self._last_heartbeat: float | None = None
         self._poll_began: float | None = None
@@ -150,6 +155,16 @@ class Metrics:
         if failed:
             self._record("acknowledgement-errors", records)
 
+    def connected(self) -> None:
+        self._record("connections", 1)
+
+    def answered(self, node: str, seconds: float) -> None:
+        now = self.clock()
+        sensor = self._nodes.get(node)
+        if sensor is None:
+            sensor = self._nodes[node] = Sensor(now)
+        sensor.record(seconds * 1000, now)
+
     def read(self) -> dict[MetricName, float]:
         """All metrics now; NaN where nothing was measured lately. Times are in milliseconds unless named."""
         now = self.clock()
@@ -168,6 +183,12 @@ class Metrics:
         ):
             found[MetricName(f"{name}-avg", group)] = sensor[of].average(now)
             found[MetricName(f"{name}-max", group)] = sensor[of].highest(now)
+        for node, latency in self._nodes.items():
+            tags = (("node-id", f"node-{node}"),)
+            found[MetricName("request-latency-avg", NODE, tags)] = latency.average(now)
+            found[MetricName("request-latency-max", NODE, tags)] = latency.highest(now)
+        found[MetricName("connection-creation-rate", CONNECTIONS)] = sensor["connections"].rate(now)
+        found[MetricName("connection-creation-total", CONNECTIONS)] = sensor["connections"].total
         found[MetricName("poll-idle-ratio-avg", POLL)] = sensor["idle-ratio"].average(now)
         for name, of in (
             ("bytes-fetched", "bytes"),

@@ -7,6 +7,7 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
+from uuid import UUID
 
 from sharecore.client.errors import AuthenticationFailed
 from sharecore.client.fetching.acknowledgements import Results
@@ -20,6 +21,7 @@ from sharecore.client.keeper import Keeper
 from sharecore.client.membership import Membership
 from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
+from sharecore.client.telemetry import Telemetry
 from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.clock import Clock
 from sharecore.errors import ErrorCode, KafkaError
@@ -58,11 +60,13 @@ class Runtime:
         self.metrics = Metrics(lambda: clock.monotonic_ms() / 1000)
         self.results = Results()
         self.cluster: Cluster[Settings] = Cluster(settings)
+        self.cluster.watch = self.metrics
         self.now_ms = clock.monotonic_ms
         self.polled_ms = clock.monotonic_ms()
         self.keeper = Keeper(self)
         self.results.refused = self.keeper.refused
         self.membership = Membership(self.cluster, self.metrics, self._assigned, self.fail, self.idle_ms)
+        self.telemetry = self._telemetry() if settings.enable_metrics_push else None
         self.links: dict[int, BrokerLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stale = asyncio.Event()
@@ -86,6 +90,17 @@ class Runtime:
             self.spawn(self.membership.run(), "membership")
             self.spawn(self._watch(), "metadata")
             self.spawn(self.keeper.run(), "keeper")
+            if self.telemetry is not None:
+                self.spawn(self.telemetry.run(), "telemetry")
+
+    def _telemetry(self) -> Telemetry:
+        settings = self.settings
+        about = {
+            "group_id": settings.group_id,
+            "group_member_id": self.member_id,
+            "client_rack": settings.client_rack,
+        }
+        return Telemetry(self.cluster, self.metrics.read, about)
 
     def subscribe(self, names: tuple[str, ...]) -> None:
         """The topics from now on."""
@@ -97,18 +112,16 @@ class Runtime:
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> object:
         """Runs something in a task that ends with the consumer at the latest."""
-
-        async def guarded() -> None:
-            try:
-                await work
-            except Exception as error:
-                logger.exception("the task %s ended", name)
-                self.fail(error, True)
-
-        task = asyncio.get_running_loop().create_task(guarded(), name=f"sharecore {name}")
+        task = asyncio.get_running_loop().create_task(work, name=f"sharecore {name}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            logger.error("the task %s ended", task.get_name(), exc_info=error)
+            self.fail(error, True)
 
     def idle_ms(self) -> float:
         """How long the application has neither asked for records nor held a lease."""
@@ -191,13 +204,33 @@ class Runtime:
         self._interrupted.set()
         self._interrupted.clear()
 
-    async def interrupted(self) -> None:
-        """Returns at the next `interrupt`, or when there is an error to be raised."""
-        await self._interrupted.wait()
-
     async def flush(self) -> None:
         """Returns when all that is marked has been answered or has failed."""
         await asyncio.gather(*(link.flush() for link in self.links.values()))
+
+    async def flush_within(self, seconds: float) -> bool:
+        """Whether all that is marked was answered, or failed, before `interrupt` and the time-out."""
+        flushed = asyncio.ensure_future(self.flush())
+        interrupted = asyncio.ensure_future(self._interrupted.wait())
+        try:
+            done, _ = await asyncio.wait(
+                (flushed, interrupted), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            flushed.cancel()
+            interrupted.cancel()
+        return flushed in done
+
+    async def client_instance_id(self, seconds: float) -> UUID:
+        """The id that the cluster gives this client; raises RuntimeError where it is to ask for none."""
+        if self.telemetry is None:
+            raise RuntimeError("client_instance_id needs enable.metrics.push=true")
+        self.start()
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.telemetry.instance_id()
+        except TimeoutError:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no id within {seconds} s") from None
 
     # partitions and their leaders
 
@@ -286,6 +319,8 @@ class Runtime:
             await self._stop_tasks()
             async with asyncio.timeout_at(until):
                 await self.membership.leave()
+                if self.telemetry is not None:
+                    await self.telemetry.finish()
         except TimeoutError:
             logger.warning("the coordinator could not be told within %.1f s that this member leaves", timeout)
         except KafkaError as error:

@@ -146,6 +146,7 @@ _CONSUMER_KEYS: dict[str, tuple[Parser, Any]] = {
     "fetch.min.bytes": (_number(0, _MS_MAX), 1),
     "fetch.max.bytes": (_number(1, _MS_MAX), 52_428_800),
     "fetch.wait.max.ms": (_number(10, _MS_MAX), 500),
+    "enable.metrics.push": (_flag, True),
     "key.deserializer": (_callable, None),
     "value.deserializer": (_callable, None),
 }
@@ -222,6 +223,7 @@ class Settings(ConnectionSettings):
     fetch_min_bytes: int
     fetch_max_bytes: int
     fetch_wait_max_ms: int
+    enable_metrics_push: bool
     key_deserializer: Deserializer | None
     value_deserializer: Deserializer | None
 

@@ -25,7 +25,7 @@ from sharecore.config.security import (
     TlsSettings,
 )
 from sharecore.config.share import PERSISTER_PREFIX, ShareCoordinatorSettings, ShareSettings
-from sharecore.config.tier import UPSTREAM_PREFIX, TierSettings
+from sharecore.config.tier import INTER_NODE_PREFIX, UPSTREAM_PREFIX, TierSettings
 from sharecore.config.topics import TopicSettings
 from sharecore.config.unserved import refusals
 from sharecore.errors import ConfigError
@@ -76,6 +76,8 @@ class BrokerConfig(
     """What was set under `group.share.persister.` for a persister of the user's, without that prefix."""
     upstream_settings: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     """What was set under `sharecore.upstream.` for the cluster behind a tier, without that prefix."""
+    inter_node_settings: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    """What was set under `sharecore.tier.inter.node.` for connections between nodes, without that prefix."""
     listener_properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, hash=False)
     """What was set for one listener alone: its name in lower case to the keys without their prefix."""
 
@@ -99,7 +101,7 @@ class BrokerConfig(
         if refused:
             raise ConfigError("\n".join(refused))
         values: dict[str, Any] = {}
-        persister_settings, upstream_settings = {}, {}
+        persister_settings, upstream_settings, inter_node_settings = {}, {}, {}
         explicit = set()
         for name, text in properties.items():
             known = broker_keys().get(ALIASES.get(name, name))
@@ -107,6 +109,8 @@ class BrokerConfig(
                 persister_settings[name.removeprefix(PERSISTER_PREFIX)] = text.strip()
             if name.startswith(UPSTREAM_PREFIX):
                 upstream_settings[name.removeprefix(UPSTREAM_PREFIX)] = text.strip()
+            if known is None and name.startswith(INTER_NODE_PREFIX):
+                inter_node_settings[name.removeprefix(INTER_NODE_PREFIX)] = text.strip()
             if known is None or (name in ALIASES and ALIASES[name] in properties):
                 continue
             attribute, key = known
@@ -117,6 +121,7 @@ class BrokerConfig(
             explicit=frozenset(explicit),
             persister_settings=persister_settings,
             upstream_settings=upstream_settings,
+            inter_node_settings=inter_node_settings,
             listener_properties=_listener_properties(properties),
         )
         config.check()

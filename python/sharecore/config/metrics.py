@@ -30,3 +30,32 @@ class MetricsSettings:
         "Share partitions, and topics of groups, with series of their own: of each at most so many.",
         low=0,
     )
+    sharecore_telemetry_enable: bool = setting(
+        Kind.BOOLEAN,
+        False,
+        "Whether clients are asked for their metrics (KIP-714), which /metrics then has.",
+    )
+    telemetry_max_bytes: int = setting(
+        Kind.INT,
+        1_048_576,
+        "Bytes of one push of a client's metrics, at most; they may expand to eight times that.",
+        low=1,
+    )
+    sharecore_telemetry_instances_max: int = setting(
+        Kind.INT,
+        16_384,
+        "Clients whose metrics are kept; a further one takes the place of who was heard least lately.",
+        low=1,
+    )
+    sharecore_telemetry_series_max: int = setting(
+        Kind.INT,
+        20_000,
+        "Series of clients' metrics, of all clients together.",
+        low=0,
+    )
+    sharecore_telemetry_client_series_max: int = setting(
+        Kind.INT,
+        1000,
+        "Series of one client's metrics.",
+        low=0,
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sharecore.config.broker import ALIASES, broker_keys, listener_key
 from sharecore.config.share import PERSISTER_PREFIX
-from sharecore.config.tier import UPSTREAM_PREFIX
+from sharecore.config.tier import INTER_NODE_PREFIX, UPSTREAM_PREFIX
 from sharecore.config.unserved import find_unserved, remarks
 from sharecore.errors import ConfigError
 
@@ -50,7 +50,7 @@ def unknown_names(names: Iterable[str]) -> list[str]:
     return [
         name
         for name in sorted(names)
-        if not name.startswith((PERSISTER_PREFIX, UPSTREAM_PREFIX))
+        if not name.startswith((PERSISTER_PREFIX, UPSTREAM_PREFIX, INTER_NODE_PREFIX))
         and listener_key(name) not in known
         and find_unserved(listener_key(name)) is None
     ]

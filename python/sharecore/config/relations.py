@@ -37,6 +37,11 @@ def check_relations(value: Callable[[str], Any], explicit: Container[str]) -> No
         )
     if "queued.max.request.bytes" in explicit and value("queued.max.request.bytes") > 0:
         _at_least(value, "queued.max.request.bytes", "socket.request.max.bytes")
+    if value("sharecore.telemetry.enable") and not value("sharecore.metrics.listener"):
+        raise ConfigError(
+            "sharecore.telemetry.enable=true: nobody would see what clients push without "
+            "sharecore.metrics.listener; allowed: true where that is set"
+        )
     keys_bytes, threads = value("log.cleaner.dedupe.buffer.size"), value("log.cleaner.threads")
     if keys_bytes // threads <= _KEYS_OF_A_THREAD:
         raise ConfigError(

@@ -8,6 +8,8 @@ from sharecore.config.keys import Kind, setting
 
 UPSTREAM_PREFIX = "sharecore.upstream."
 """What begins the names of settings of the connection to the cluster, such as bootstrap.servers."""
+INTER_NODE_PREFIX = "sharecore.tier.inter.node."
+"""What begins the names of settings of the connections between nodes, such as sasl.username."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -33,11 +35,27 @@ class TierSettings:
     sharecore_tier_min_insync_replicas: int = setting(
         Kind.INT, 2, "min.insync.replicas of the topics that a node makes upstream.", low=1
     )
+    sharecore_tier_pass_through: bool = setting(
+        Kind.BOOLEAN,
+        True,
+        "Whether requests that are not about share groups go on to the cluster: producing, fetching, other "
+        "groups, transactions, topics.",
+    )
     sharecore_tier_cache_bytes: int = setting(
         Kind.LONG,
         268435456,
         "Bytes of records that are kept in memory, those of all partitions together.",
         low=1048576,
+    )
+    sharecore_tier_inter_node_listener_name: str | None = setting(
+        Kind.STRING, None, "Listener at which nodes ask each other for share state; the first unless set."
+    )
+    sharecore_tier_drain_timeout_ms: int = setting(
+        Kind.INT,
+        10000,
+        "How long a node that gives a slot up, or stops, waits for members to settle what they hold of it; "
+        "what is not settled by then comes again.",
+        low=0,
     )
     sharecore_tier_ahead_bytes: int = setting(
         Kind.INT, 4194304, "Bytes that are read ahead of a partition.", low=65536

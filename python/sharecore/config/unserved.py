@@ -140,7 +140,7 @@ _IGNORED = {
     """,
     _METRICS: """
         kafka.metrics.polling.interval.secs metrics.num.samples metrics.recording.level
-        metrics.sample.window.ms telemetry.max.bytes
+        metrics.sample.window.ms
     """,
 }
 """Why a key means nothing here, to the names that it is true of; * marks what may be altered at run time."""

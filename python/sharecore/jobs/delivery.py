@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sharecore.admin.letters import Header
+from sharecore.admin.origin import Header
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sharecore.admin import TopicPartition
-from sharecore.admin.letters import Header, Wanted, read_letter
-from sharecore.admin.origin import redriven_headers
+from sharecore.admin.letters import Wanted, read_letter
+from sharecore.admin.origin import Header, redriven_headers
 from sharecore.jobs.cluster import Ends, ends, topic_of
 from sharecore.jobs.delivery import Delivery, headers_of
 from sharecore.jobs.records import read_records, records_of

@@ -1,10 +1,13 @@
-"""Durations by buckets whose edges double: one index computation and one addition each."""
+"""Durations by buckets between powers of two of a second: one index computation and one addition each."""
 
 from __future__ import annotations
 
 BUCKETS = 26
-EDGES = (*(f"{2**i / 1e6:g}" for i in range(BUCKETS - 1)), "+Inf")
-"""Upper edges in seconds: a microsecond, two, four, ... sixteen seconds, everything."""
+FIRST_EXPONENT = -20
+EDGES = (*(repr(2.0 ** (FIRST_EXPONENT + i)) for i in range(BUCKETS - 1)), "+Inf")
+"""Upper edges in seconds: about a microsecond, two, four, ... sixteen seconds, everything."""
+_UNITS = round(2.0 ** (30 - FIRST_EXPONENT) / 1e9)
+"""Of 2**-30 of the first edge, in a nanosecond."""
 
 
 class Durations:
@@ -19,5 +22,5 @@ class Durations:
     def add(self, ns: int) -> None:
         """One more."""
         self.total_ns += ns
-        at = (ns // 1000).bit_length()
+        at = (ns * _UNITS >> 30).bit_length()
         self.buckets[at if at < BUCKETS else BUCKETS - 1] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import generate_latest
@@ -61,13 +61,17 @@ class Sheet:
             buckets.append((edge, running))
         self._metric(family).add_metric(labels, buckets, total)
 
-    def text(self, others: Iterable[Collector] = ()) -> bytes:
-        """All of it in the text format, those of other collectors behind it."""
+    def registry(self, others: Iterable[Collector] = ()) -> CollectorRegistry:
+        """All of it, those of other collectors behind it."""
         registry = CollectorRegistry()
         registry.register(_Made(list(self._made.values())))
         for other in others:
             registry.register(other)
-        return generate_latest(registry)
+        return registry
+
+    def text(self, others: Iterable[Collector] = ()) -> bytes:
+        """The same in the text format."""
+        return generate_latest(self.registry(others))
 
     def _metric(self, family: Family) -> Any:
         metric = self._made.get(family.name)
@@ -106,17 +110,20 @@ class Lines:
 
     def of(self, family: Family) -> list[str]:
         """The lines of a family, to append to: `labels_of(...)`, a blank, the value."""
-        return self._lines.setdefault(family.name, (family, []))[1]
+        return self._lines.setdefault(family.sample_name, (family, []))[1]
+
+    def each(self) -> Iterator[tuple[Family, list[str]]]:
+        """The families that have lines, with them."""
+        return (kept for kept in self._lines.values() if kept[1])
 
     def text(self) -> bytes:
         """The text format."""
         parts = []
-        for family, lines in self._lines.values():
-            if lines:
-                name = family.sample_name
-                parts.append(f"# HELP {name} {family.doc}\n# TYPE {name} {family.kind.value}\n{name}")
-                parts.append(f"\n{name}".join(lines))
-                parts.append("\n")
+        for family, lines in self.each():
+            name = family.sample_name
+            parts.append(f"# HELP {name} {family.doc}\n# TYPE {name} {family.kind.value}\n{name}")
+            parts.append(f"\n{name}".join(lines))
+            parts.append("\n")
         return "".join(parts).encode()
 
 

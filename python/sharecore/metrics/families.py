@@ -7,6 +7,7 @@ query.
 
 from __future__ import annotations
 
+from sharecore.config.client_metrics import ATTRIBUTES
 from sharecore.metrics.family import Family, Kind, counter, gauge, histogram, summary
 
 _GROUP = "kafka.server:type=group-coordinator-metrics"
@@ -337,6 +338,63 @@ STORE_BYTES = gauge("sharecore_store_segment_bytes", "Bytes of record batches in
 STORE_LIVE = gauge("sharecore_store_live_bytes", "Of these bytes, what a log still reaches.")
 STORE_STAGED = gauge("sharecore_store_staged_bytes", "Bytes that wait for the disk.")
 DISK_FREE = gauge("sharecore_store_disk_free_bytes", "Free space where the data directory is.")
+
+TIER_NODES = gauge("sharecore_tier_nodes", "Nodes of the tier that are there, as far as this one knows.")
+TIER_SLOTS = gauge(
+    "sharecore_tier_slots",
+    "Slots of this node: `owned`, `claiming`, `awaited` from another node, or `given_up` for one.",
+    "state",
+)
+TIER_CLAIM_TIME = histogram(
+    "sharecore_tier_claim_seconds",
+    "From when a slot could be taken until its state was read and this node led it.",
+)
+TIER_HAND_OVER_TIME = histogram(
+    "sharecore_tier_hand_over_seconds",
+    "From when a slot was to be given up until members had settled what they held of it, and it was free.",
+)
+TIER_LOST = counter(
+    "sharecore_tier_slots_lost",
+    "Slots that this node had to give up at once: another one has claimed them, or a write is in doubt.",
+)
+TIER_LEASE = gauge(
+    "sharecore_tier_lease_seconds",
+    "For how long this node may lease records without another word from the cluster; 0: it leases nothing.",
+)
+TIER_FETCHED = counter("sharecore_tier_fetched_bytes", "Bytes of records fetched from the cluster to be led.")
+TIER_CACHE = gauge(
+    "sharecore_tier_cache_bytes",
+    "Of these bytes, what is in memory (`sharecore.tier.cache.bytes` bounds it).",
+)
+
+CLIENT_INSTANCES = gauge(
+    "kafka_server_client_metrics_instance_count",
+    "Clients that asked which metrics to push (KIP-714), and are connected.",
+    kafka=("kafka.server:type=client-metrics:instance-count",),
+)
+CLIENT_UNKNOWN = counter(
+    "kafka_server_client_metrics_unknown_subscription_request",
+    "Pushes of clients that have to ask anew what to push.",
+    kafka=(
+        "kafka.server:type=client-metrics:unknown-subscription-request-count",
+        "kafka.server:type=client-metrics:unknown-subscription-request-rate",
+    ),
+)
+CLIENT_PUSHES = counter(
+    "sharecore_client_metrics_pushes", "Pushes of clients, by the error they got.", "error"
+)
+CLIENT_SERIES = gauge("sharecore_client_metrics_series", "Series that clients have pushed.")
+CLIENT_SERIES_LEFT_OUT = gauge(
+    "sharecore_client_metrics_series_left_out",
+    "Values of the newest pushes without a series: beyond a limit (`sharecore.telemetry.series.max`, "
+    "`sharecore.telemetry.client.series.max`), or of a kind that is not shown.",
+)
+CLIENT_INFO = gauge(
+    "sharecore_client_info",
+    "1: a client that pushes; with `group`, `client_rack`, `group_instance_id`, `group_member_id` and "
+    "`transactional_id` where it tells them.",
+    *ATTRIBUTES,
+)
 
 LOOP_DELAY = histogram(
     "sharecore_event_loop_delay_seconds",

@@ -24,6 +24,7 @@ class Page(NamedTuple):
     content_type: str = "text/plain; charset=utf-8"
 
 
+Make = Callable[[], Awaitable[Page]]
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -32,10 +33,14 @@ class HttpListener:
 
     Args:
         pages: what makes each page, by its path.
+        otherwise: what makes it for who accepts a media type, by path and type.
     """
 
-    def __init__(self, pages: Mapping[str, Callable[[], Awaitable[Page]]]) -> None:
+    def __init__(
+        self, pages: Mapping[str, Make], otherwise: Mapping[tuple[str, str], Make] | None = None
+    ) -> None:
         self._pages = pages
+        self._otherwise = otherwise or {}
         self._server: asyncio.Server | None = None
         self._open = 0
 
@@ -82,11 +87,24 @@ class HttpListener:
         if make is None:
             known = " ".join(self._pages)
             return Page(404, f"no such page; there are {known}\n".encode()), method == b"HEAD"
+        accepted = _accepted(head)
+        for (at, media_type), other in self._otherwise.items():
+            if at == path and media_type in accepted:
+                make = other
         try:
             return await make(), method == b"HEAD"
         except Exception:
             log.exception("%s could not be made", path)
             return Page(500, b"this page could not be made; the log says why\n"), method == b"HEAD"
+
+
+def _accepted(head: bytes) -> str:
+    """What the Accept header says."""
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.lower() == b"accept":
+            return value.decode("latin-1").lower()
+    return ""
 
 
 def _head(page: Page) -> bytes:

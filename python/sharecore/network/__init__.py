@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sharecore.network.budget import MemoryBudget
-from sharecore.network.connection import Answer, Connection, Disconnect, Pending
+from sharecore._core import MemoryBudget, Pending
+from sharecore.network.connection import Answer, Connection
+from sharecore.network.disconnect import Disconnect
 from sharecore.network.limits import Limits, ListenerLimits
 from sharecore.network.loop import loop_factory
 from sharecore.network.server import Server

@@ -7,10 +7,9 @@ import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from sharecore.network.budget import MemoryBudget
-
 if TYPE_CHECKING:
-    from sharecore.network.connection import Connection
+    from sharecore._core import MemoryBudget
+from sharecore.network.connection import Connection
 
 log = logging.getLogger("sharecore.network")
 

@@ -9,10 +9,10 @@ from contextlib import suppress
 from itertools import count
 from socket import socket, socketpair
 
+from sharecore._core import MemoryBudget
 from sharecore.network.acceptor import Acceptor
 from sharecore.network.admission import Admission
 from sharecore.network.attach import attach
-from sharecore.network.budget import MemoryBudget
 from sharecore.network.connection import Answer, Connection
 from sharecore.network.handshakes import ContextSource, Handshakes
 from sharecore.network.limits import Limits

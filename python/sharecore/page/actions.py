@@ -10,9 +10,9 @@ from typing import Any
 
 from sharecore._core import encode_records
 from sharecore.admin.client import Admin
-from sharecore.admin.letters import Header, Letter
+from sharecore.admin.letters import Letter
 from sharecore.admin.model import OffsetChange, Target, TopicPartition
-from sharecore.admin.origin import redriven_headers
+from sharecore.admin.origin import Header
 from sharecore.admin.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.page.reading import RECORDS_MAX, letter_of, record_at
@@ -121,15 +121,7 @@ async def _content(transport: Transport, letter: Letter) -> Fresh | None:
         if record is None:
             return None
         key, value, own = record.key, record.value, record.headers
-    headers = redriven_headers(
-        own,
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        group=letter.group,
-        deliveries=letter.deliveries,
-    )
-    return key, value, headers
+    return key, value, letter.redriven_headers(own)
 
 
 def text_of(body: Json, name: str) -> str:

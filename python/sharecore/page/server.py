@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -25,8 +25,8 @@ class _Protocol(H11Protocol):
 
     _timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast(asyncio.Transport, transport))
         self._timer = self.loop.call_later(_SILENT_S, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -100,12 +100,11 @@ class PageServer:
 
 def listen(host: str | None, port: int) -> socket.socket:
     """A socket to serve on; raises OSError where the address cannot be had."""
-    family, address = socket.AF_INET, host or ""
     if host is None:
         family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
         return socket.create_server(
             ("", port), family=family, backlog=128, dualstack_ipv6=family == socket.AF_INET6
         )
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, address = found[0]  # type: ignore[assignment]
-    return socket.create_server(address[:2], family=family, backlog=128)
+    kind, _, _, _, address = found[0]
+    return socket.create_server(address[:2], family=kind, backlog=128)

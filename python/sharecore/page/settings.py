@@ -29,7 +29,7 @@ class PageConfig:
     about: str
     actions: str = ACTIONS[0]
     hosts: Collection[str] = ()
-    interval_s: float = 2.0
+    interval_s: float = 3.0
     sessions_max: int = 50
     idle_s: float = 1800.0
     life_s: float = 43_200.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -97,22 +97,19 @@ async def group_view(looker: Looker, group_id: str, topic: str, first: int) -> J
 
 
 async def windows_of(
-    looker: Looker, group_id: str, topic: str, partitions: Iterable[int]
+    looker: Looker, group_id: str, topic: str, partitions: Sequence[int]
 ) -> dict[int, Window]:
     """The windows that are known; of partitions that the principal may see."""
     found: dict[int, Window] = {}
-    topic_id = None
-    for partition in partitions:
-        window = None
-        if looker.leaders is not None:
-            window = await looker.leaders.window(group_id, topic, partition)
-        if window is None:
-            if topic_id is None:
-                topic_id = (await looker.transport.topic(topic))[0]
+    if looker.leaders is not None:
+        found = await looker.leaders.windows(group_id, topic, partitions)
+    others = [each for each in partitions if each not in found]
+    if others:
+        topic_id = (await looker.transport.topic(topic))[0]
+        for partition in others:
             state = looker.watch.tail.state(SharePartitionKey(group_id, topic_id, partition))
-            window = of_state(state) if state is not None else None
-        if window is not None:
-            found[partition] = window
+            if state is not None:
+                found[partition] = of_state(state)
     return found
 
 

@@ -57,8 +57,8 @@ class Leaders(Protocol):
     async def held(self) -> Held:
         """Records in flight and the age of the oldest lease, by share partition."""
 
-    async def window(self, group_id: str, topic: str, partition: int) -> Window | None:
-        """The window of a share partition; None where there is no leader of it now."""
+    async def windows(self, group_id: str, topic: str, partitions: Sequence[int]) -> dict[int, Window]:
+        """The windows of share partitions, of those that have a leader now."""
 
 
 def of_state(state: StateContent) -> Window:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple
 
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore._core import gather
+from sharecore.errors import KafkaError
 from sharecore.partition.leader import SharePartition
+from sharecore.partition.leasing import Acquired
 from sharecore.partition.ready import ReadySet, SharePartitionId
-from sharecore.partition.records import Acquired
 from sharecore.waiting import CallLater, DelayedFetch
 
 
@@ -137,10 +138,10 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
             self._failed.append(partition)
             self.end(self._gather())
 
-    def _walk(self) -> Iterator[SharePartition]:
+    def _walk(self) -> list[SharePartition]:
         """The partitions to look at, in their order."""
         leaders = self._ready.walk(self._first)
-        return leaders if not self._hidden else (each for each in leaders if each.id not in self._hidden)
+        return leaders if not self._hidden else [each for each in leaders if each.id not in self._hidden]
 
     def _readable(self, wanted: int) -> bool:
         """Whether the partitions have so many bytes together.
@@ -155,50 +156,17 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         return False
 
     def _gather(self) -> list[PartitionFetch]:
+        if not self._wants_records:
+            return self._refused()
         self._gathering = True
+        failed = self._failed
         try:
-            return self._acquire()
+            results = gather(
+                self._walk(), self._member, self._limits[2:], PartitionFetch, self._ready.empty, failed
+            )
         finally:
             self._gathering = False
+        return self._refused() + results if failed else results
 
-    def _acquire(self) -> list[PartitionFetch]:
-        """As many partitions that have something as records are wanted get an equal part of the bytes each,
-        others what is left; the first has one batch whatever its size.
-        """
-        limits = self._limits
-        results: list[PartitionFetch] = []
-        fetchable = self._fetchable()
-        chosen = list(islice(fetchable, limits.max_records)) if self._wants_records else []
-        bytes_left, records_left = limits.max_bytes, limits.max_records
-        for partition in chain(chosen, fetchable) if chosen else ():
-            try:
-                leased = partition.acquire(
-                    self._member,
-                    min(bytes_left, limits.max_bytes // len(chosen)),
-                    records_left,
-                    limits.batch_size,
-                    record_limit=limits.record_limit,
-                    at_least_one=bytes_left == limits.max_bytes,
-                )
-            except KafkaError as error:
-                if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
-                    results.append(PartitionFetch(partition, b"", [], error))
-                continue
-            if leased.acquired:
-                results.append(PartitionFetch(partition, leased.records, leased.acquired))
-                bytes_left -= len(leased.records)
-                records_left -= leased.total
-                if bytes_left <= 0 or records_left <= 0:
-                    break
-        failed = [PartitionFetch(each, b"", [], each.error) for each in self._failed if each.error]
-        return failed + results
-
-    def _fetchable(self) -> Iterator[SharePartition]:
-        """The partitions that have something; empty ones leave the ready set."""
-        for partition in self._walk():
-            if partition.fetchable:
-                yield partition
-            elif partition.engine is not None:
-                self._ready.empty(partition)
-            elif partition.error is not None:
-                self._failed.append(partition)
+    def _refused(self) -> list[PartitionFetch]:
+        return [PartitionFetch(each, b"", [], each.error) for each in self._failed if each.error]

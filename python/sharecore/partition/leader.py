@@ -14,9 +14,8 @@ from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.failures import client_error, is_fenced
-from sharecore.partition.leasing import Leased, Leasing
+from sharecore.partition.leasing import Leasing
 from sharecore.partition.loading import Loaded, load
-from sharecore.partition.records import AckBatch
 from sharecore.persister import Persister, SharePartitionKey
 from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
     from sharecore.storage import Log
 
 logger = logging.getLogger(__name__)
+
+AckBatch = tuple[int, int, bytes]
+"""First offset, last offset, acknowledge types: one for all, or one an offset."""
 
 Engine = Partition
 Answer = TypeVar("Answer")
@@ -46,6 +48,7 @@ class SharePartition:
             object must not be used any more.
         loads: how long loading took is added there.
         office: writes dead letters; without one there are none.
+        stateless: called when the persister has no state of it.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class SharePartition:
         office: DeadLetterOffice | None = None,
         leader_epoch: int = 0,
         loads: Spans | None = None,
+        stateless: Callable[[SharePartitionKey], None] = lambda key: None,
     ) -> None:
         self.key = key
         self.id = key.topic_id, key.partition
@@ -70,11 +74,14 @@ class SharePartition:
         self.state_epoch = 0
         self.error: KafkaError | None = None
         self.engine: Engine | None = None
+        self.resting = False
         self.used_ms = clock.monotonic_ms()
         self._persister = persister
         self._clock = clock
+        self.now_ms = clock.monotonic_ms
         self._call_later = call_later
         self._fenced = fenced
+        self._stateless = stateless
         self._office = office
         self._outbox = None if office is None else office.outbox(key.group_id, log, self._archive)
         self._loading = False
@@ -82,6 +89,7 @@ class SharePartition:
         self._loads = loads or Spans()
         self._load_began_ms = 0
         self._start_is_persisted = True
+        self._unwritten_below = 0
         self._timer: Timer | None = None
         self._timer_due_ms = 0
         self._interested: dict[ReadySet, None] = {}
@@ -90,8 +98,8 @@ class SharePartition:
         self._on_read: dict[Callable[[], object], None] = {}
         self._waking = False
         self._writes = 0
-        self._leasing = Leasing(self.log, self._read)
-        self._leasing.read_committed = config.read_committed
+        self.leasing = Leasing(self.log, self._read)
+        self.leasing.read_committed = config.read_committed
 
     # the leader's life
 
@@ -120,6 +128,8 @@ class SharePartition:
             self.error = self._closed
         elif isinstance(loaded, KafkaError):
             self.error = loaded
+            if loaded.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._stateless(self.key)
         else:
             self._begin(loaded)
         callbacks, self._on_loaded = self._on_loaded, []
@@ -142,11 +152,28 @@ class SharePartition:
     def configure(self, config: GroupConfig) -> None:
         """Applies a changed configuration; running locks keep their deadlines."""
         self.config = config
-        self._leasing.read_committed = config.read_committed
-        if self.log.isolate(committed=config.read_committed) is not self.log:
-            self._fenced(self)
-        elif self.engine is not None:
+        log = self.log.isolate(committed=config.read_committed)
+        if log is self.log:
+            self.leasing.read_committed = config.read_committed
+        else:
+            log.when_known(partial(self._read_on, log))
+        if self.engine is not None:
             self._tell(partial(self.engine.configure, **self._limits()))
+            self.wake()
+
+    def _read_on(self, log: Log, error: KafkaError | None) -> None:
+        """Goes on with the log of another isolation level; what is leased stays so."""
+        if self._closed is not None or log is not self.log.isolate(committed=self.config.read_committed):
+            return
+        if error is not None:
+            self._fenced(self)
+            return
+        before, self.log = self.log, log
+        self.leasing = Leasing(log, self._read)
+        self.leasing.read_committed = self.config.read_committed
+        if self.engine is not None:
+            log.on_advance(self._log_advanced)
+            before.off_advance(self._log_advanced)
             self.wake()
 
     def _limits(self) -> dict[str, Any]:
@@ -176,16 +203,19 @@ class SharePartition:
             each.failed(self, error)
 
     @property
-    def busy(self) -> bool:
-        """Whether a fetch waits for it, a lease runs, or a write or a dead letter is under way."""
-        engine = self.engine
+    def holds(self) -> bool:
+        """Whether a lease runs, or a write or a dead letter is under way."""
         return bool(
             self._loading
             or self._writes
             or (self._outbox is not None and self._outbox.busy)
-            or (engine is not None and engine.next_deadline_ms is not None)
-            or any(each.waiting for each in chain(self._interested, self._holders))
+            or (self.engine is not None and self.engine.next_deadline_ms is not None)
         )
+
+    @property
+    def busy(self) -> bool:
+        """Whether it holds something, or a fetch waits for it."""
+        return self.holds or any(each.waiting for each in chain(self._interested, self._holders))
 
     # an engine that has failed is of no more use: this leader ends, and the next request loads the state anew
 
@@ -208,14 +238,14 @@ class SharePartition:
     @property
     def readable_end(self) -> int:
         """The offset before which records may be delivered."""
-        return self.log.last_stable_offset if self._leasing.read_committed else self.log.high_watermark
+        return self.log.last_stable_offset if self.leasing.read_committed else self.log.high_watermark
 
     @property
     def fetchable(self) -> bool:
         """Whether a fetch may find something to acquire now."""
-        engine = self.engine
+        engine = None if self.resting else self.engine
         try:
-            return engine is not None and engine.can_acquire and engine.next_fetch_offset < self.readable_end
+            return engine is not None and engine.can_acquire_before(self.readable_end)
         except KafkaError as error:
             self._check_engine(error)
             return False
@@ -228,54 +258,37 @@ class SharePartition:
         offset = max(self.engine.next_fetch_offset, self.log.start_offset)
         return self.log.readable_bytes(offset, max_bytes, limit=self.readable_end)
 
-    def acquire(
-        self,
-        member: str,
-        max_bytes: int,
-        max_records: int,
-        batch_size: int,
-        *,
-        record_limit: bool,
-        at_least_one: bool,
-    ) -> Leased:
-        """Leases records to a member (see `Leasing.acquire`), and sees to it that the lease ends.
+    def leased(
+        self, engine: Engine, now_ms: int, acquired: bool, archived: bool, error: KafkaError | None
+    ) -> None:
+        """A lease has ended (see `_core.gather`): sees to it that it runs out in time.
+
+        Args:
+            acquired: whether it found something.
+            archived: whether records of aborted transactions were taken out of it.
+            error: why the log was read no further, or the engine failed.
 
         Raises:
             KafkaError: the log could not be read, and nothing was leased. Where a later read fails, what the
                 earlier ones found is delivered.
         """
-        engine = self.engine
-        assert engine is not None
-        now_ms = self._clock.monotonic_ms()
-        leased = self._leasing.acquire(
-            engine,
-            now_ms,
-            member,
-            self.readable_end,
-            max_bytes,
-            max_records,
-            batch_size,
-            record_limit=record_limit,
-            at_least_one=at_least_one,
-        )
-        if leased.error is not None:
-            self._check_engine(leased.error)
-            if not leased.acquired or self.engine is not engine:
-                raise leased.error
-        if leased.archived:
+        if error is not None:
+            self._check_engine(error)
+            if not acquired or self.engine is not engine:
+                raise error
+        if archived:
             # room in the window that no write tells of
             self._call_later(0, self.wake)
-        if leased.acquired:
+        if acquired:
             self.used_ms = now_ms
             self._arm(now_ms + self.config.share_record_lock_duration_ms)
             if not self._start_is_persisted:
                 self._persist_start()
-        return leased
 
     @property
     def reading(self) -> bool:
         """Whether records that a fetch may lease are being read from the disk."""
-        return self._leasing.reading and self.fetchable
+        return self.leasing.reading and self.fetchable
 
     def when_read(self, callback: Callable[[], object]) -> None:
         """Calls back, once, when what is being read from the disk is in memory."""
@@ -338,7 +351,18 @@ class SharePartition:
             # locks that were renewed run as long as new ones, which may be shorter than those before
             if self._timer is not None:
                 self._arm(now_ms + self.config.share_record_lock_duration_ms)
+        if write is None and self._unwritten_below:
+            self._check_passed_over(batches, engine.start_offset)
         self._persist(write, done)
+
+    def _check_passed_over(self, batches: Sequence[AckBatch], start_offset: int) -> None:
+        """Refuses what would be answered well without a write, though a write about it has failed: after a
+        restart its records come again.
+        """
+        first = min((batch[0] for batch in batches), default=start_offset)
+        if first < min(start_offset, self._unwritten_below):
+            text = f"offset {first} is not acquired any more, and what became of it is not written yet"
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, text)
 
     def release(self, member: str) -> None:
         """A member's session has ended: what it holds is available again, or archived at its delivery
@@ -362,8 +386,11 @@ class SharePartition:
             now_ms = self._clock.monotonic_ms()
             if error is None:
                 self._start_is_persisted = True
+                if write.start_offset >= self._unwritten_below:
+                    self._unwritten_below = 0
                 self._tell(engine.commit, write_id, now_ms)
             else:
+                self._unwritten_below = max(self._unwritten_below, write.batches()[-1][1] + 1)
                 self._tell(engine.rollback, write_id, now_ms)
                 self._log(logging.WARNING, "state of %s was not written: %s", error)
                 if is_fenced(error) and self.engine is not None:

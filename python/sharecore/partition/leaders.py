@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _IDLE_MS = 300_000
 
+Which = Callable[[UUID, int], bool]
+"""Chooses partitions of topics."""
+
 
 class SharePartitions:
     """Share-partition leaders by group, topic and partition; created on first use.
@@ -33,6 +36,7 @@ class SharePartitions:
         call_later: for locks that run out.
         office: writes dead letters; without one there are none.
         leader_epoch: of this broker as the leader of a topic's partition.
+        stateless: called when the persister has no state of a share partition that is asked for.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class SharePartitions:
         call_later: CallLater,
         office: DeadLetterOffice | None = None,
         leader_epoch: Callable[[UUID, int], int] = lambda topic_id, partition: 0,
+        stateless: Callable[[SharePartitionKey], None] = lambda key: None,
     ) -> None:
         self._find_log = find_log
         self._leader_epoch = leader_epoch
@@ -53,9 +58,11 @@ class SharePartitions:
         self._clock = clock
         self._call_later = call_later
         self._office = office
+        self._stateless = stateless
         # by group and topic, then by partition: a fetch asks for many partitions of one topic
         self._leaders: dict[tuple[str, UUID], dict[int, SharePartition]] = {}
         self._configs: dict[str, GroupConfig] = {}
+        self._resting: dict[int, Which] = {}
         self.loads = Spans()
         self.retired: dict[tuple[str, UUID], Tally] = {}
         """What leaders that are gone had counted, by group and topic."""
@@ -95,7 +102,9 @@ class SharePartitions:
             leader_epoch=self._leader_epoch(topic_id, partition),
             loads=self.loads,
             office=self._office,
+            stateless=self._stateless,
         )
+        leader.resting = any(which(topic_id, partition) for which in self._resting.values())
         self._leaders.setdefault((group_id, topic_id), {})[partition] = leader
         return leader
 
@@ -147,16 +156,43 @@ class SharePartitions:
             if group_id is None or leader.key.group_id == group_id:
                 leader.configure(self.config(leader.key.group_id))
 
+    def rest(self, part: int, which: Which) -> list[SharePartition]:
+        """Leases nothing more of some partitions of topics, until told to; returns those with leaders.
+
+        Args:
+            part: a number for them, to resume by.
+            which: chooses them.
+        """
+        self._resting[part] = which
+        found = [leader for leader in self._all() if which(leader.key.topic_id, leader.key.partition)]
+        for leader in found:
+            leader.resting = True
+        return found
+
+    def resume(self, part: int) -> None:
+        """Leases again."""
+        which = self._resting.pop(part, None)
+        for leader in self._all() if which is not None else ():
+            if which is not None and which(leader.key.topic_id, leader.key.partition):
+                leader.resting = False
+                leader.wake()
+
     def drop_topic(self, topic_id: UUID) -> None:
         """The topic has been deleted."""
         error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._drop(lambda leader: leader.key.topic_id == topic_id, error)
         self.retired = {key: tally for key, tally in self.retired.items() if key[1] != topic_id}
 
-    def drop_partitions(self, which: Callable[[UUID, int], bool]) -> None:
+    def drop_partitions(self, which: Which) -> None:
         """Another broker leads these partitions of topics from now on."""
         error = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._drop(lambda leader: which(leader.key.topic_id, leader.key.partition), error)
+
+    def drop_one(self, key: SharePartitionKey) -> None:
+        """State of one share partition has been deleted or begun anew: its leader loads again."""
+        leader = self.peek(*key)
+        if leader is not None:
+            self._fenced(leader)
 
     def drop_group(self, group_id: str, topics: Iterable[UUID] | None = None) -> None:
         """State of the group has been deleted or begun anew, of all its topics or of some: leaders load

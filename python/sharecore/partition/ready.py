@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -91,13 +91,13 @@ class ReadySet:
             partition.tell_no_more(self)
         self._known.clear()
 
-    def walk(self, first: int) -> Iterator[Any]:
-        """The leaders of the set, from a place on and round; the set may change meanwhile."""
-        start = bisect_left(self._order, first)
-        for place in self._order[start:] + self._order[:start]:
-            leader = self._leaders.get(place)
-            if leader is not None:
-                yield leader
+    def walk(self, first: int) -> list[Any]:
+        """The leaders of the set as it is now, from a place on and round."""
+        order, leaders = self._order, self._leaders
+        if len(order) > 1:
+            start = bisect_left(order, first)
+            order = order[start:] + order[:start]
+        return [leaders[place] for place in order]
 
     def put(self, partition: Partition) -> None:
         """A leader is loaded, or may have something."""

@@ -55,7 +55,9 @@ class Persister(Protocol):
         """Deletes state; there need not be any."""
 
     def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
-        """Reads state without its batches, for administration; fences nobody."""
+        """Reads state without its batches, for administration and for a group that is about to make some;
+        fences nobody.
+        """
 
     def close(self) -> None:
         """Ends what is under way, since the broker stops; nothing is asked for afterwards."""

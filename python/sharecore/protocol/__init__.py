@@ -10,9 +10,8 @@ integers.
 
 from __future__ import annotations
 
-from sharecore._core import RequestReader
 from sharecore.protocol.apis import ApiKey
 from sharecore.protocol.codec import Codec, RequestHeader, codec, read_header
 from sharecore.protocol.malformed import MalformedMessage
 
-__all__ = ["ApiKey", "Codec", "MalformedMessage", "RequestHeader", "RequestReader", "codec", "read_header"]
+__all__ = ["ApiKey", "Codec", "MalformedMessage", "RequestHeader", "codec", "read_header"]

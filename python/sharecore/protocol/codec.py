@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from struct import Struct as Packer
 from typing import Any, NamedTuple
 
-from sharecore._core import Layout, read_request_header
+from sharecore._core import Layout, Produced, ShareAnswer, read_request_header
 from sharecore.protocol import schema
 from sharecore.protocol.layout import compile_layout, read_message, skip_tagged_fields
 from sharecore.protocol.malformed import MalformedMessage
@@ -57,7 +57,7 @@ class Codec:
         self.request = schema.load(self.api_key, version, response=False)
         self.response = schema.load(self.api_key, version, response=True)
         self.flexible = self.request.struct.flexible
-        self._tagged_header = self.response.header_version >= 1
+        self.tagged_header = self.response.header_version >= 1
 
     @cached_property
     def request_layout(self) -> Layout:
@@ -69,7 +69,8 @@ class Codec:
         )
 
     @cached_property
-    def _response_layout(self) -> Layout:
+    def response_layout(self) -> Layout:
+        """Reads and writes responses."""
         return compile_layout(self.response.struct)
 
     def read_request(self, frame: bytes, header: RequestHeader) -> Any:
@@ -82,9 +83,11 @@ class Codec:
         offset = skip_tagged_fields(frame, header.end) if self.flexible else header.end
         return read_message(self.request_layout, frame, offset)
 
-    def write_response(self, correlation_id: int, message: Mapping[str, Any]) -> list[bytes]:
+    def write_response(
+        self, correlation_id: int, message: Mapping[str, Any] | Produced | ShareAnswer
+    ) -> list[bytes]:
         """A response frame with its size before it, as buffers to send one after the other."""
-        return self._response_layout.write_response(correlation_id, self._tagged_header, message)
+        return self.response_layout.write_response(correlation_id, self.tagged_header, message)
 
     def write_request(self, correlation_id: int, client_id: str | None, message: Mapping[str, Any]) -> bytes:
         """A request frame with its size before it."""
@@ -96,8 +99,7 @@ class Codec:
         if self.flexible:
             parts.append(b"\x00")
         parts.append(self.request_layout.write(message))
-        body = b"".join(parts)
-        return _CORRELATION_ID.pack(len(body)) + body
+        return b"".join((_CORRELATION_ID.pack(sum(map(len, parts))), *parts))
 
     def read_response(self, frame: bytes) -> tuple[int, Any]:
         """The correlation id and the message of a response frame (without its size).
@@ -108,8 +110,8 @@ class Codec:
         if len(frame) < _CORRELATION_ID.size:
             raise MalformedMessage("the frame holds no response header")
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
-        offset = skip_tagged_fields(frame, 4) if self._tagged_header else 4
-        return correlation_id, read_message(self._response_layout, frame, offset)
+        offset = skip_tagged_fields(frame, 4) if self.tagged_header else 4
+        return correlation_id, read_message(self.response_layout, frame, offset)
 
     def misspelt(self, message: Mapping[str, Any]) -> list[str]:
         """Names in a response that no version has."""

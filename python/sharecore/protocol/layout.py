@@ -69,6 +69,7 @@ def _spec(
 def _record_class(struct: Struct, newest: Struct | None) -> type[tuple[Any, ...]] | None:
     if [(each.name, each.kind, each.array) for each in struct.fields] == _ACKNOWLEDGEMENT_BATCH:
         return None  # a plain tuple, as the engine takes it: a request may have thousands
+    # a class for each message's schema: mypy wants its fields in the source
     base = namedtuple(struct.name, [field.name for field in struct.fields])  # type: ignore[misc]
     names: dict[str, Any] = {"__slots__": ()}
     for field in newest.fields if newest is not None else ():

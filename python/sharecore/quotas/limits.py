@@ -39,6 +39,7 @@ class ClientQuotas:
         for key, value in catalogue.scan(_PREFIX):
             self._entries[_entity(key)] = json.loads(value)
         self._read()
+        catalogue.watch(_PREFIX, self._told)
 
     def on_change(self, changed: Callable[[], None]) -> None:
         """Has `changed` called after a quota came, changed or went."""
@@ -93,6 +94,15 @@ class ClientQuotas:
 
         ticket.add_done_callback(durable)
         return ticket
+
+    def _told(self, key: bytes) -> None:
+        value = self._catalogue.get(key)
+        if value is None:
+            self._entries.pop(_entity(key), None)
+        else:
+            self._entries[_entity(key)] = json.loads(value)
+        self._read()
+        self._changed()
 
     def _read(self) -> None:
         self._found.clear()

@@ -27,7 +27,8 @@ class Acls:
         self._prefixed: dict[tuple[int, str], dict[Acl, None]] = {}
         self._lengths: dict[int, dict[int, int]] = {}
         for key, _ in catalogue.scan(_PREFIX):
-            self._add(Acl(*json.loads(key.removeprefix(_PREFIX))))
+            self._add(_acl(key))
+        catalogue.watch(_PREFIX, self._told)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -65,6 +66,13 @@ class Acls:
         ticket.add_done_callback(durable)
         return ticket
 
+    def _told(self, key: bytes) -> None:
+        if self._catalogue.get(key) is None:
+            self._remove(_acl(key))
+        else:
+            self._add(_acl(key))
+        self._changed()
+
     def _add(self, acl: Acl) -> None:
         if acl in self._all:
             return
@@ -89,6 +97,10 @@ class Acls:
 
     def _index(self, acl: Acl) -> dict[tuple[int, str], dict[Acl, None]]:
         return self._prefixed if acl.pattern_type == PatternType.PREFIXED else self._literal
+
+
+def _acl(key: bytes) -> Acl:
+    return Acl(*json.loads(key.removeprefix(_PREFIX)))
 
 
 def _key(acl: Acl) -> bytes:

@@ -58,9 +58,9 @@ class Credentials:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._found: dict[tuple[str, str], Credential] = {}
-        for key, value in catalogue.scan(_PREFIX):
-            mechanism, _, user = key.removeprefix(_PREFIX).decode().partition("/")
-            self._found[user, mechanism] = _decode(value)
+        for key, _ in catalogue.scan(_PREFIX):
+            self._told(key)
+        catalogue.watch(_PREFIX, self._told)
 
     def get(self, user: str, mechanism: str) -> Credential | None:
         """A user's credential for a mechanism."""
@@ -98,6 +98,14 @@ class Credentials:
 
         ticket.add_done_callback(durable)
         return ticket
+
+    def _told(self, key: bytes) -> None:
+        mechanism, _, user = key.removeprefix(_PREFIX).decode().partition("/")
+        value = self._catalogue.get(key)
+        if value is None:
+            self._found.pop((user, mechanism), None)
+        else:
+            self._found[user, mechanism] = _decode(value)
 
 
 class Scram:

@@ -9,9 +9,10 @@ from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
-from sharecore._core import Write, combine_state_batches, pack_write
+from sharecore._core import Write, combine_state_batches
 from sharecore.coordinator_log.routing import java_string_hash, partition_of_hash
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey, before_partition
 from sharecore.sharestate.records import UNINITIALIZED
@@ -128,47 +129,7 @@ class ShareCoordinator:
                 batches = combine_state_batches([batches], max(start_offset, state.content.start_offset))
             except ValueError as error:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
-        self._append(shard, state, start_offset, delivery_complete_count, batches, done)
-
-    def write_begun(
-        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
-    ) -> None:
-        """Writes a change that an engine of this process has begun.
-
-        No state is written for records that need none: the start offset passes what is settled and touches
-        it. So a consumer that accepts in order costs one small record a request.
-
-        Raises:
-            KafkaError: as `write`.
-        """
-        shard = self._shard(key)
-        state = self._writable(shard, key, state_epoch, leader_epoch)
-        start_offset, count, batches = pack_write(write, state.content.start_offset)
-        self._append(shard, state, start_offset, count, batches, done)
-
-    def _writable(
-        self, shard: StateShard, key: SharePartitionKey, state_epoch: int, leader_epoch: int
-    ) -> ShareState:
-        check_epochs(leader_epoch, state_epoch)
-        state = shard.states.get(key)
-        if state is None:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed."
-            )
-        state.check(state_epoch, leader_epoch)
-        return state
-
-    def _append(
-        self,
-        shard: StateShard,
-        state: ShareState,
-        start_offset: int,
-        delivery_complete_count: int,
-        batches: bytes,
-        done: Done,
-    ) -> None:
         now_ms = self._clock.now_ms()
-        before = state.content.snapshot_epoch
         record = state.write(
             start_offset,
             delivery_complete_count,
@@ -176,9 +137,35 @@ class ShareCoordinator:
             now_ms=now_ms,
             updates_per_snapshot=self._updates_per_snapshot,
         )
-        shard.append(
-            record, now_ms, done, snapshot_of=state if state.content.snapshot_epoch != before else None
-        )
+        _append(shard, state, record, now_ms, done)
+
+    def write_begun(
+        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
+    ) -> None:
+        """Writes a change that an engine of this process has begun (see `ShareState.write_begun`).
+
+        Raises:
+            KafkaError: as `write`.
+        """
+        shard = self._shard(key)
+        state = self._writable(shard, key, state_epoch, leader_epoch)
+        now_ms = self._clock.now_ms()
+        record = state.write_begun(write, now_ms=now_ms, updates_per_snapshot=self._updates_per_snapshot)
+        _append(shard, state, record, now_ms, done)
+
+    def _writable(
+        self, shard: StateShard, key: SharePartitionKey, state_epoch: int, leader_epoch: int
+    ) -> ShareState:
+        if leader_epoch < 0 or state_epoch < 0:
+            check_epochs(leader_epoch, state_epoch)
+        state = shard.states.get(key)
+        if state is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed."
+            )
+        if state.content.is_superseded(state_epoch, leader_epoch):
+            state.check(state_epoch, leader_epoch)
+        return state
 
     def read(
         self, key: SharePartitionKey, leader_epoch: int, done: Callable[[ReadState | KafkaError], None]
@@ -198,13 +185,11 @@ class ShareCoordinator:
                 ErrorCode.INVALID_REQUEST, "Read operation on uninitialized share partition not allowed."
             )
         now_ms, content = self._clock.now_ms(), state.content
-        before = content.snapshot_epoch
         record = state.raise_leader_epoch(
             leader_epoch, now_ms=now_ms, updates_per_snapshot=self._updates_per_snapshot
         )
         if record is not None:
-            snapshot_of = state if content.snapshot_epoch != before else None
-            shard.append(record, now_ms, None, snapshot_of=snapshot_of)
+            _append(shard, state, record, now_ms, None)
         found = ReadState(content.state_epoch, content.start_offset, content.batches())
         shard.when_durable(lambda error: done(found if error is None else error))
 
@@ -323,6 +308,12 @@ class ShareCoordinator:
         self._runtime.check_owner(shard.index)
         shard.ensure_loaded()
         return shard
+
+
+def _append(shard: StateShard, state: ShareState, record: Record, now_ms: int, done: Done | None) -> None:
+    """Appends a record of a state, which knows where its last snapshot lies."""
+    is_update = record[0] is state.update_key
+    shard.append(record, now_ms, done, snapshot_of=None if is_update else state)
 
 
 def check_epochs(leader_epoch: int = 0, state_epoch: int = 0) -> None:

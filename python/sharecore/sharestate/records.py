@@ -135,18 +135,6 @@ def _uuid(data: bytes) -> UUID:
     return UUID(bytes=data)
 
 
-def encode_snapshot(value: Snapshot) -> bytes:
-    """Value of a ShareSnapshot record, with its version before it."""
-    head = _SNAPSHOT_HEAD.pack(_VERSION, *value[:6])
-    return head + _tail(value.batches, value.delivery_complete_count)
-
-
-def encode_update(value: Update) -> bytes:
-    """Value of a ShareUpdate record, with its version before it."""
-    head = _UPDATE_HEAD.pack(_VERSION, *value[:3])
-    return head + _tail(value.batches, value.delivery_complete_count)
-
-
 def decode_snapshot(data: bytes) -> Snapshot:
     """Reads the value of a ShareSnapshot record.
 
@@ -195,18 +183,6 @@ def pack_batches(batches: Iterable[StateBatch]) -> bytes:
 def unpack_batches(data: bytes) -> Iterator[StateBatch]:
     """State batches out of their bytes."""
     return STATE_BATCH.iter_unpack(data)
-
-
-def _tail(batches: bytes, delivery_complete_count: int) -> bytes:
-    size = len(batches) // STATE_BATCH.size + 1
-    length = bytearray()
-    while size > 0x7F:
-        length.append(size & 0x7F | 0x80)
-        size >>= 7
-    length.append(size)
-    if delivery_complete_count == UNINITIALIZED:
-        return b"".join((length, batches, b"\x00"))
-    return b"".join((length, batches, _TAGGED_COUNT.pack(1, 0, 4, delivery_complete_count)))
 
 
 def _read_tail(version: int, data: bytes, offset: int) -> tuple[bytes, int]:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from sharecore._core import StateContent
+from sharecore._core import StateContent, Write
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.sharestate.records import (
-    SNAPSHOT,
-    UNINITIALIZED,
-    UPDATE,
-    Snapshot,
-    Update,
-    encode_key,
-    encode_snapshot,
-    encode_update,
-)
+from sharecore.sharestate.records import SNAPSHOT, UPDATE, encode_key
 
 _STATE_EPOCH = "The state has been begun anew under a higher state epoch."
 _LEADER_EPOCH = "A leader with a higher epoch has taken the share partition over."
@@ -24,7 +15,7 @@ _LEADER_EPOCH = "A leader with a higher epoch has taken the share partition over
 class ShareState:
     """What the records of one share partition say, and the records that change it.
 
-    A change is applied by replaying the record that is written for it, so memory is what a restart finds.
+    A change is applied as the record that is written for it, so memory is what a restart finds.
     State batches are combined when somebody asks for them, not at each update: a write costs the same however
     many records are in flight.
 
@@ -57,16 +48,9 @@ class ShareState:
             KafkaError: FENCED_STATE_EPOCH when the state has a higher epoch.
         """
         content = self.content
-        if _superseded(state_epoch, content.state_epoch):
+        if content.is_superseded(state_epoch, -1):
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH, _STATE_EPOCH)
-        count = UNINITIALIZED if start_offset == UNINITIALIZED else 0
-        # as in Kafka, only a snapshot that is due begins the count anew
-        updates = content.updates if content.updates < updates_per_snapshot else 0
-        record = self._snapshot(
-            Snapshot(content.snapshot_epoch + 1, state_epoch, 0, start_offset, now_ms, now_ms, b"", count)
-        )
-        content.updates = updates
-        return record
+        return self.snapshot_key, content.begin(state_epoch, start_offset, now_ms, updates_per_snapshot)
 
     def check(self, state_epoch: int, leader_epoch: int) -> None:
         """Refuses a writer that has been superseded; epochs of -1 are not checked.
@@ -74,9 +58,9 @@ class ShareState:
         Raises:
             KafkaError: FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH.
         """
-        if _superseded(leader_epoch, self.content.fence_epoch):
+        if self.content.is_superseded(-1, leader_epoch):
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, _LEADER_EPOCH)
-        if _superseded(state_epoch, self.content.state_epoch):
+        if self.content.is_superseded(state_epoch, -1):
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH, _STATE_EPOCH)
 
     def write(
@@ -97,47 +81,27 @@ class ShareState:
 
         Args:
             leader_epoch: a higher one than before; None leaves it.
+
+        Raises:
+            ValueError: `batches` are no state batches.
         """
-        content = self.content
-        # a write that was overtaken takes nothing back
-        if start_offset < content.start_offset:
-            start_offset, delivery_complete_count = content.start_offset, content.delivery_complete_count
-        elif start_offset == content.start_offset:
-            delivery_complete_count = max(delivery_complete_count, content.delivery_complete_count)
-        update = encode_update(
-            Update(
-                content.snapshot_epoch,
-                content.leader_epoch if leader_epoch is None else leader_epoch,
-                start_offset,
-                batches,
-                delivery_complete_count,
-            )
+        is_snapshot, value = self.content.write(
+            start_offset, delivery_complete_count, batches, now_ms, updates_per_snapshot, leader_epoch
         )
-        due = content.updates >= updates_per_snapshot
-        content.replay_update(update)
-        # as Kafka does, the time of creation begins anew with a snapshot that is due
-        return self.snapshot(now_ms, now_ms) if due else (self.update_key, update)
+        return (self.snapshot_key if is_snapshot else self.update_key), value
+
+    def write_begun(self, write: Write, *, now_ms: int, updates_per_snapshot: int) -> Record:
+        """As `write`, for a change that an engine of this process has begun.
+
+        No state is written for records that need none: the start offset passes what is settled and touches
+        it. So a consumer that accepts in order costs one small record a request.
+        """
+        is_snapshot, value = self.content.write_begun(write, now_ms, updates_per_snapshot)
+        return (self.snapshot_key if is_snapshot else self.update_key), value
 
     def snapshot(self, now_ms: int, create_ms: int) -> Record:
         """The record that makes all earlier ones redundant."""
-        content = self.content
-        return self._snapshot(
-            Snapshot(
-                content.snapshot_epoch + 1,
-                content.state_epoch,
-                content.leader_epoch,
-                content.start_offset,
-                create_ms,
-                now_ms,
-                content.batches(),
-                content.delivery_complete_count,
-            )
-        )
-
-    def _snapshot(self, value: Snapshot) -> Record:
-        record = encode_snapshot(value)
-        self.content.replay_snapshot(record)
-        return self.snapshot_key, record
+        return self.snapshot_key, self.content.snapshot(now_ms, create_ms)
 
     def raise_leader_epoch(
         self, leader_epoch: int, *, now_ms: int, updates_per_snapshot: int
@@ -159,7 +123,3 @@ class ShareState:
             updates_per_snapshot=updates_per_snapshot,
             leader_epoch=leader_epoch,
         )
-
-
-def _superseded(epoch: int, newest: int) -> bool:
-    return epoch != UNINITIALIZED and epoch < newest

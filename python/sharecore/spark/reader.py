@@ -93,6 +93,9 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, given: Mapping[str, str]) -> None:
+        self._begin(given)
+
+    def _begin(self, given: Mapping[str, str]) -> None:
         self._given = dict(given)
         self._options: Options = read_options(self._given)
         self._background: _Background | None = None
@@ -105,7 +108,7 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._given
 
     def __setstate__(self, given: dict[str, str]) -> None:
-        self.__init__(given)  # type: ignore[misc]
+        self._begin(given)
 
     # on the driver
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sharecore.storage.ticket import Ticket
+from sharecore.waiting import settle
 
 PRODUCER_IDS = b"producer-ids"
 """The key of the first producer id that nobody has been given."""
@@ -16,6 +17,7 @@ class Catalogue(ABC):
 
     def __init__(self, entries: Iterable[tuple[bytes, bytes]] = ()) -> None:
         self._entries = dict(entries)
+        self._watching: list[tuple[bytes, Callable[[bytes], object]]] = []
 
     def get(self, key: bytes) -> bytes | None:
         """The value under `key`."""
@@ -26,6 +28,10 @@ class Catalogue(ABC):
         for key in sorted(key for key in self._entries if key.startswith(prefix)):
             yield key, self._entries[key]
 
+    def watch(self, prefix: bytes, told: Callable[[bytes], object]) -> None:
+        """Calls back with each key that begins so and was set or deleted by another broker."""
+        self._watching.append((prefix, told))
+
     async def put(self, key: bytes, value: bytes) -> None:
         """Sets one entry; raises KafkaError(KAFKA_STORAGE_ERROR) when it cannot be written."""
         await self.change([(key, value)])
@@ -33,6 +39,9 @@ class Catalogue(ABC):
     @abstractmethod
     def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:
         """Changes entries, all of them or none."""
+
+    def _tell(self, key: bytes) -> None:
+        settle([told for prefix, told in self._watching if key.startswith(prefix)], key)
 
     def _changed(self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes]) -> None:
         self._entries.update(puts)

@@ -36,6 +36,7 @@ class Configs:
             resource = resource_of(key)
             assert resource is not None
             self._settings[resource] = decode_settings(value)
+        catalogue.watch(_PREFIX, self._told)
 
     def get(self, resource_type: int, name: str) -> Mapping[str, str]:
         """The settings of a resource; empty when it has none of its own."""
@@ -52,7 +53,8 @@ class Configs:
             await self._catalogue.change([(key, encode_settings(settings))])
         else:
             await self._catalogue.change(deletes=[key])
-        self.changed(resource_type, name, settings)
+        # what counts now, where somebody else has set it since
+        self._told(key)
 
     def changed(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
         """Notes settings that have been written; for the storage alone."""
@@ -61,6 +63,11 @@ class Configs:
         else:
             self._settings.pop((int(resource_type), name), None)
         settle(tuple(self._listeners), ResourceType(resource_type), name)
+
+    def _told(self, key: bytes) -> None:
+        resource = resource_of(key)
+        assert resource is not None
+        self.changed(*resource, decode_settings(self._catalogue.get(key)))
 
     def on_change(self, listener: Listener) -> None:
         """Calls back with type and name after the settings of a resource have changed."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.ticket import Ticket
 from sharecore.waiting import Done, settle
+
+if TYPE_CHECKING:
+    from sharecore._core import StoredLog
 
 ANY_RECORDS = (1 << 63) - 1
 """As many records as there are."""
@@ -100,6 +103,14 @@ class ActiveProducer(NamedTuple):
     transaction_start: int
 
 
+class FirstBatch(NamedTuple):
+    """A producer's batch: its id and epoch, and the sequence number of the first record."""
+
+    producer_id: int
+    epoch: int
+    sequence: int
+
+
 class Log(ABC):
     """A log of record batches.
 
@@ -144,9 +155,21 @@ class Log(ABC):
 
         Raises:
             KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP,
-                UNSUPPORTED_FOR_MESSAGE_FORMAT, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, or
+                UNSUPPORTED_FOR_MESSAGE_FORMAT, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
+                INVALID_TXN_STATE where the producer has a transaction open that the batch is no part of, or
                 KAFKA_STORAGE_ERROR when too much waits for the disk. Nothing is appended then.
         """
+
+    def announce(self, producer: FirstBatch, *, from_zero: bool, now_ms: int) -> None:
+        """A producer's batch is about to be appended to its transaction, or has been refused for now.
+
+        Until the transaction has begun here, `append` refuses batches with a higher sequence
+        (OUT_OF_ORDER_SEQUENCE_NUMBER): what was refused could never come behind them.
+
+        Args:
+            from_zero: a producer that the log has no sequence of begins with 0 (KIP-890).
+        """
+        raise _not_here()
 
     def append_local(
         self, records: Sequence[LocalRecord], *, now_ms: int, producer: tuple[int, int] | None = None
@@ -278,6 +301,11 @@ class Log(ABC):
         needs_keys: bool = False,
     ) -> None:
         """Sets what the log accepts (max.message.bytes, message.timestamp.*, cleanup.policy)."""
+
+    @property
+    def stored(self) -> StoredLog | None:
+        """Where it lies in the store that has it; None where it is used through this class alone."""
+        return None
 
     @property
     def size_bytes(self) -> int:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from sharecore.storage.log import Log
 
 
+_ATTEMPTS_MAX = 3
+"""Of a thread at the same records, before the event loop waits for the disk."""
+
+
 class Reader:
     """Reads a log without keeping the event loop waiting for the disk.
 
@@ -19,12 +23,13 @@ class Reader:
         ready: called when what was not in memory is there, so that reading again gets it.
     """
 
-    __slots__ = ("_log", "_max_bytes", "_max_records", "_offset", "_ready", "_warming")
+    __slots__ = ("_attempts", "_log", "_max_bytes", "_max_records", "_offset", "_ready", "_warming")
 
     def __init__(self, log: Log, ready: Callable[[], object]) -> None:
         self._log = log
         self._ready = ready
         self._warming = False
+        self._attempts = 0
         self._offset = -1
         self._max_bytes = self._max_records = 0
 
@@ -32,6 +37,11 @@ class Reader:
     def warming(self) -> bool:
         """Whether a thread is reading from the disk; `ready` will be called."""
         return self._warming
+
+    @property
+    def has_not_waited(self) -> bool:
+        """Whether nothing is read from the disk, or was for a read that has not come again."""
+        return self._offset < 0
 
     def read(
         self,
@@ -56,15 +66,22 @@ class Reader:
             self._offset = -1
             return found
         if offset == self._offset:
-            # it was in memory a moment ago, or the file system does not tell: no third attempt
-            self._offset = -1
-            return log.read(
-                offset,
-                min(max_bytes, self._max_bytes),
-                limit=limit,
-                at_least_one=at_least_one,
-                max_records=min(max_records, self._max_records),
+            # more may be asked for now than the thread has read
+            max_bytes, max_records = min(max_bytes, self._max_bytes), min(max_records, self._max_records)
+            found = log.read_cached(
+                offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
             )
+            if found is None and self._attempts >= _ATTEMPTS_MAX:
+                # the file system does not tell what is in memory, or memory is too short to keep it
+                found = log.read(
+                    offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
+                )
+            if found is not None:
+                self._offset = -1
+                return found
+        else:
+            self._attempts = 0
+        self._attempts += 1
         self._warming, self._offset = True, offset
         self._max_bytes, self._max_records = max_bytes, max_records
         log.warm(offset, max_bytes, self._warm, limit=limit, max_records=max_records)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 from weakref import WeakValueDictionary
 
-from sharecore._core import Store
+from sharecore._core import Store, Tickets
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.configs import Configs
 from sharecore.storage.disk_reads import THREADS, DiskReads
@@ -67,13 +66,10 @@ class Storage:
         options = options or StorageOptions()
         self.store = (open_store or _store)(str(path), options)
         self._disk = DiskReads(options.read_threads)
-        self._tickets: deque[Ticket] = deque()
-        self._ended = 0
-        self._settled = Ticket(0)
-        self._settled.settle()
+        self.tickets = Tickets(Ticket)
         self._logs: WeakValueDictionary[int, StoreLog] = WeakValueDictionary()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.catalogue = StoreCatalogue(self.store, self._ticket)
+        self.catalogue = StoreCatalogue(self.store, self.tickets.ticket)
         self.configs = Configs(self.catalogue)
         self.topics = StoreTopics(self.catalogue, self.configs, self.store.new_log_id, self._open_log)
 
@@ -92,20 +88,18 @@ class Storage:
                 log.moved(offsets)
                 logs.append(log)
         for sequence, reason in outcomes:
-            self._ended = sequence
             error = None
             if reason is not None:
                 error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
                 logger.error("%s", reason)
-            while self._tickets and self._tickets[0].sequence <= sequence:
-                self._tickets.popleft().settle(error)
+            self.tickets.end(sequence, error)
         for log in logs:
             log.notify()
 
     def sync(self) -> None:
         """Waits until all that was staged has ended, for use without an event loop."""
-        if self._tickets:
-            self.store.wait(self._tickets[-1].sequence)
+        if self.tickets.newest is not None:
+            self.store.wait(self.tickets.newest)
         self.drain()
 
     def close(self) -> None:
@@ -117,19 +111,11 @@ class Storage:
         self.store.close()
         self.drain()
 
-    def _ticket(self, sequence: int) -> Ticket:
-        # the store stages operations of its own, so the newest number need not have a ticket
-        if sequence <= self._ended:
-            return self._settled
-        if not self._tickets or self._tickets[-1].sequence < sequence:
-            self._tickets.append(Ticket(sequence))
-        return self._tickets[-1]
-
     def _open_log(self, log_id: int, topic: str, index: int, topic_id: UUID) -> StoreLog:
         log = self._logs.get(log_id)
         if log is None:
             self._logs[log_id] = log = StoreLog(
-                self.store, self._ticket, self._disk, log_id, topic, index, topic_id
+                self.store, self.tickets, self._disk, log_id, topic, index, topic_id
             )
             log.moved(self.store.offsets(log_id))
         return log

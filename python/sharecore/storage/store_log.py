@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharecore._core import records_without_key
+from sharecore._core import StoredLog, records_without_key
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.log import (
@@ -15,6 +15,7 @@ from sharecore.storage.log import (
     ActiveProducer,
     Appended,
     DamagedLog,
+    FirstBatch,
     Found,
     LocalRecord,
     Log,
@@ -25,7 +26,7 @@ from sharecore.storage.log import (
 from sharecore.storage.ticket import Ticket
 
 if TYPE_CHECKING:
-    from sharecore._core import Store
+    from sharecore._core import Store, Tickets
 
 _SCAN_BYTES = 1 << 20
 _LEADER_EPOCH = 0
@@ -34,12 +35,12 @@ _LEADER_EPOCH = 0
 class StoreLog(Log):
     """A log in the store of a data directory."""
 
-    __slots__ = ("_disk", "_store", "_ticket", "log_id")
+    __slots__ = ("_disk", "_store", "_stored", "_ticket", "log_id")
 
     def __init__(
         self,
         store: Store,
-        ticket: Callable[[int], Ticket],
+        tickets: Tickets[Ticket],
         disk: DiskReads,
         log_id: int,
         topic: str,
@@ -48,9 +49,14 @@ class StoreLog(Log):
     ) -> None:
         super().__init__(topic, index, topic_id)
         self._store = store
-        self._ticket = ticket
+        self._ticket = tickets.ticket
         self._disk = disk
         self.log_id = log_id
+        self._stored = StoredLog(store, log_id, tickets)
+
+    @property
+    def stored(self) -> StoredLog:
+        return self._stored
 
     def append(self, records: bytes, *, now_ms: int) -> Appended:
         if self.needs_keys:
@@ -71,6 +77,9 @@ class StoreLog(Log):
             f"One or more records have been rejected due to {len(indexes)} record errors in total, and only "
             f"showing the first three errors at most: [{named}]",
         )
+
+    def announce(self, producer: FirstBatch, *, from_zero: bool, now_ms: int) -> None:
+        self._store.announce(self.log_id, producer, from_zero, now_ms)
 
     def append_local(
         self, records: Sequence[LocalRecord], *, now_ms: int, producer: tuple[int, int] | None = None

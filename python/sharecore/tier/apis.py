@@ -1,7 +1,8 @@
-"""The APIs that a node offers: share groups and their administration.
+"""The APIs that a node answers itself: share groups and their administration.
 
-Records are produced to and fetched from the cluster itself. Produce and Fetch are offered all the same, as
-librdkafka's share consumer asks no broker for records that lacks them; who uses them is told at once.
+All others are forwarded. Where they are not, records are produced to and fetched from the cluster itself.
+Produce and Fetch are offered all the same, as librdkafka's share consumer asks no broker for records that
+lacks them; who uses them is told at once.
 """
 
 from __future__ import annotations

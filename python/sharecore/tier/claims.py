@@ -2,12 +2,12 @@
 
 What a former owner was told is written lies before the claim of the next one. A batch behind a claim counts
 only with the producer id and epoch of the claim's own batch; whatever else stands there came too late: it is
-void.
+void. An owner that gives its slot up says so with a release, the last record that it writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -15,16 +15,25 @@ from sharecore._core import decode_records
 from sharecore.coordinator_log.record_schema import RecordSchema, field, number_of
 from sharecore.coordinator_log.topic_log import Record
 
-CLAIM = 1000
-"""Type of the key of a claim; those of Kafka's coordinators are below a hundred."""
+CLAIM, RELEASE = 1000, 1001
+"""Types of the keys of claims and releases; those of Kafka's coordinators are below a hundred."""
 
 _KEY = RecordSchema("SlotClaimKey", CLAIM, field("slot", "int32"))
+_RELEASE_KEY = RecordSchema("SlotReleaseKey", RELEASE, field("slot", "int32"))
 _VALUE = RecordSchema(
     "SlotClaimValue",
     0,
     field("epoch", "int32"),
     field("node_id", "int32"),
     field("claimed_ms", "int64"),
+    flexible=True,
+)
+_RELEASE_VALUE = RecordSchema(
+    "SlotReleaseValue",
+    0,
+    field("epoch", "int32"),
+    field("next_node_id", "int32"),
+    field("released_ms", "int64"),
     flexible=True,
 )
 
@@ -53,6 +62,18 @@ class Claim(NamedTuple):
     offset: int
 
 
+class Release(NamedTuple):
+    """The end of a claim.
+
+    Args:
+        epoch: of the claim.
+        next_node_id: the node that it was given up for.
+    """
+
+    epoch: int
+    next_node_id: int
+
+
 class Batch(NamedTuple):
     """A record batch as it lies in the log."""
 
@@ -65,6 +86,26 @@ class Batch(NamedTuple):
 def claim_record(slot: int, epoch: int, node_id: int, now_ms: int) -> Record:
     """The record that takes a slot."""
     return _KEY.write(slot=slot), _VALUE.write(epoch=epoch, node_id=node_id, claimed_ms=now_ms)
+
+
+def release_record(slot: int, epoch: int, next_node_id: int, now_ms: int) -> Record:
+    """The record that gives a slot up, for another node to claim at once."""
+    return _RELEASE_KEY.write(slot=slot), _RELEASE_VALUE.write(
+        epoch=epoch, next_node_id=next_node_id, released_ms=now_ms
+    )
+
+
+def is_mark(record: Scanned) -> bool:
+    """Whether a record is a claim or a release."""
+    return _kind(record) in (CLAIM, RELEASE)
+
+
+def holds_release(records: bytes, name: str) -> bool:
+    """Whether there is a release among record batches; one that is void counts here, too."""
+    try:
+        return any(_kind(record) == RELEASE for record in decode(list(cut_batches(records)), name))
+    except ValueError:
+        return True  # whoever claims reads all of it, and says what is wrong
 
 
 def cut_batches(records: bytes) -> Iterator[Batch]:
@@ -87,16 +128,18 @@ class SlotHistory:
 
     Attributes:
         claim: the last that counts; None before the first.
+        release: its owner has given the slot up; None where it has not.
         void: batches that were passed over.
     """
 
     def __init__(self, name: str) -> None:
         self.claim: Claim | None = None
+        self.release: Release | None = None
         self.void = 0
         self._name = name
 
     def take(self, records: bytes) -> list[Scanned]:
-        """Takes what follows in the log; returns the records that count, claims left out.
+        """Takes what follows in the log; returns the records that count, without claims and releases.
 
         Raises:
             ValueError: a batch that counts cannot be read.
@@ -127,30 +170,42 @@ class SlotHistory:
             for index, record in enumerate(records):
                 claim = _claim_of(record, batch.producer)
                 if claim is not None and (self.claim is None or claim.epoch >= self.claim.epoch):
-                    self.claim = claim
-                    return [each for each in records[index + 1 :] if _claim_of(each, batch.producer) is None]
+                    self.claim, self.release = claim, None
+                    return self._without_marks(records[index + 1 :], batch.producer)
         except ValueError:
             return None
         return None
 
     def _decode(self, batches: Sequence[Batch]) -> list[Scanned]:
+        return self._without_marks(decode(batches, self._name), batches[0].producer) if batches else []
+
+    def _without_marks(self, records: Iterable[Scanned], producer: tuple[int, int]) -> list[Scanned]:
+        """Takes claims and releases of the owner out, and notes them."""
         counted = []
-        for record in decode(batches, self._name) if batches else ():
-            claim = _claim_of(record, batches[0].producer)
-            if claim is None:
-                counted.append(record)
-            else:
+        for record in records:
+            claim = _claim_of(record, producer)
+            if claim is not None:
                 # the owner has renewed its claim, so that what is before may be deleted
-                self.claim = claim
+                self.claim, self.release = claim, None
+            elif _kind(record) == RELEASE and record[3] is not None:
+                read = _RELEASE_VALUE.read(record[3])
+                self.release = Release(read.epoch, read.next_node_id)
+            else:
+                counted.append(record)
         return counted
 
 
+def _kind(record: Scanned) -> int | None:
+    key = record[2]
+    return None if key is None else number_of(key)
+
+
 def _claim_of(record: Scanned, producer: tuple[int, int]) -> Claim | None:
-    offset, _, key, value = record
-    if key is None or value is None or number_of(key) != CLAIM:
+    value = record[3]
+    if value is None or _kind(record) != CLAIM:
         return None
     read = _VALUE.read(value)
-    return Claim(read.epoch, read.node_id, producer, offset)
+    return Claim(read.epoch, read.node_id, producer, record[0])
 
 
 def decode(batches: Sequence[Batch], name: str) -> list[Scanned]:

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
@@ -18,20 +19,28 @@ from sharecore.client.settings import read_connection_settings
 from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import TopicLog
 from sharecore.errors import ConfigError, KafkaError
+from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
-from sharecore.storage import Catalogue, Configs, Topics
+from sharecore.storage import Catalogue, Configs, Topic, Topics
 from sharecore.tier.apis import OFFERED
+from sharecore.tier.duties import SlotDuties
+from sharecore.tier.forward import Forwarding, Own, ask_offers
 from sharecore.tier.leadership import Leadership, Slot
 from sharecore.tier.lease import Lease
+from sharecore.tier.names import group_of, settings_topic, transactional_id
 from sharecore.tier.nodes import Nodes
-from sharecore.tier.settings import SettingsCatalogue, TierConfigs
+from sharecore.tier.peers import Peers, inter_node_listener, inter_node_settings
+from sharecore.tier.persister import TierPersister
+from sharecore.tier.sending import Sending
+from sharecore.tier.settings import Send, SettingsCatalogue, TierConfigs, topics_of
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.slots import slot_of_partition
 from sharecore.tier.sources import Sources
-from sharecore.tier.topics import UpstreamTopics
-from sharecore.tier.view import FIRST_NODE_ID, Standing, TierView
+from sharecore.tier.topics import UpstreamTopics, id_under
+from sharecore.tier.view import FIRST_NODE_ID, TierView
 from sharecore.tier.window import Budget
+from sharecore.tier.wishes import Wishes
 from sharecore.upstream import Administration, ExclusiveWriter, Fetcher, Membership, Outlet, Upstream
 from sharecore.waiting import Periodic
 
@@ -42,8 +51,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UPKEEP_MS = 60_000
+_HEARTBEAT_MS = 1_000
+"""How soon a node hears that others have joined, or give something up."""
+_REBALANCE_MS = 3_000
+"""How long it takes at most, where nothing is wrong, until all have joined."""
 _CLUSTER_IDS = UUID("0e6e2b0c-58d1-5c0b-9d2f-6f0f8f2f3b11")
-SETTINGS_SUFFIX = ".settings"
 _DEFAULTS = {"client.id": "sharecore-tier", "metadata.max.age.ms": "5000"}
 """Of the connection: new topics are seen within so long."""
 
@@ -52,6 +64,7 @@ class TierGround:
     """The cluster behind a node, and what the node does of it."""
 
     served: Mapping[ApiKey, Served] = OFFERED
+    feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = True
     identity: Identity
     catalogue: Catalogue
@@ -80,44 +93,81 @@ class TierGround:
         upstream, self._config = self._upstream, config
         self._admin = admin = Administration(upstream)
         self._outlet = Outlet(upstream)
+        self._sending = Sending(upstream, self._outlet)
         self._fetchers: dict[bool, Fetcher] = {}
-        self._sources = self.sources(config, admin)
+        self._forwarding: Forwarding | None = None
+        self._sources = self.sources(config, admin, self._sending.send)
         slots = await self._make_topics()
         await upstream.all_topics()
         cluster_id = _cluster_id(upstream.metadata.cluster_id, config.sharecore_tier_state_topic)
         self.identity = Identity(cluster_id, FIRST_NODE_ID + config.node_id)
-        settings_topic = config.sharecore_tier_state_topic + SETTINGS_SUFFIX
-        self.catalogue = catalogue = SettingsCatalogue(settings_topic, admin, self._send, broker.clock)
+        state_topic = config.sharecore_tier_state_topic
+        topic, group = settings_topic(state_topic), group_of(state_topic)
+        self.catalogue = catalogue = SettingsCatalogue(topic, admin, self._sending.send, broker.clock)
         await catalogue.load()
-        self.configs = configs = TierConfigs(catalogue)
-        catalogue.follow(self._fetching(committed=False), configs.told)
-        self.topics = UpstreamTopics(upstream.metadata, self._sources, admin, self.configs)
+        await catalogue.check_slots(slots)
+        self.configs = TierConfigs(catalogue)
+        catalogue.follow(self._fetching(committed=False))
+        self._wishes = Wishes(catalogue)
+        self._wishes.on_change(self._wished)
+        shown = {state_topic: (STATE_TOPIC, OFFSETS_TOPIC)} if config.sharecore_tier_pass_through else {}
+        self.topics = UpstreamTopics(upstream.metadata, self._sources, admin, self.configs, shown)
         self._slots = [self._slot(broker, index) for index in range(slots)]
-        lease = Lease(lambda: self._membership.lease_from_ms, broker.clock.monotonic_ms)
-        self._leadership = Leadership(self._slots, lease)
-        node_id = self.identity.node_id
-        self._nodes = Nodes(
-            node_id, lambda: _endpoints(broker), config.broker_rack, self._leadership, self._assigned
-        )
-        self.cluster = self._view = TierView(node_id, self._nodes.live, self._leadership)
-        group = f"sharecore-{config.sharecore_tier_state_topic}"
-        self._membership = Membership(upstream, group, self._nodes, instance_id=f"sharecore-{config.node_id}")
+        self._join(broker, group)
         self._upkeep = Periodic(self._leadership.upkeep, lambda: _UPKEEP_MS, "the upkeep of slots")
+        if config.sharecore_tier_pass_through:
+            own = Own(
+                {group},
+                lambda name: name.startswith(f"{group}-"),
+                {STATE_TOPIC: state_topic},
+                {OFFSETS_TOPIC},
+            )
+            self._forwarding = forwarding = Forwarding(upstream, own, await ask_offers(upstream))
+            self.served = {**OFFERED, **forwarding.served}
+            self.feature_limits = forwarding.feature_limits
 
-    def sources(self, config: BrokerConfig, admin: Administration) -> Sources:
+    def _join(self, broker: Host, group: str) -> None:
+        """Makes this node one of its tier; it is no member yet."""
+        config, node_id, clock = broker.config, self.identity.node_id, broker.clock
+        self._lease = lease = Lease(lambda: self._membership.lease_from_ms, clock.monotonic_ms)
+        self._leadership = Leadership(self._slots, lease, node_id, lambda: self._fetching(committed=False))
+        self._nodes = Nodes(
+            node_id,
+            lambda: _endpoints(broker),
+            config.broker_rack,
+            self._leadership,
+            clock,
+            rejoin=lambda: self._membership.rejoin(),
+            pins=self._pins,
+        )
+        self._nodes.drain(config.node_id in self._wishes.drained())
+        self.cluster = self._view = TierView(node_id, self._nodes, self._leadership, self._slot_of)
+        listener = inter_node_listener(config, broker.listeners.values())
+        self._peers = Peers(inter_node_settings(config, listener), lambda: self._nodes.live(listener.name))
+        self._membership = Membership(
+            self._upstream,
+            group,
+            self._nodes,
+            instance_id=f"sharecore-{config.node_id}",
+            heartbeat_ms=_HEARTBEAT_MS,
+            confirmed_by=config.sharecore_tier_state_topic,
+        )
+
+    def sources(self, config: BrokerConfig, admin: Administration, send: Send) -> Sources:
         """What the logs of the cluster share, within the memory that is theirs."""
         return Sources(
             admin,
             self._fetching,
-            self._send,
+            send,
             Budget(config.sharecore_tier_cache_bytes),
             ahead_bytes=config.sharecore_tier_ahead_bytes,
         )
 
     def _slot(self, broker: Host, index: int) -> Slot:
         topic = self._config.sharecore_tier_state_topic
-        writer = ExclusiveWriter(self._outlet, topic, index, f"sharecore-{topic}-{index}")
-        log = SlotLog(topic, index, self._config.node_id, self._admin, writer, broker.clock, self._lost)
+        writer = ExclusiveWriter(self._outlet, topic, index, transactional_id(topic, index))
+        node_id = self.identity.node_id
+        log = SlotLog(topic, index, node_id, self._admin, writer, broker.clock, self._lost)
         return Slot(log, broker.clock)
 
     def _lost(self, log: SlotLog, error: KafkaError) -> None:
@@ -126,10 +176,16 @@ class TierGround:
     async def _make_topics(self) -> int:
         """Has the topics that a tier keeps its state in; returns the number of slots."""
         admin, topic = self._admin, self._config.sharecore_tier_state_topic
-        for name, partitions, replicas, settings in topics_of(self._config):
-            found = (await self._upstream.topics([name]))[name]
-            if isinstance(found, KafkaError):
-                await admin.create_topic(name, partitions, replicas, settings)
+        wanted = topics_of(self._config)
+        there = await self._upstream.topics(name for name, *_ in wanted)
+        missing = [each for each in wanted if isinstance(there[each[0]], KafkaError)]
+        if [name for name, *_ in missing] == [topic]:
+            raise ConfigError(
+                f"sharecore.tier.state.topic={topic}: it is gone upstream, though the tier's settings are "
+                "there; allowed: to make it anew with `sharecore tier repair`, where groups then begin anew"
+            )
+        for name, partitions, replicas, settings in missing:
+            await admin.create_topic(name, partitions, replicas, settings)
         found = (await self._upstream.topics([topic]))[topic]
         if isinstance(found, KafkaError):
             raise found
@@ -139,35 +195,40 @@ class TierGround:
                 f"sharecore.tier.state.topic={topic}: its cleanup.policy upstream is {policy}; "
                 "allowed: delete, as state is written in updates that follow on each other"
             )
+        self._state_ids = {found.topic_id, id_under(OFFSETS_TOPIC, found.topic_id)}
         return len(found.partitions)
 
     # the rest of what a broker asks of its ground
 
     async def begin(self, broker: Host) -> None:
         """Joins the tier, and takes the slots if they are this node's."""
-        self._broker = broker
-        self._leadership.begin(self)
+        self._duties = SlotDuties(
+            broker.groups,
+            broker.share,
+            broker.clock,
+            self._slot_of,
+            self._config.sharecore_tier_drain_timeout_ms,
+        )
+        self._leadership.begin(self._duties, self._nodes.changed)
+        self.topics.on_change(self._topic_changed)
         self._membership.start()
         await self._nodes.known.wait()
         await self._leadership.settled()
         self._upkeep.start()
 
-    def take_over(self, slot: int) -> None:
-        """Goes on with the groups and the share partitions of a slot."""
-        self._broker.groups.records.load_partition(slot)
-        self._broker.share.take_over(slot)
-
-    def resign(self, slot: int) -> None:
-        """Forgets the groups and the share partitions of a slot."""
-        slots = len(self._slots)
-        self._broker.share.resign(
-            slot, lambda topic_id, partition: slot_of_partition(topic_id, partition, slots) == slot
-        )
-
     async def drain(self) -> None:
-        """Gives up the slots, and its place: another node has them at once."""
+        """Gives the slots up for the other nodes, one by one as members settle what they hold, then its
+        place; where there is no other node, members settle all the same.
+        """
+        time_ms = self._config.sharecore_tier_drain_timeout_ms + _REBALANCE_MS
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(time_ms / 1000):
+                await self._nodes.leave()
+                await self._leadership.left()
+        await self._leadership.rest()
         await self.settle()
-        self._leadership.assign({})
+        self._nodes.close()
+        self._leadership.close()
         with contextlib.suppress(KafkaError):
             await self._membership.leave()
 
@@ -181,7 +242,11 @@ class TierGround:
 
     async def close(self) -> None:
         """Gives up the slots, and closes all connections."""
+        self._nodes.close()
         self._leadership.close()
+        if self._forwarding is not None:
+            self._forwarding.close()
+        await self._peers.close()
         await self._membership.close()
         self._sources.close()
         for fetcher in self._fetchers.values():
@@ -205,15 +270,44 @@ class TierGround:
         """Raises KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless a slot is this node's."""
         self._leadership.check(partition)
 
+    def persister(self, local: Persister) -> Persister:
+        """Keeps share state with whichever node has its slot."""
+        return TierPersister(
+            local,
+            self._view,
+            self.identity.node_id,
+            self._peers,
+            asyncio.get_running_loop(),
+            self._upstream.clock.monotonic_ms,
+            self._peers.settings.default_api_timeout_ms,
+        )
+
     def route(self, key: SharePartitionKey, partitions: int) -> int:
         """The slot that holds the state of a share partition."""
-        return slot_of_partition(key.topic_id, key.partition, partitions)
+        return self._slot_of(key.topic_id, key.partition)
+
+    def _slot_of(self, topic_id: UUID, partition: int) -> int:
+        """The slot of a topic's partition; those of the state topic are slots themselves."""
+        if topic_id in self._state_ids:
+            return partition
+        return slot_of_partition(topic_id, partition, len(self._slots))
 
     def report(self, sheet: Sheet) -> None:
-        """Figures of its own: none yet."""
+        """Figures of slots, and of what is fetched."""
+        leadership, nodes = self._leadership, len(self._nodes.others) + 1
+        leadership.figures.report(sheet, leadership.count(), self._lease, self._sources.budget, nodes)
 
-    def _assigned(self, owner: int, epoch: int) -> None:
-        self._view.assigned([Standing(owner, epoch)] * len(self._slots))
+    def _topic_changed(self, change: object, topic: Topic) -> None:
+        if self.topics.by_id(topic.topic_id) is None:
+            self._duties.topic_gone(topic.topic_id)
+
+    def _pins(self) -> dict[int, int]:
+        return {slot: FIRST_NODE_ID + node for slot, node in self._wishes.pins().items()}
+
+    def _wished(self) -> None:
+        """Operators want something else."""
+        self._nodes.drain(self._config.node_id in self._wishes.drained())
+        self._nodes.tell()
 
     def _fetching(self, committed: bool) -> Fetcher:
         if committed not in self._fetchers:
@@ -221,33 +315,9 @@ class TierGround:
             self._fetchers[committed] = Fetcher(self._upstream, committed=committed, rack=rack)
         return self._fetchers[committed]
 
-    def _send(self, topic: str, partition: int, records: bytes) -> asyncio.Future[int]:
-        return asyncio.ensure_future(self._sent(topic, partition, records))
-
-    async def _sent(self, topic: str, partition: int, records: bytes) -> int:
-        async def send() -> int:
-            answer = await self._outlet.send(topic, partition, records)
-            if answer.error is not None:
-                raise answer.error
-            return answer.base_offset
-
-        return await self._upstream.retry(send)
-
 
 def _endpoints(broker: Host) -> dict[str, tuple[str, int]]:
     return {name: (each.advertised_host, each.advertised_port) for name, each in broker.listeners.items()}
-
-
-def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]]:
-    """The topics that a tier makes: name, partitions, replicas and settings of each."""
-    common = {"min.insync.replicas": str(config.sharecore_tier_min_insync_replicas)}
-    state = common | {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-    settings = common | {"cleanup.policy": "compact"}
-    topic, replicas = config.sharecore_tier_state_topic, config.sharecore_tier_replication_factor
-    return [
-        (topic, config.sharecore_tier_slots, replicas, state),
-        (topic + SETTINGS_SUFFIX, 1, replicas, settings),
-    ]
 
 
 def _cluster_id(upstream: str, topic: str) -> str:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from sharecore.broker.cluster import NOBODY
 from sharecore.clock import Clock
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.tier.heir import Heir
 from sharecore.tier.lease import Lease
-from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.seats import Standing
+from sharecore.tier.slot_figures import SlotFigures
+from sharecore.tier.slot_log import Right, SlotLog, Taken
 from sharecore.tier.slot_views import GroupView, StateView
+from sharecore.tier.sources import Fetching
 from sharecore.tier.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
@@ -30,10 +36,36 @@ class Duties(Protocol):
     def resign(self, slot: int) -> None:
         """Forgets all that belongs to the slot; another may have it."""
 
+    async def rest(self, slot: int) -> None:
+        """Leases nothing more of the slot; ends when nothing is leased, or when that has taken long."""
+
+    def resume(self, slot: int) -> None:
+        """Leases again."""
+
+
+class Role(NamedTuple):
+    """What a node is to do with a slot.
+
+    Attributes:
+        epoch: the least of its next claim.
+        right: by what right it claims it; GIVEN: it is another's, which gives it up for this node.
+        next_id: the node to give it up for; `NOBODY` where it stays.
+    """
+
+    epoch: int
+    right: Right = Right.OWN
+    next_id: int = NOBODY
+
+    @property
+    def awaits(self) -> bool:
+        """Whether another node is to give the slot up first."""
+        return self.right is Right.GIVEN
+
 
 class _State(Enum):
     FREE = "free"
-    TAKING = "taking"
+    AWAITED = "awaited"
+    TAKING = "claiming"
     OWNED = "owned"
 
 
@@ -43,7 +75,7 @@ class Slot:
     Attributes:
         log: its partition.
         state, groups: as coordinators see it.
-        wanted_epoch: the least epoch of its next claim.
+        role: what is to be done with it; None where it is another's.
     """
 
     def __init__(self, log: SlotLog, clock: Clock) -> None:
@@ -51,8 +83,26 @@ class Slot:
         self.state, self.groups = StateView(log), GroupView(log)
         self.upkeep = Upkeep(log, self.state, self.groups, clock)
         self.standing = _State.FREE
-        self.wanted_epoch = 0
+        self.role: Role | None = None
         self.task: asyncio.Task[None] | None = None
+        self.leaving: asyncio.Task[None] | None = None
+
+    @property
+    def is_being_taken(self) -> bool:
+        """Whether a claim of this node is under way."""
+        return self.standing is _State.TAKING and self.task is not None and not self.task.done()
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is being given up for another node."""
+        return self.leaving is not None and not self.leaving.done()
+
+    def stop(self) -> None:
+        """Ends what is being done to get it or to give it up."""
+        for task in (self.task, self.leaving):
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
+        self.task = self.leaving = None
 
 
 class Leadership:
@@ -61,56 +111,127 @@ class Leadership:
     Args:
         slots: all there are, by number.
         lease: whether the node may act as an owner at all.
+        node_id: this node's.
+        fetching: follows the partitions of slots that others give up.
+        changed: called with a slot and its standing when that has changed by what this node did or found out.
+
+    Attributes:
+        figures: of what was done with slots so far.
     """
 
-    def __init__(self, slots: Sequence[Slot], lease: Lease) -> None:
+    def __init__(
+        self,
+        slots: Sequence[Slot],
+        lease: Lease,
+        node_id: int,
+        fetching: Callable[[], Fetching],
+        changed: Callable[[int, Standing], object] = lambda slot, standing: None,
+    ) -> None:
         self.slots = slots
+        self.figures = SlotFigures()
         self._lease = lease
-        self._wanted: set[int] = set()
+        self._node_id = node_id
+        self._fetching = fetching
+        self._changed = changed
         self._duties: Duties | None = None
 
-    def begin(self, duties: Duties) -> None:
-        """Says what there is to do with slots; before any is assigned."""
-        self._duties = duties
+    def begin(self, duties: Duties, changed: Callable[[int, Standing], object]) -> None:
+        """Says what there is to do with slots, and who is told; before any is assigned."""
+        self._duties, self._changed = duties, changed
 
-    def assign(self, epochs: Mapping[int, int]) -> None:
-        """These slots and no others are this node's from now on.
+    def assign(self, roles: Mapping[int, Role]) -> None:
+        """What there is to do with each slot from now on; those that are not named are others'."""
+        for index, slot in enumerate(self.slots):
+            role = roles.get(index)
+            if role is None:
+                if slot.role is not None:
+                    slot.role = None
+                    self._resign(slot)
+                continue
+            slot.role = role
+            if role.next_id != NOBODY:
+                self._leave(slot, role)
+            elif not slot.is_leaving:
+                if self._is_to_be_taken(slot):
+                    self._take(slot)
+            elif slot.log.owned and slot.leaving is not None:
+                slot.leaving.cancel()
+                slot.leaving = None
+                self._do.resume(index)
 
-        Args:
-            epochs: the least epoch of a claim, by slot.
-        """
-        for index in self._wanted - epochs.keys():
-            self._give_up(index)
-        self._wanted = set(epochs)
-        for index, epoch in epochs.items():
-            slot = self.slots[index]
-            slot.wanted_epoch = epoch
-            if slot.standing is _State.FREE:
-                self._take(slot)
+    def _is_to_be_taken(self, slot: Slot) -> bool:
+        assert slot.role is not None
+        return slot.standing is _State.FREE or (slot.standing is _State.AWAITED and not slot.role.awaits)
+
+    @property
+    def _do(self) -> Duties:
+        assert self._duties is not None
+        return self._duties
+
+    def decline(self) -> None:
+        """Wants nothing of what others are to give up."""
+        for slot in self.slots:
+            if slot.standing is _State.AWAITED:
+                slot.role = None
+                self._resign(slot)
 
     def lost(self, log: SlotLog, error: KafkaError) -> None:
         """Another node has written a slot's partition, or it cannot be known what stands in it."""
         slot = self.slots[log.index]
         logger.warning("%s is given up: %s", log.name, error)
+        self.figures.lost += 1
         # not in the middle of whoever found out
         asyncio.get_running_loop().call_soon(self._resign, slot)
 
     def check(self, index: int) -> None:
         """Raises KafkaError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS) unless this node has a slot."""
-        standing = self.slots[index].standing
-        if standing is _State.TAKING and index in self._wanted:
+        slot = self.slots[index]
+        if slot.standing is _State.TAKING:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        if standing is not _State.OWNED or not self.slots[index].log.owned or not self._lease.holds:
+        if slot.standing is not _State.OWNED or not slot.log.owned or not self.may_act:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
+
+    @property
+    def may_act(self) -> bool:
+        """Whether this node may act as the owner of what it has."""
+        return self._lease.holds
 
     def owns(self, index: int) -> bool:
         """Whether this node has a slot."""
-        return self.slots[index].standing is _State.OWNED
+        slot = self.slots[index]
+        return slot.standing is _State.OWNED and slot.log.owned
+
+    def count(self) -> Counter[str]:
+        """How many slots this node has, takes, awaits and gives up."""
+        return Counter(
+            "given_up" if slot.is_leaving else slot.standing.value
+            for slot in self.slots
+            if slot.standing is not _State.FREE
+        )
+
+    @property
+    def awaited(self) -> list[int]:
+        """Slots that this node takes as soon as others have given them up, and may be taking already."""
+        return [
+            index
+            for index, slot in enumerate(self.slots)
+            if slot.standing in (_State.AWAITED, _State.TAKING) and slot.role and slot.role.awaits
+        ]
 
     async def settled(self) -> None:
         """Waits until each slot that is this node's is taken."""
-        while tasks := [slot.task for slot in self.slots if slot.task is not None]:
+        while tasks := [slot.task for slot in self.slots if slot.is_being_taken and slot.task]:
+            await asyncio.wait(tasks)
+
+    async def left(self) -> None:
+        """Waits until each slot that is to be given up for another node is."""
+        while tasks := [slot.leaving for slot in self.slots if slot.leaving and slot.is_leaving]:
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def rest(self) -> None:
+        """Leases nothing of any slot; ends when nothing is leased, or when that has taken long."""
+        owned = [index for index in range(len(self.slots)) if self.owns(index)]
+        await asyncio.gather(*(self._do.rest(index) for index in owned))
 
     async def upkeep(self) -> None:
         """Lets go of records of the slots that nobody needs."""
@@ -120,56 +241,95 @@ class Leadership:
 
     def close(self) -> None:
         """Gives up all."""
-        for index in list(self._wanted):
-            self._give_up(index)
-        self._wanted = set()
+        self.assign({})
+
+    # taking
 
     def _take(self, slot: Slot) -> None:
-        slot.standing = _State.TAKING
+        assert slot.role is not None
+        slot.stop()
+        slot.standing = _State.AWAITED if slot.role.awaits else _State.TAKING
         slot.task = asyncio.get_running_loop().create_task(self._claim(slot), name=f"claim {slot.log.name}")
 
     async def _claim(self, slot: Slot) -> None:
-        assert self._duties is not None
-        while True:
+        heir = Heir(slot.log, self._fetching)
+        while (role := slot.role) is not None:
             try:
-                records = await slot.log.claim(slot.wanted_epoch)
-                slot.state.claimed(records)
-                slot.groups.claimed(records)
-                slot.standing = _State.OWNED
-                self._duties.take_over(slot.log.index)
+                if role.awaits:
+                    await heir.released()
+                    slot.standing = _State.TAKING
+                await self._claim_once(slot, role)
+            except Taken as taken:  # noqa: PERF203
+                slot.standing = _State.AWAITED if role.awaits else _State.FREE
+                if not role.awaits:
+                    logger.info("%s", taken)
+                    slot.task, slot.role = None, None
+                    self._changed(slot.log.index, Standing(taken.claim.node_id, taken.claim.epoch))
+                    return
             except (KafkaError, ValueError) as error:
                 logger.error("%s cannot be taken, which is tried again: %s", slot.log.name, error)
                 if slot.standing is _State.OWNED:
-                    self._duties.resign(slot.log.index)
-                slot.standing = _State.TAKING
+                    self._do.resign(slot.log.index)
+                slot.standing = _State.AWAITED if role.awaits else _State.TAKING
                 slot.log.resign()
+                heir = Heir(slot.log, self._fetching)
                 await asyncio.sleep(_RETRY_S)
-                continue
-            slot.task = None
-            return
+            else:
+                slot.task = None
+                self._changed(slot.log.index, Standing(self._node_id, slot.log.epoch))
+                return
 
-    def _give_up(self, index: int) -> None:
-        slot = self.slots[index]
-        self._wanted.discard(index)
-        if slot.task is not None:
-            slot.task.cancel()
-            slot.task = None
+    async def _claim_once(self, slot: Slot, role: Role) -> None:
+        began = self.figures.now()
+        records = await slot.log.claim(role.epoch, role.right)
+        slot.state.claimed(records)
+        slot.groups.claimed(records)
+        slot.standing = _State.OWNED
+        self._do.take_over(slot.log.index)
+        self.figures.claimed(began)
+
+    # giving up
+
+    def _leave(self, slot: Slot, role: Role) -> None:
+        """Gives a slot up for another node, once nothing of it is leased."""
+        if slot.standing is not _State.OWNED:
+            self._give_up(slot, role)
+        elif not slot.is_leaving:
+            slot.leaving = asyncio.get_running_loop().create_task(
+                self._hand_over(slot), name=f"hand over {slot.log.name}"
+            )
+
+    async def _hand_over(self, slot: Slot) -> None:
+        began = self.figures.now()
+        await self._do.rest(slot.log.index)
+        role = slot.role
+        assert role is not None
+        try:
+            await slot.log.release(role.next_id)
+        except KafkaError as error:
+            logger.warning(
+                "%s: node %d hears late that it was given up: %s", slot.log.name, role.next_id, error
+            )
+        self._give_up(slot, role)
+        self.figures.handed_over(began)
+
+    def _give_up(self, slot: Slot, role: Role) -> None:
+        slot.role = None
         self._resign(slot)
+        self._changed(slot.log.index, Standing(role.next_id, max(slot.log.epoch, role.epoch) + 1))
 
     def _resign(self, slot: Slot) -> None:
         before, slot.standing = slot.standing, _State.FREE
+        slot.stop()
         slot.log.resign()
-        if before is _State.OWNED and self._duties is not None:
-            self._duties.resign(slot.log.index)
-        if slot.log.index in self._wanted:
+        if before is _State.OWNED:
+            self._do.resign(slot.log.index)
+        if slot.role is not None:
             with contextlib.suppress(RuntimeError):
                 asyncio.get_running_loop().call_later(_RETRY_S, self._take_again, slot)
 
     def _take_again(self, slot: Slot) -> None:
-        if slot.log.index in self._wanted and slot.standing is _State.FREE:
+        if slot.role is not None and slot.standing is _State.FREE:
+            # who has it now, if anybody, has had a better right
+            slot.role = Role(slot.role.epoch)
             self._take(slot)
-
-
-def all_slots(slots: Iterable[Slot], epoch: int) -> dict[int, int]:
-    """Every slot, for a node that is alone."""
-    return {slot.log.index: epoch for slot in slots}

@@ -33,5 +33,10 @@ class Lease:
     @property
     def holds(self) -> bool:
         """Whether the node may act as an owner at this moment."""
+        return self.left_ms >= 0
+
+    @property
+    def left_ms(self) -> int:
+        """For how long it may, without another word; negative where it may not."""
         heard_ms = self._heard_ms()
-        return heard_ms is not None and self._now_ms() - heard_ms <= self._lease_ms
+        return -1 if heard_ms is None else heard_ms + self._lease_ms - self._now_ms()

@@ -1,4 +1,4 @@
-"""The nodes of a tier: members of a group upstream, of which one has all slots and the others stand by."""
+"""The nodes of a tier: members of a group upstream, among whom its leader shares the slots."""
 
 from __future__ import annotations
 
@@ -7,28 +7,47 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import uuid4
 
 from sharecore.broker.cluster import NOBODY, Node
+from sharecore.clock import Clock
 from sharecore.errors import KafkaError
-from sharecore.tier.leadership import Leadership, all_slots
+from sharecore.tier.assignor import assign
+from sharecore.tier.leadership import Leadership, Role
+from sharecore.tier.seats import UNKNOWN, Report, Seat, Standing, pack_seats, unpack_seats
+from sharecore.tier.slot_log import Right
 from sharecore.upstream import GroupMember
 
 logger = logging.getLogger(__name__)
+
+_GATHER_MS = 100
+"""What several slots bring up at about the same time is told at once."""
+_PAUSE_MS = 1_000
+"""Between two joins that this node asks for: each makes every node join again."""
 
 Endpoints = Mapping[str, tuple[str, int]]
 """Host and port by the name of the listener."""
 
 
 class Nodes:
-    """Who there is, and who has the slots; told by the group's leader to all (`upstream.Listener`).
+    """Who there is and who has which slot, told by the group's leader to all (`upstream.Listener`).
 
-    Whoever has the slots keeps them as long as it is a member. A node that has fallen silent is a member no
-    more once nobody can take it for the owner: its own lease has run out by then.
+    What a node has, its standings say as it joins; until it is told otherwise it may get what it awaits, and
+    gives up what it is told to give up. So the leader knows of each slot who may act as its owner, and gives
+    nothing away that somebody may have. A node that has fallen silent is a member no more once nobody can
+    take it for an owner: its own lease has run out by then.
 
     Args:
         node_id: this node's.
         endpoints: where its clients find it.
-        assigned: called with the node that has the slots, and with the epoch under which it has them.
+        clock: counts the time between joins.
+        rejoin: has this node join again, to tell what is new.
+        pins: nodes that are to have certain slots, by slot.
+
+    Attributes:
+        standings: who has which slot, as far as is known here.
+        leaving: whether this node is about to end.
+        drained: whether operators want it to have no slots.
     """
 
     def __init__(
@@ -37,16 +56,28 @@ class Nodes:
         endpoints: Callable[[], Endpoints],
         rack: str | None,
         leadership: Leadership,
-        assigned: Callable[[int, int], object],
+        clock: Clock,
+        *,
+        rejoin: Callable[[], object],
+        pins: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
         self.known = asyncio.Event()
+        self.standings = [UNKNOWN] * len(leadership.slots)
+        self.leaving = self.drained = False
         self._node_id = node_id
         self._endpoints = endpoints
         self._rack = rack
         self._leadership = leadership
-        self._tell_assigned = assigned
+        self._clock = clock
+        self._rejoin = rejoin
+        self._pins = pins
+        self._life = uuid4().hex
+        self._joins = 0
         self._others: dict[int, dict[str, Any]] = {}
-        self._owner, self._epoch = NOBODY, -1
+        self._timer: asyncio.TimerHandle | None = None
+        self._joined_ms = -_PAUSE_MS
+        self._said_leaving = False
+        self._left = asyncio.Event()
 
     def live(self, listener: str) -> dict[int, Node]:
         """The nodes by their ids, with their addresses for clients of a listener."""
@@ -58,47 +89,120 @@ class Nodes:
                 found[node_id] = Node(node_id, host, port, each["rack"])
         return found
 
+    def is_live(self, node_id: int) -> bool:
+        """Whether a node is there, as far as is known here."""
+        return node_id in self._others or node_id == self._node_id
+
+    @property
+    def others(self) -> list[int]:
+        """The other nodes, as far as is known here."""
+        return sorted(self._others.keys() - {self._node_id})
+
+    async def leave(self) -> None:
+        """Has the other nodes take the slots of this one; ends when it is settled who takes which."""
+        self.leaving = True
+        self._leadership.decline()
+        self._rejoin()
+        await self._left.wait()
+
+    def drain(self, drained: bool) -> None:
+        """Has this node without slots, or with its share again; who is told to join does that."""
+        self.drained = drained
+        if drained:
+            self._leadership.decline()
+
+    def tell(self) -> None:
+        """Has this node join again soon, to tell what is new."""
+        if self._timer is None:
+            since_ms = self._clock.monotonic_ms() - self._joined_ms
+            delay_ms = max(_GATHER_MS, _PAUSE_MS - since_ms)
+            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._join_again)
+
+    def _join_again(self) -> None:
+        self._timer = None
+        self._rejoin()
+
+    def close(self) -> None:
+        """Tells nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def changed(self, slot: int, standing: Standing) -> None:
+        """A slot was taken or given up by this node, or found to be another's."""
+        known = self.standings[slot]
+        if standing.epoch < known.epoch or standing == known:
+            return
+        self.standings[slot] = standing
+        self.tell()
+
+    # the group (`upstream.Listener`)
+
     def _own(self) -> dict[str, Any]:
         endpoints = {name: list(address) for name, address in self._endpoints().items()}
-        return {"endpoints": endpoints, "rack": self._rack}
+        return {"endpoints": endpoints, "rack": self._rack, "life": self._life}
 
     def metadata(self) -> bytes:
-        epoch = max([self._epoch, *(slot.log.epoch for slot in self._leadership.slots)])
-        owns = self._owner == self._node_id
-        return _pack(self._own() | {"node_id": self._node_id, "owns": owns, "epoch": epoch})
+        # a member that says the same as before is not heard: the others keep what they were told
+        self._joins += 1
+        self._joined_ms = self._clock.monotonic_ms()
+        self._said_leaving = self.leaving
+        report = Report(self._node_id, self.standings, self._leadership.awaited, self.leaving or self.drained)
+        return _pack(self._own() | report.pack() | {"joins": self._joins})
 
     def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
         told = {member.member_id: json.loads(member.metadata) for member in members}
-        epoch = max([generation, *(each["epoch"] for each in told.values())])
-        owners = [each for each in told.values() if each["owns"]]
-        owner = (
-            max(owners, key=lambda each: int(each["epoch"]))
-            if owners
-            else min(told.values(), key=lambda each: int(each["node_id"]))
-        )
         nodes = {
-            str(each["node_id"]): {"endpoints": each["endpoints"], "rack": each["rack"]}
+            str(each["node_id"]): {key: each[key] for key in ("endpoints", "rack", "life")}
             for each in told.values()
         }
-        answer = {"nodes": nodes, "owner": owner["node_id"], "epoch": epoch if owners else epoch + 1}
-        return dict.fromkeys(told, _pack(answer))
+        reports = [Report.unpack(each) for each in told.values()]
+        seats = assign(reports, len(self.standings), self._pins())
+        return dict.fromkeys(told, _pack({"nodes": nodes} | pack_seats(seats)))
 
     def assigned(self, generation: int, assignment: bytes) -> None:
         told = json.loads(assignment)
         self._others = {int(node_id): each for node_id, each in told["nodes"].items()}
-        self._owner, self._epoch = told["owner"], told["epoch"]
+        own = self._others.get(self._node_id)
+        # what was settled for an earlier life of this node says nothing of what others have done since
+        fresh = own is not None and own["life"] == self._life
+        seats = unpack_seats(told)
+        roles = {
+            slot: role
+            for slot, seat in enumerate(seats)
+            if (role := self._role_in(slot, seat, fresh=fresh)) is not None
+        }
         logger.info(
-            "node %d has the slots, of %d nodes, epoch %d", self._owner, len(self._others), self._epoch
+            "%d nodes; this one has %d of %d slots, gives up %d and gets %d",
+            len(self._others),
+            sum(role.next_id == NOBODY and not role.awaits for role in roles.values()),
+            len(seats),
+            sum(role.next_id != NOBODY for role in roles.values()),
+            sum(role.awaits for role in roles.values()),
         )
-        self._tell_assigned(self._owner, self._epoch)
-        mine = self._owner == self._node_id
-        self._leadership.assign(all_slots(self._leadership.slots, self._epoch) if mine else {})
+        self._leadership.assign(roles)
+        if not fresh:
+            self.tell()
+        elif self._said_leaving:
+            self._left.set()
         self.known.set()
+
+    def _role_in(self, slot: int, seat: Seat, *, fresh: bool) -> Role | None:
+        """What this node is to do with a slot, once it has taken in who has it."""
+        known = self.standings[slot]
+        if seat.epoch < known.epoch:
+            # settled before others heard of what has happened since
+            self.tell()
+            return self._leadership.slots[slot].role
+        self.standings[slot] = Standing(seat.node_id, seat.epoch)
+        if seat.node_id == self._node_id:
+            return Role(seat.epoch, Right.ANY if fresh else Right.OWN, seat.next_id)
+        if seat.next_id == self._node_id:
+            return Role(seat.epoch + 1, Right.GIVEN)
+        return None
 
     def lost(self, error: KafkaError) -> None:
         logger.error("this node is no member of the tier any more: %s", error)
-        self._others, self._owner = {}, NOBODY
-        self._tell_assigned(NOBODY, self._epoch)
+        self._others = {}
         self._leadership.assign({})
 
 

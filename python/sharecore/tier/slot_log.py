@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Protocol
 
 from sharecore.clock import Clock
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Appended, Ticket
-from sharecore.tier.claims import Scanned, SlotHistory, claim_record
+from sharecore.tier.claims import Claim, Scanned, SlotHistory, claim_record, release_record
 from sharecore.tier.replay import Reading, bounds_of, replay
 from sharecore.upstream import Fenced, NotWritten, Producer
 from sharecore.waiting import Done
@@ -21,6 +22,33 @@ logger = logging.getLogger(__name__)
 
 _CLAIM_ATTEMPTS = 5
 NOT_OURS = KafkaError(ErrorCode.NOT_COORDINATOR, "Another node has this slot.")
+
+
+class Right(Enum):
+    """By what right a node claims a slot."""
+
+    ANY = "any"
+    """Whoever has it: the group's leader knows that nobody does who may still act."""
+    OWN = "own"
+    """It was this node's last, though the cluster may have lost that claim, or was given up for it, or is
+    nobody's.
+    """
+    GIVEN = "given"
+    """It was given up for this node, by the owner before the claim that is to come."""
+
+
+class Taken(KafkaError):
+    """Another node has the slot.
+
+    Attributes:
+        claim: that node's.
+    """
+
+    def __init__(self, name: str, claim: Claim) -> None:
+        super().__init__(
+            ErrorCode.NOT_COORDINATOR, f"{name} is node {claim.node_id}'s, under epoch {claim.epoch}"
+        )
+        self.claim = claim
 
 
 class Keeping(Reading, Protocol):
@@ -86,26 +114,31 @@ class SlotLog:
         """Topic and partition."""
         return f"{self.topic}-{self.index}"
 
-    async def claim(self, epoch: int) -> list[Scanned]:
+    async def claim(self, epoch: int, right: Right = Right.ANY) -> list[Scanned]:
         """Takes the slot: nobody else's records count from here on.
 
         Args:
             epoch: the least that the claim may have; it is above that of every claim before it.
+            right: from whom it may be taken.
 
         Returns:
             The records that count, in order.
 
         Raises:
+            Taken: another node has it.
             KafkaError: the cluster cannot be reached, or others keep taking the slot.
             ValueError: a record cannot be read.
         """
         for _ in range(_CLAIM_ATTEMPTS):
             history, records = SlotHistory(self.name), list[Scanned]()
             start, end = await bounds_of(self._reading, self.topic, self.index)
-            await self._writer.open(end)
             async for batches in replay(self._reading, self.topic, self.index, start, end):
                 records += history.take(batches)
-            claimed = max(epoch, 0 if history.claim is None else history.claim.epoch + 1)
+            last = history.claim
+            if last is not None and not self._may_claim(history, epoch, right):
+                raise Taken(self.name, last)
+            await self._writer.open(end)
+            claimed = max(epoch, 0 if last is None else last.epoch + 1)
             try:
                 await self._append_claim(claimed)
             except Fenced as error:
@@ -116,6 +149,43 @@ class SlotLog:
             self.epoch, self.owned = claimed, True
             return records
         raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.name}: others take this slot again and again")
+
+    def _may_claim(self, history: SlotHistory, epoch: int, right: Right) -> bool:
+        release, last = history.release, history.claim
+        given = release is not None and release.next_node_id == self._node_id
+        if right is Right.GIVEN:
+            return given and release is not None and release.epoch >= epoch - 1
+        own = last is not None and last.node_id == self._node_id and release is None
+        # a claim of this node stood behind the last one: the cluster has lost it
+        lost = last is not None and last.epoch < self.epoch
+        return right is Right.ANY or own or given or lost
+
+    async def find_last(self) -> int:
+        """The offset of the last record, or where the first will stand; raises KafkaError."""
+        start, end = await bounds_of(self._reading, self.topic, self.index)
+        return max(start, end - 1)
+
+    async def release(self, next_node_id: int) -> None:
+        """Gives the slot up behind all that was written, so that another node may claim it at once.
+
+        Raises:
+            KafkaError: that was not written; the slot is given up all the same.
+        """
+        await self.idle()
+        self.owned = False
+        now_ms = self._clock.now_ms()
+        try:
+            await self._append_mark(release_record(self.index, self.epoch, next_node_id, now_ms), now_ms)
+        finally:
+            self._writer.close(NOT_OURS)
+
+    def give_up(self) -> None:
+        """Has the slot claimed and read anew: what was told of it does not stand in the log."""
+        if self.owned:
+            self.owned = False
+            error = KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.name}: writes were given up")
+            self._writer.close(error)
+            self._lost(self, error)
 
     def resign(self) -> None:
         """Writes no more; what is under way ends with NOT_COORDINATOR."""
@@ -181,6 +251,10 @@ class SlotLog:
         self.claims = [claim for claim in self.claims if claim >= before]
 
     async def _append_claim(self, epoch: int) -> int:
+        now_ms = self._clock.now_ms()
+        return await self._append_mark(claim_record(self.index, epoch, self._node_id, now_ms), now_ms)
+
+    async def _append_mark(self, record: Record, now_ms: int) -> int:
         appended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done(error: KafkaError | None) -> None:
@@ -191,8 +265,6 @@ class SlotLog:
             else:
                 appended.set_exception(error)
 
-        now_ms = self._clock.now_ms()
-        record = claim_record(self.index, epoch, self._node_id, now_ms)
         offset = self._writer.append([record], now_ms, done)
         self.end_offset = offset + 1
         await appended

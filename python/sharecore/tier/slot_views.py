@@ -90,6 +90,7 @@ class StateView(SlotView):
     def __init__(self, slot: SlotLog) -> None:
         super().__init__(slot)
         self._keep_from: int | None = None
+        self._was_read = True
 
     @property
     def keep_from(self) -> int | None:
@@ -97,7 +98,16 @@ class StateView(SlotView):
 
     def claimed(self, records: Iterable[Scanned]) -> None:
         super().claimed(filter(is_state, records))
+        self._was_read = False
         self._keep_from = self._read[0][0] if self._read else None
+
+    def scan(self, offset: int, /) -> Iterator[Scanned]:
+        if self._was_read:
+            # what was in memory is ahead of the log: only a claim reads that again
+            self.slot.give_up()
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        self._was_read = True
+        yield from super().scan(offset)
 
     def append_local(
         self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
+from uuid import UUID, uuid5
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Configs, ResourceType, Topic, Topics
@@ -14,7 +16,8 @@ from sharecore.upstream import Metadata
 from sharecore.upstream import Topic as UpstreamTopic
 from sharecore.upstream import TopicChange as Change
 
-_INTERNAL_PREFIX = "__"
+INTERNAL_PREFIX = "__"
+"""Topics whose names begin so are not shown to clients."""
 OWN_SETTINGS = frozenset({"errors.deadletterqueue.group.enable"})
 """Settings of topics that clusters without share groups do not know: this tier keeps them itself."""
 
@@ -34,10 +37,22 @@ class UpstreamTopics(Topics):
         metadata: of the cluster, kept fresh for all topics.
         making: makes topics.
         configs: settings that the tier itself keeps.
+        shown: internal topics that clients see all the same, and under which names; under the first one with
+            the id that the cluster has given it.
     """
 
-    def __init__(self, metadata: Metadata, sources: Sources, making: Making, configs: Configs) -> None:
+    def __init__(
+        self,
+        metadata: Metadata,
+        sources: Sources,
+        making: Making,
+        configs: Configs,
+        shown: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
         super().__init__()
+        self._shown = shown
+        # what is shown under a name hides a topic that has it already
+        self._taken = {name for names in shown.values() for name in names}
         self._metadata = metadata
         self._sources = sources
         self._making = making
@@ -69,35 +84,47 @@ class UpstreamTopics(Topics):
         if change is Change.CREATED:
             self._appeared(topic)
         elif change is Change.DELETED:
-            self._gone(topic.name)
+            self._gone(topic)
         elif change is Change.RECREATED:
-            self._gone(topic.name)
+            self._gone(topic)
             self._appeared(topic)
         elif change is Change.GREW:
             self._grew(topic)
 
+    def _seen(self, topic: UpstreamTopic) -> Iterator[tuple[str, UUID]]:
+        """Under which names and ids clients see a topic; none where they do not."""
+        if topic.name in self._shown:
+            for number, name in enumerate(self._shown[topic.name]):
+                yield name, id_under(name, topic.topic_id) if number else topic.topic_id
+        elif not (topic.internal or topic.name.startswith(INTERNAL_PREFIX) or topic.name in self._taken):
+            yield topic.name, topic.topic_id
+
     def _appeared(self, topic: UpstreamTopic) -> None:
-        if topic.internal or topic.name.startswith(_INTERNAL_PREFIX):
-            return
-        found = Topic(topic.name, topic.topic_id, [])
-        found.partitions += self._logs(found, range(len(topic.partitions)))
-        self._add(found)
-        self._tell(TopicChange.CREATED, found)
+        for name, topic_id in self._seen(topic):
+            found = Topic(name, topic_id, [])
+            found.partitions += self._logs(topic, range(len(topic.partitions)))
+            self._add(found)
+            self._tell(TopicChange.CREATED, found)
 
     def _grew(self, topic: UpstreamTopic) -> None:
-        found = self.get(topic.name)
-        if found is not None:
-            found.partitions += self._logs(found, range(len(found.partitions), len(topic.partitions)))
-            self._tell(TopicChange.GREW, found)
+        for name, _ in self._seen(topic):
+            if (found := self.get(name)) is not None:
+                found.partitions += self._logs(topic, range(len(found.partitions), len(topic.partitions)))
+                self._tell(TopicChange.GREW, found)
 
-    def _gone(self, name: str) -> None:
-        found = self.get(name)
-        if found is not None:
-            self._remove(found)
-            self._tell(TopicChange.DELETED, found)
+    def _gone(self, topic: UpstreamTopic) -> None:
+        for name, _ in self._seen(topic):
+            if (found := self.get(name)) is not None:
+                self._remove(found)
+                self._tell(TopicChange.DELETED, found)
 
-    def _logs(self, topic: Topic, indexes: Iterable[int]) -> list[UpstreamLog]:
+    def _logs(self, topic: UpstreamTopic, indexes: Iterable[int]) -> list[UpstreamLog]:
         return [UpstreamLog(topic.name, index, topic.topic_id, self._sources) for index in indexes]
+
+
+def id_under(name: str, topic_id: UUID) -> UUID:
+    """The id of a topic under a further name."""
+    return uuid5(topic_id, name)
 
 
 def _elsewhere() -> KafkaError:

@@ -63,9 +63,8 @@ class UpstreamLog(Log):
         if committed == self.committed:
             return self
         if self._isolated is None:
-            self._isolated = UpstreamLog(
-                self.topic, self.index, self.topic_id, self._sources, committed=committed
-            )
+            other = UpstreamLog(self.topic, self.index, self.topic_id, self._sources, committed=committed)
+            self._isolated, other._isolated = other, self
         return self._isolated
 
     def when_known(self, done: Done) -> None:

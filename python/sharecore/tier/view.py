@@ -2,76 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from sharecore.broker.cluster import NOBODY, Leader, Node
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.leadership import Leadership
-from sharecore.tier.slots import slot_of_group, slot_of_partition
+from sharecore.tier.nodes import Nodes
+from sharecore.tier.slots import slot_of_group
 
 FIRST_NODE_ID = 1_000_000
 """Nodes are told to clients from this number on, so that none is taken for a broker of the cluster."""
 
 
-class Standing(NamedTuple):
-    """Who has a slot, as far as is known here; `NOBODY` while that changes."""
-
-    node_id: int
-    epoch: int
-
-
 class TierView:
     """Nodes and slots.
 
+    A node whose lease has run out knows nothing new, and others may lead what it led: it sends its clients
+    away, naming itself neither as a leader nor, where there are others, as a broker.
+
     Args:
         node_id: this node's, as clients know it.
-        nodes: all live ones by id, with their addresses for clients of a listener.
+        nodes: all live ones, and what is known of their slots.
         leadership: of this node.
+        slot_of: in which slot a partition of a topic lies.
     """
 
     def __init__(
-        self,
-        node_id: int,
-        nodes: Callable[[str], Mapping[int, Node]],
-        leadership: Leadership,
+        self, node_id: int, nodes: Nodes, leadership: Leadership, slot_of: Callable[[UUID, int], int]
     ) -> None:
         self._node_id = node_id
         self._nodes = nodes
         self._leadership = leadership
-        self._others: Sequence[Standing] = [Standing(NOBODY, -1)] * len(leadership.slots)
-
-    def assigned(self, standings: Sequence[Standing]) -> None:
-        """Takes in who has which slot."""
-        self._others = standings
+        self._slot_of = slot_of
+        self._slots = len(leadership.slots)
 
     def nodes(self, listener: str) -> Sequence[Node]:
-        return list(self._nodes(listener).values())
+        live = self._nodes.live(listener)
+        if not self._leadership.may_act and len(live) > 1:
+            live.pop(self._node_id, None)
+        return list(live.values())
 
     def controller(self) -> int:
-        return self._node_id
+        if self._leadership.may_act:
+            return self._node_id
+        return min(self._nodes.others, default=self._node_id)
 
     def leader(self, topic_id: UUID, partition: int) -> Leader:
-        return self._leader_of(self._slot(topic_id, partition))
+        return self.owner(self._slot_of(topic_id, partition))
 
     def coordinator(self, group_id: str) -> int:
-        return self._leader_of(slot_of_group(group_id, len(self._others))).node_id
+        return self.owner(slot_of_group(group_id, self._slots)).node_id
 
     def check_leader(self, topic_id: UUID, partition: int) -> None:
         try:
-            self._leadership.check(self._slot(topic_id, partition))
+            self._leadership.check(self._slot_of(topic_id, partition))
         except KafkaError:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER) from None
 
     def check_coordinator(self, group_id: str) -> None:
-        self._leadership.check(slot_of_group(group_id, len(self._others)))
+        self._leadership.check(slot_of_group(group_id, self._slots))
 
-    def _slot(self, topic_id: UUID, partition: int) -> int:
-        return slot_of_partition(topic_id, partition, len(self._others))
+    def term(self, group_id: str) -> int:
+        """The epoch of this node's last claim of a group's slot, whether or not it still counts."""
+        return self._leadership.slots[slot_of_group(group_id, self._slots)].log.epoch
 
-    def _leader_of(self, slot: int) -> Leader:
+    def owner(self, slot: int) -> Leader:
+        """Who has a slot, and so leads and coordinates what lies in it."""
         if self._leadership.owns(slot):
-            return Leader(self._node_id, self._leadership.slots[slot].log.epoch)
-        other = self._others[slot]
-        return Leader(NOBODY if other.node_id == self._node_id else other.node_id, other.epoch)
+            node_id = self._node_id if self._leadership.may_act else NOBODY
+            return Leader(node_id, self._leadership.slots[slot].log.epoch)
+        other = self._nodes.standings[slot]
+        there = other.node_id != self._node_id and self._nodes.is_live(other.node_id)
+        return Leader(other.node_id if there else NOBODY, other.epoch)

@@ -10,6 +10,10 @@ from sharecore.storage import Slice
 from sharecore.tier.claims import cut_batches
 from sharecore.upstream import Fetched
 
+_ATTRIBUTES_AT = 22
+"""Of the low byte of a batch's attributes."""
+_CONTROL = 1 << 5
+
 
 class Chunk:
     """What one fetch brought, by batch.
@@ -17,7 +21,8 @@ class Chunk:
     Attributes:
         first: the offset from which was fetched; there is no record between it and the first batch.
         end: the offset behind the last batch.
-        aborted: producer and first offset of aborted transactions that reach into it.
+        aborted: producer and first offset of aborted transactions that reach into it, and the offset of the
+            marker that ends them; `end` where that is behind the chunk.
     """
 
     __slots__ = ("aborted", "bounds", "end", "first", "owner", "records")
@@ -26,13 +31,21 @@ class Chunk:
         self.owner = owner
         self.first, self.end = fetched.first, fetched.end
         self.records = fetched.records
-        self.aborted = fetched.aborted
+        self.aborted: list[tuple[int, int, int]] = []
         position = 0
         self.bounds: list[tuple[int, int, int]] = []
         """First offset and last offset of each batch, and where its bytes end."""
+        pending = sorted(fetched.aborted, key=lambda transaction: transaction[1])
         for batch in cut_batches(fetched.records):
             position += len(batch.data)
             self.bounds.append((batch.base_offset, batch.last_offset, position))
+            if pending and batch.data[_ATTRIBUTES_AT] & _CONTROL:
+                producer_id = batch.producer[0]
+                ended = next((t for t in pending if t[0] == producer_id and t[1] <= batch.base_offset), None)
+                if ended is not None:
+                    pending.remove(ended)
+                    self.aborted.append((*ended, batch.base_offset))
+        self.aborted += [(*each, self.end) for each in pending]
 
 
 class Budget:
@@ -40,17 +53,19 @@ class Budget:
 
     Attributes:
         used: bytes that are kept.
+        taken: bytes that were taken in so far.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self.used = 0
+        self.used = self.taken = 0
         self._chunks: OrderedDict[Chunk, None] = OrderedDict()
 
     def add(self, chunk: Chunk) -> None:
         """Takes a chunk in, and lets others go for it."""
         self._chunks[chunk] = None
         self.used += len(chunk.records)
+        self.taken += len(chunk.records)
         while self.used > self.max_bytes and len(self._chunks) > 1:
             oldest = next(iter(self._chunks))
             oldest.owner.drop(oldest)
@@ -188,11 +203,16 @@ class Window:
         return parts, True
 
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Aborted transactions that reach into what is kept of `[first, end)`."""
+        """Aborted transactions that reach into what is kept of `[first, end)`, by the order of their offsets.
+
+        One that has ended before is not among them: its producer may have committed another since.
+        """
         found: dict[tuple[int, int], None] = {}
-        while first < end and (chunk := self.find(first)) is not None:
-            found |= dict.fromkeys(chunk.aborted)
-            first = chunk.end
+        # the first batch of a chunk may begin before the offset that was fetched
+        for index in range(max(0, bisect_right(self._firsts, first) - 1), bisect_left(self._firsts, end)):
+            for producer_id, begun, marker in self._chunks[self._firsts[index]].aborted:
+                if marker >= first and begun < end:
+                    found[producer_id, begun] = None
         return list(found)
 
 

@@ -15,8 +15,9 @@ from sharecore.upstream.fetcher import Fetcher
 from sharecore.upstream.membership import GroupMember, Listener, Membership
 from sharecore.upstream.metadata import Metadata, Node, Partition, Topic, TopicChange, made_id
 from sharecore.upstream.outlet import Outlet
+from sharecore.upstream.producer import Producer
 from sharecore.upstream.subscription import Sink, Subscription
-from sharecore.upstream.writer import ExclusiveWriter, Producer
+from sharecore.upstream.writer import ExclusiveWriter
 
 __all__ = [
     "EARLIEST",

@@ -78,7 +78,11 @@ class Administration:
             by_node.setdefault(self._upstream.metadata.leader(*place)[0], []).append(place)
         found: dict[Place, ListedOffset | KafkaError] = {}
         for place in by_node.pop(-1, ()):
-            found[place] = self._leaderless(place)
+            found[place] = (
+                self._leaderless(place)
+                if self._is_known(place)
+                else _not_told(place, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            )
         asked = (self._list_at(node, places, wanted, committed) for node, places in by_node.items())
         for part in await asyncio.gather(*asked):
             found |= part
@@ -105,11 +109,19 @@ class Administration:
             answer = await self._upstream.request(node, ApiKey.LIST_OFFSETS, message)
         except KafkaError as error:
             return dict.fromkeys(places, error)
-        return {
-            (topic.name, each.partition_index): _listed(topic.name, each)
-            for topic in answer.topics
-            for each in topic.partitions
+        found = {
+            (topic.name, each.partition_index): each for topic in answer.topics for each in topic.partitions
         }
+        return {
+            # a broker may hear of a new topic later than the one that told of it
+            place: self._leaderless(place)
+            if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._is_known(place)
+            else _listed(place, each)
+            for place, each in found.items()
+        }
+
+    def _is_known(self, place: Place) -> bool:
+        return self._upstream.metadata.get(place[0]) is not None
 
     async def read(
         self,
@@ -297,9 +309,11 @@ def _settled(found: ListedOffset | KafkaError | int | None) -> bool:
     return found is not None and not (isinstance(found, KafkaError) and found.code in PASSING)
 
 
-def _listed(topic: str, answer: Any) -> ListedOffset | KafkaError:
+def _not_told(place: Place, code: int) -> KafkaError:
+    return refusal(code, "to tell offsets of", f"{place[0]}-{place[1]}", "Describe")
+
+
+def _listed(place: Place, answer: Any) -> ListedOffset | KafkaError:
     if answer.error_code:
-        return refusal(
-            answer.error_code, "to tell offsets of", f"{topic}-{answer.partition_index}", "Describe"
-        )
+        return _not_told(place, answer.error_code)
     return ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)

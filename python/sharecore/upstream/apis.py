@@ -18,6 +18,8 @@ VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.JOIN_GROUP: (5, 9),
     ApiKey.HEARTBEAT: (3, 4),
     ApiKey.LEAVE_GROUP: (0, 5),
+    ApiKey.DESCRIBE_GROUPS: (3, 5),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.SYNC_GROUP: (3, 5),
     ApiKey.SASL_HANDSHAKE: (1, 1),
     ApiKey.API_VERSIONS: (0, 4),
@@ -31,3 +33,9 @@ VERSIONS: dict[ApiKey, tuple[int, int]] = {
 }
 FETCH_BY_NAME = 12
 """The last version of Fetch that names topics."""
+SPOKEN: dict[ApiKey, tuple[int, int]] = {
+    **VERSIONS,
+    # from the first that names static members, to the last that names topics
+    ApiKey.OFFSET_COMMIT: (7, 9),
+}
+"""With what is used only where the cluster offers it."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from sharecore._core import encode_batch
 from sharecore.errors import KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.upstream.delivery import TIMEOUT_MS, deliver
-from sharecore.upstream.errors import NotWritten, refusal
+from sharecore.upstream.errors import NotWritten
 from sharecore.upstream.outlet import Outlet
-from sharecore.upstream.writer import Producer, Record
-
-_SEQUENCES = 1 << 31
+from sharecore.upstream.producer import Producer, Record, following, new_producer
 
 
 class _Place:
@@ -68,27 +67,17 @@ class Appender:
                 # whether the next sequence number follows is not known
                 place.producer = None
                 raise
-            place.sequence = (place.sequence + len(records)) % _SEQUENCES
+            place.sequence = following(place.sequence, len(records))
             return offset
 
     async def _new_producer(self) -> Producer:
         upstream = self._outlet.upstream
-        message = {
-            "transactional_id": None,
-            "transaction_timeout_ms": 0,
-            "producer_id": -1,
-            "producer_epoch": -1,
-        }
 
-        async def ask() -> Producer:
-            answer = await upstream.request(
-                next(iter(upstream.metadata.nodes), -1), ApiKey.INIT_PRODUCER_ID, message
-            )
-            if answer.error_code:
-                raise refusal(answer.error_code, "a producer id", "", "IdempotentWrite")
-            return Producer(answer.producer_id, answer.producer_epoch)
+        async def ask(message: dict[str, Any]) -> Any:
+            node = next(iter(upstream.metadata.nodes), -1)
+            return await upstream.request(node, ApiKey.INIT_PRODUCER_ID, message)
 
         try:
-            return await upstream.retry(ask)
+            return await new_producer(upstream, ask)
         except KafkaError as error:
             raise NotWritten(error.code, error.message) from error

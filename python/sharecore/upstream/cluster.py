@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from sharecore.client.errors import AuthenticationFailed, Disconnected
+from sharecore.client.errors import RETRIED, AuthenticationFailed, Disconnected
 from sharecore.client.settings import ConnectionSettings
 from sharecore.client.wire.brokers import Brokers
 from sharecore.client.wire.cluster import Backoff
@@ -16,7 +17,7 @@ from sharecore.client.wire.connection import Connection
 from sharecore.clock import Clock
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
-from sharecore.upstream.apis import VERSIONS
+from sharecore.upstream.apis import SPOKEN, VERSIONS
 from sharecore.upstream.errors import refusal
 from sharecore.upstream.metadata import MISSING_MS, Metadata, Topic
 
@@ -26,24 +27,13 @@ Value = TypeVar("Value")
 
 GROUP, TRANSACTION = 0, 1
 """What a coordinator coordinates: FindCoordinator's kinds of key."""
-PASSING = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.NOT_CONTROLLER,
-        ErrorCode.CONCURRENT_TRANSACTIONS,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
+PASSING = RETRIED | {
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+}
 """Errors that pass with time, or on another broker."""
 
 
@@ -52,6 +42,25 @@ class _Connections(Brokers[ConnectionSettings]):
 
     def know(self, metadata: Metadata) -> None:
         self._nodes = {node.node_id: (node.host, node.port) for node in metadata.nodes.values()}
+
+    async def dial(
+        self, node: int, settings: ConnectionSettings, spoken: Mapping[ApiKey, tuple[int, int]]
+    ) -> Connection:
+        if node not in self._nodes:
+            raise Disconnected(f"broker {node} is not known")
+        return await Connection.open(*self._nodes[node], settings, self._context, spoken)
+
+    async def whoever(self, turn: int) -> Connection:
+        """A connection to a broker that can tell of the cluster; to another one where the turn is another.
+
+        Raises:
+            Disconnected: none answers.
+        """
+        nodes = sorted(self._nodes)
+        for place in range(turn, turn + len(nodes)) if turn else ():
+            with contextlib.suppress(Disconnected):
+                return await self.connect(nodes[place % len(nodes)], "any")
+        return await self.any_connection()
 
     def offers(self, api_key: ApiKey) -> bool:
         """Whether every broker that is connected has the API, in a version that is known here."""
@@ -76,10 +85,11 @@ class Upstream:
         self.clock = clock
         self.metadata = Metadata()
         self.problem: KafkaError | None = None
-        self._connections = _Connections(settings, VERSIONS)
+        self._connections = _Connections(settings, SPOKEN)
         self._kept: set[str] = set()
         self._all = False
         self._stale = asyncio.Event()
+        self._doubts = self._turn = 0
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -164,6 +174,7 @@ class Upstream:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.settings.metadata_max_age_ms / 1000):
                     await self._stale.wait()
+            self._doubt(self._stale.is_set())
             self._stale.clear()
             try:
                 await self._refresh(None if self._all else self._kept)
@@ -179,11 +190,17 @@ class Upstream:
                 # those who find it stale in the same moment are served by one refresh
                 await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
 
+    def _doubt(self, wrong: bool) -> None:
+        """Asks another broker where one is wrong again: it may have lost sight of the others."""
+        self._doubts = self._doubts + 1 if wrong else 0
+        if self._doubts > 1:
+            self._turn += 1
+
     async def _refresh(self, names: Iterable[str] | None) -> dict[str, int]:
         """Asks any broker, None for all topics; returns error codes by name."""
         topics = None if names is None else [{"name": name} for name in sorted(names)]
         try:
-            connection = await self._connections.any_connection()
+            connection = await self._connections.whoever(self._turn)
             message = {"topics": topics, "allow_auto_topic_creation": False}
             response = await connection.request(ApiKey.METADATA, message)
             if getattr(response, "error_code", 0):
@@ -220,6 +237,25 @@ class Upstream:
         """
         return await self._connections.connect(node, purpose)
 
+    async def dial(
+        self, node: int, client_id: str | None, spoken: Mapping[ApiKey, tuple[int, int]]
+    ) -> Connection:
+        """A connection to a broker that nobody else uses; who asked for it closes it.
+
+        Args:
+            client_id: as which the broker knows it; None for the client id of the settings.
+            spoken: versions of the APIs that are used on it, besides those that a connection itself needs.
+
+        Raises:
+            Disconnected: the broker is unknown or cannot be reached.
+        """
+        settings = self.settings if client_id is None else replace(self.settings, client_id=client_id)
+        try:
+            return await self._connections.dial(node, settings, {**VERSIONS, **spoken})
+        except Disconnected:
+            self.stale()
+            raise
+
     async def leader(self, topic: str, partition: int, purpose: str) -> Connection:
         """A connection to the leader of a partition of a topic that is kept.
 
@@ -238,7 +274,15 @@ class Upstream:
         Raises:
             KafkaError: it cannot be found or reached now.
         """
-        connection = await self._connections.any_connection()
+        return await self._reach(await self.find_coordinator(kind, key), purpose)
+
+    async def find_coordinator(self, kind: int, key: str) -> int:
+        """The broker that coordinates a group or a transactional id.
+
+        Raises:
+            KafkaError: there is none now, nobody answers, or the right to ask is missing.
+        """
+        connection = await self._connections.whoever(self._turn)
         message = {"key_type": kind, "key": key, "coordinator_keys": [key]}
         response = await connection.request(ApiKey.FIND_COORDINATOR, message)
         found = response.coordinators[0] if hasattr(response, "coordinators") else response
@@ -246,7 +290,8 @@ class Upstream:
             raise refusal(
                 found.error_code, "to name the coordinator of", key, "Describe", found.error_message
             )
-        return await self._reach(found.node_id, purpose)
+        node: int = found.node_id
+        return node
 
     async def request(self, node: int, api_key: ApiKey, message: dict[str, Any], purpose: str = "ask") -> Any:
         """The answer of one broker.

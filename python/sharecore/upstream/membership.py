@@ -68,6 +68,10 @@ class Membership:
     answered while the group rebalances counts as a good one, but not for longer than the coordinator waits
     for members that do not join, counted from the last one before.
 
+    A coordinator that was replaced, and does not know, goes on answering heartbeats while its successor gives
+    the place away. So a heartbeat counts once its coordinator has also written: it commits an offset of this
+    group, which takes all replicas in sync, and they do not follow a leader that was replaced.
+
     Args:
         upstream: where the group is.
         group_id: its name.
@@ -77,14 +81,16 @@ class Membership:
         session_ms: after so long without a heartbeat the coordinator gives the place away.
         rebalance_ms: how long the coordinator waits for members to join.
         heartbeat_ms: between heartbeats.
+        confirmed_by: a topic, which must be there, of whose first partition offsets are committed; the user
+            needs Read on it. Heartbeats alone count where none is given, or the cluster has no OffsetCommit.
 
     Attributes:
         member_id: empty until the coordinator gave one.
         generation: -1 outside of the group.
         leads: whether this member computes the assignment.
-        lease_from_ms: monotonic time at which the last good heartbeat was sent: the coordinator gives the
-            place away no sooner than `session_ms` later. It grows old while no coordinator can be reached,
-            and is young again where the next one knows this member. None outside of the group.
+        lease_from_ms: monotonic time at which the last heartbeat that counts was sent: the place is not given
+            away before `session_ms` are over. It grows old while no coordinator can be reached, and is young
+            again where the next one knows this member. None outside of the group.
         error: why it has left for good; None where it has not.
     """
 
@@ -100,6 +106,7 @@ class Membership:
         session_ms: int = SESSION_MS,
         rebalance_ms: int = REBALANCE_MS,
         heartbeat_ms: int = HEARTBEAT_MS,
+        confirmed_by: str | None = None,
     ) -> None:
         self.member_id = ""
         self.generation = _NO_GENERATION
@@ -110,6 +117,7 @@ class Membership:
         self._protocol_type, self._protocol = protocol_type, protocol
         self._instance_id = instance_id
         self._session_ms, self._rebalance_ms, self._heartbeat_ms = session_ms, rebalance_ms, heartbeat_ms
+        self._confirmed_by = confirmed_by
         self._stable_from_ms = 0
         self._joining = False
         self._waiting: Connection | None = None
@@ -240,7 +248,8 @@ class Membership:
         if answer.error_code:
             raise refusal(answer.error_code, "to give an assignment in group", self._group_id, "Read")
         self._joining = False
-        # the coordinator began to count when the join was complete, which was after it was asked for
+        # the coordinator began to count when the join was complete, which was after it was asked for; it has
+        # written what was assigned before it told
         self._good(sent_ms, stable=True)
         self._joined.set()
         logger.info("member %s of group %s, generation %d", self.member_id, self._group_id, self.generation)
@@ -289,9 +298,10 @@ class Membership:
         crossed = self._joining or self.generation != member["generation_id"]
         code = answer.error_code
         if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-            self._good(sent_ms, stable=not code and not crossed)
             if code and not crossed:
                 self._rejoin.set()
+            if await self._confirm(connection):
+                self._good(sent_ms, stable=not code and not crossed)
         elif code not in _OUT_OF_DATE:
             if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 self._beating = None
@@ -302,6 +312,31 @@ class Membership:
             if code == ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
                 self._lose(refusal(code, "a heartbeat in group", self._group_id))
+
+    async def _confirm(self, connection: Connection) -> bool:
+        """Has the coordinator write, as only the one that counts can.
+
+        Raises:
+            KafkaError: it could not; another one may be able to.
+        """
+        if self._confirmed_by is None or not connection.offers(ApiKey.OFFSET_COMMIT):
+            return True
+        member = self._member()
+        member["generation_id_or_member_epoch"] = member.pop("generation_id")
+        partition = {"partition_index": 0, "committed_offset": 0, "committed_metadata": ""}
+        topics = [{"name": self._confirmed_by, "partitions": [partition]}]
+        answer = await connection.request(ApiKey.OFFSET_COMMIT, {**member, "topics": topics})
+        if not self._joined.is_set() or self.member_id != member["member_id"]:
+            return False
+        code = answer.topics[0].partitions[0].error_code
+        if code == ErrorCode.REBALANCE_IN_PROGRESS or code in _OUT_OF_DATE:
+            # between two generations nothing is committed; whether this is still a member, heartbeats tell
+            return False
+        if code:
+            self._beating = None
+            self._upstream.stale()
+            raise refusal(code, f"a commit in group {self._group_id} for", self._confirmed_by, "Read")
+        return True
 
     def _good(self, sent_ms: int, *, stable: bool) -> None:
         """The coordinator counted this member in after `sent_ms`."""

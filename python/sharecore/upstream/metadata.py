@@ -126,6 +126,14 @@ class Metadata:
             if topic is not None:
                 self._names.pop(topic.topic_id, None)
 
+    def drop(self, name: str) -> None:
+        """A topic was deleted, as the cluster has said itself; answers that still name it are passed over."""
+        topic = self._topics.get(name)
+        if topic is not None:
+            self.forget([name])
+            self._bury(topic)
+            self._tell(TopicChange.DELETED, topic)
+
     def take(self, response: Any, now_ms: int, *, whole: bool = False) -> dict[str, int]:
         """Takes an answer in.
 
@@ -162,10 +170,7 @@ class Metadata:
             return
         since_ms = self._missing_ms.setdefault(name, now_ms)
         if now_ms - since_ms >= MISSING_MS:
-            topic = self._topics[name]
-            self.forget([name])
-            self._bury(topic)
-            self._tell(TopicChange.DELETED, topic)
+            self.drop(name)
 
     @property
     def doubtful(self) -> bool:

@@ -10,33 +10,22 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sharecore._core import encode_batch
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.upstream.cluster import TRANSACTION
 from sharecore.upstream.delivery import TIMEOUT_MS, deliver
-from sharecore.upstream.errors import Fenced, Unresolved, refusal
+from sharecore.upstream.errors import Fenced, Unresolved
 from sharecore.upstream.outlet import Outlet
+from sharecore.upstream.producer import Producer, Record, following, new_producer
 from sharecore.waiting import Done, settle
 
 logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 512 * 1024
 """About how large a batch becomes."""
-_TRANSACTION_TIMEOUT_MS = 60_000
-_SEQUENCES = 1 << 31
-
-Record = tuple[bytes | None, bytes | None]
-"""Key and value."""
-
-
-class Producer(NamedTuple):
-    """A producer id and its epoch."""
-
-    id: int
-    epoch: int
 
 
 class _Append(NamedTuple):
@@ -114,21 +103,12 @@ class ExclusiveWriter:
         if self.closed is None:
             self.close(Unresolved(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} is opened anew"))
         upstream = self._outlet.upstream
-        message = {
-            "transactional_id": self._transactional_id,
-            "transaction_timeout_ms": _TRANSACTION_TIMEOUT_MS,
-            "producer_id": -1,
-            "producer_epoch": -1,
-        }
 
-        async def ask() -> Producer:
+        async def ask(message: dict[str, Any]) -> Any:
             connection = await upstream.coordinator(TRANSACTION, self._transactional_id, "ask")
-            answer = await connection.request(ApiKey.INIT_PRODUCER_ID, message)
-            if answer.error_code:
-                raise refusal(answer.error_code, "a producer id for", self._transactional_id, "Write")
-            return Producer(answer.producer_id, answer.producer_epoch)
+            return await connection.request(ApiKey.INIT_PRODUCER_ID, message)
 
-        self.producer = await upstream.retry(ask)
+        self.producer = await new_producer(upstream, ask, self._transactional_id)
         self.next_offset, self._sequence, self.closed = next_offset, 0, None
         return self.producer
 
@@ -216,5 +196,5 @@ class ExclusiveWriter:
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{self.name}: the batch stands at {found} and not at {expected}: somebody else writes there",
             )
-        self._sequence = (self._sequence + count) % _SEQUENCES
+        self._sequence = following(self._sequence, count)
         return None

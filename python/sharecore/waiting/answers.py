@@ -37,16 +37,5 @@ def promise(
 
 def _later(gather: Gather[Any], answer: Callable[[], Answer]) -> Later[Answer]:
     later: Later[Answer] = Later()
-
-    def ended() -> None:
-        if later.done():
-            return
-        try:
-            value = answer()
-        except Exception as error:
-            later.set_exception(error)
-        else:
-            later.set_result(value)
-
-    gather.when_ended(ended)
+    gather.promise(later, answer)
     return later

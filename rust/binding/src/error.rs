@@ -11,8 +11,7 @@ const INVALID_RECORD_STATE: i16 = 121;
 
 static KAFKA_ERROR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// `sharecore.errors.KafkaError(code, message)`.
-pub(crate) fn kafka_error(py: Python<'_>, code: i16, message: &str) -> PyErr {
+fn kafka_error_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     let class = KAFKA_ERROR.get_or_try_init(py, || {
         Ok::<_, PyErr>(
             py.import("sharecore.errors")?
@@ -20,7 +19,12 @@ pub(crate) fn kafka_error(py: Python<'_>, code: i16, message: &str) -> PyErr {
                 .unbind(),
         )
     });
-    match class.and_then(|class| class.bind(py).call1((code, message))) {
+    Ok(class?.bind(py))
+}
+
+/// `sharecore.errors.KafkaError(code, message)`.
+pub(crate) fn kafka_error(py: Python<'_>, code: i16, message: &str) -> PyErr {
+    match kafka_error_class(py).and_then(|class| class.call1((code, message))) {
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,
     }
@@ -39,4 +43,14 @@ pub(crate) fn refused(py: Python<'_>, refusal: Refusal) -> PyErr {
 /// A defect of the engine as a `KafkaError`; the partition in which it showed takes no further calls.
 pub(crate) fn failed(py: Python<'_>, failed: &Failed) -> PyErr {
     kafka_error(py, UNKNOWN_SERVER_ERROR, &failed.to_string())
+}
+
+/// The `KafkaError` that was raised; another exception is raised on.
+pub(crate) fn kafka_error_in(py: Python<'_>, error: PyErr) -> PyResult<Bound<'_, PyAny>> {
+    let class = kafka_error_class(py)?;
+    if error.matches(py, class)? {
+        Ok(error.into_value(py).into_bound(py).into_any())
+    } else {
+        Err(error)
+    }
 }

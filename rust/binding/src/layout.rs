@@ -6,6 +6,8 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyList, PyString, PyTuple, PyType};
 use sharecore_wire::{Build, Field, Input, Kind, Layout, read};
 
 use crate::parts::Parts;
+use crate::produced::PyProduced;
+use crate::share_answer::PyShareAnswer;
 use crate::stop::Stop;
 use crate::uuids;
 use crate::write::write_record;
@@ -54,7 +56,8 @@ impl PyLayout {
     }
 
     /// A response with its size and header before it, as buffers to send one after the other.
-    fn write_response<'py>(
+    #[pyo3(name = "write_response")]
+    pub(crate) fn frame<'py>(
         &self,
         correlation_id: i32,
         tagged_header: bool,
@@ -66,6 +69,12 @@ impl PyLayout {
         if tagged_header {
             head.push(0);
         }
+        if let Ok(produced) = message.cast::<PyProduced>() {
+            return produced.borrow().frame(message.py(), &self.layout, head);
+        }
+        if let Ok(answer) = message.cast::<PyShareAnswer>() {
+            return answer.borrow().frame(message.py(), &self.layout, head);
+        }
         let mut out = Parts::shared(head);
         write_record(&self.layout, &self.classes, message, &mut out)?;
         out.into_frame(message.py())
@@ -73,6 +82,11 @@ impl PyLayout {
 }
 
 impl PyLayout {
+    /// What the message consists of.
+    pub(crate) fn fields(&self) -> &Layout {
+        &self.layout
+    }
+
     /// The message at `input`; after the tagged fields of a header if `tagged_header` says that there are some.
     pub(crate) fn read_request<'py>(
         &self,
@@ -170,7 +184,7 @@ struct Objects<'a, 'py> {
     classes: &'a [Class],
 }
 
-impl<'py> Build for Objects<'_, 'py> {
+impl<'py> Build<'_> for Objects<'_, 'py> {
     type Value = Bound<'py, PyAny>;
     type Error = Stop;
 
@@ -228,7 +242,7 @@ impl<'py> Build for Objects<'_, 'py> {
 }
 
 /// `tuple.__new__(class, values)`, without the call from Python that costs more than the object.
-fn named<'py>(
+pub(crate) fn named<'py>(
     class: &Bound<'py, PyType>,
     values: Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {

@@ -1,28 +1,42 @@
 //! `sharecore._core`: translates between Python and the crates below, decides nothing.
 
+mod acknowledging;
 mod batches;
 mod bench;
+mod budget;
 mod cleaner;
 mod columns;
 mod combine;
+mod compression;
 mod convert;
+mod dispatch;
 mod error;
+mod exchange;
+mod gather;
 mod layout;
+mod lease;
 mod letters;
 mod names;
 mod partition;
 mod parts;
+mod produce;
+mod produced;
 mod records;
+mod scan;
+mod share_answer;
 mod share_state;
 mod simulation;
 mod slices;
+mod slot;
 mod state;
 mod state_fold;
 mod stop;
 mod store;
 mod survey;
 mod tally;
+mod tickets;
 mod uuids;
+mod waiting;
 mod wire;
 mod write;
 
@@ -32,15 +46,27 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use crate::acknowledging::acknowledgements;
+    #[pymodule_export]
     use crate::batches::{encode_batch, encode_records};
     #[pymodule_export]
     use crate::bench::bench_trace;
+    #[pymodule_export]
+    use crate::budget::PyMemoryBudget;
     #[pymodule_export]
     use crate::cleaner::{PyLogCleaner, records_without_key};
     #[pymodule_export]
     use crate::columns::{damaged_batches, decode_columns};
     #[pymodule_export]
     use crate::combine::combine;
+    #[pymodule_export]
+    use crate::compression::{crc32c, decompress};
+    #[pymodule_export]
+    use crate::dispatch::PyDispatch;
+    #[pymodule_export]
+    use crate::exchange::PyExchange;
+    #[pymodule_export]
+    use crate::gather::gather;
     #[pymodule_export]
     use crate::layout::PyLayout;
     #[pymodule_export]
@@ -50,13 +76,21 @@ mod _core {
     #[pymodule_export]
     use crate::partition::{PyPartition, PyWrite};
     #[pymodule_export]
+    use crate::produce::PyProduce;
+    #[pymodule_export]
+    use crate::produced::PyProduced;
+    #[pymodule_export]
     use crate::records::{PyRecord, decode_records};
+    #[pymodule_export]
+    use crate::share_answer::PyShareAnswer;
     #[pymodule_export]
     use crate::share_state::{PyShareStateFold, decode_share_state, whole_batches};
     #[pymodule_export]
     use crate::simulation::PyMemoryDisk;
     #[pymodule_export]
-    use crate::state::{combine_state_batches, pack_write};
+    use crate::slot::PyPending;
+    #[pymodule_export]
+    use crate::state::combine_state_batches;
     #[pymodule_export]
     use crate::state_fold::{PyStateContent, PyStateFold};
     #[pymodule_export]
@@ -66,5 +100,9 @@ mod _core {
     #[pymodule_export]
     use crate::tally::observe_partitions;
     #[pymodule_export]
-    use crate::wire::{PyFramer, PyRequestReader, read_request_header, skip_tagged_fields};
+    use crate::tickets::{PyStoredLog, PyTickets};
+    #[pymodule_export]
+    use crate::waiting::{PyGather, PyLater, PyTicket, settle};
+    #[pymodule_export]
+    use crate::wire::{PyFramer, read_request_header, skip_tagged_fields};
 }

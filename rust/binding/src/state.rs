@@ -6,8 +6,6 @@ use pyo3::types::PyBytes;
 use sharecore_engine::state_batch::{self, Malformed};
 use sharecore_engine::{StateBatch, combine};
 
-use crate::partition::PyWrite;
-
 /// From this many batches on, other threads may run Python while they are combined.
 const LONG_LIST: usize = 4096;
 
@@ -48,24 +46,7 @@ pub(crate) fn packed<'py>(
     })
 }
 
-/// What is to be written of state that has begun to change: start offset, delivery-complete count, packed batches.
-///
-/// `floor` is the start offset after everything written before. From there the start offset passes the
-/// acknowledged batches that touch it; these need no state any more.
-#[pyfunction]
-pub(crate) fn pack_write<'py>(
-    py: Python<'py>,
-    write: &PyWrite,
-    floor: i64,
-) -> PyResult<(i64, i64, Bound<'py, PyBytes>)> {
-    let from = write.start_offset.max(floor);
-    let (start, passed) = state_batch::pass_acknowledged(from, &write.batches);
-    let count = (write.delivery_complete_count - (start - write.start_offset)).max(0);
-    let batches = packed(py, &write.batches[passed..])?;
-    Ok((start, count, batches))
-}
-
-fn malformed(error: Malformed) -> PyErr {
+pub(crate) fn malformed(error: Malformed) -> PyErr {
     PyValueError::new_err(match error {
         Malformed::Length(length) => format!("{length} bytes are no whole number of state batches"),
         Malformed::Batch(index) => format!("state batch {index} is impossible"),

@@ -3,10 +3,16 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sharecore_state::{Content, Fold, Folded, Kind, RecordFault};
+use sharecore_engine::state_batch;
+use sharecore_state::{Change, Content, Fold, Folded, Kind, RecordFault};
 
-use crate::state::packed;
+use crate::partition::PyWrite;
+use crate::state::{malformed, packed};
 
+const UNINITIALIZED: i32 = -1;
+
+/// Whether it is a snapshot, and the value of the record.
+type Record<'py> = (bool, Bound<'py, PyBytes>);
 type State<'py> = (Bound<'py, PyBytes>, i64, PyStateContent);
 
 /// What the records of one share partition say.
@@ -31,6 +37,77 @@ impl PyStateContent {
 
     fn batches<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         packed(py, &self.0.batches())
+    }
+
+    fn begin<'py>(
+        &mut self,
+        py: Python<'py>,
+        state_epoch: i32,
+        start_offset: i64,
+        now_ms: i64,
+        updates_per_snapshot: u32,
+    ) -> Bound<'py, PyBytes> {
+        let value = self
+            .0
+            .begin(state_epoch, start_offset, now_ms, updates_per_snapshot);
+        PyBytes::new(py, &value)
+    }
+
+    #[pyo3(signature = (start_offset, delivery_complete_count, batches, now_ms, updates_per_snapshot, leader_epoch = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn write<'py>(
+        &mut self,
+        py: Python<'py>,
+        start_offset: i64,
+        delivery_complete_count: i32,
+        batches: &[u8],
+        now_ms: i64,
+        updates_per_snapshot: u32,
+        leader_epoch: Option<i32>,
+    ) -> PyResult<Record<'py>> {
+        let mut decoded = Vec::new();
+        state_batch::decode(batches, &mut decoded).map_err(malformed)?;
+        let change = Change {
+            start_offset,
+            delivery_complete_count,
+            leader_epoch,
+            batches: &decoded,
+        };
+        Ok(self.written(py, &change, now_ms, updates_per_snapshot))
+    }
+
+    /// The start offset passes the acknowledged batches that touch it; these need no state any more.
+    fn write_begun<'py>(
+        &mut self,
+        py: Python<'py>,
+        write: &PyWrite,
+        now_ms: i64,
+        updates_per_snapshot: u32,
+    ) -> Record<'py> {
+        let from = write.start_offset.max(self.0.head().start_offset);
+        let (start_offset, passed) = state_batch::pass_acknowledged(from, &write.batches);
+        let count = write.delivery_complete_count - (start_offset - write.start_offset);
+        let change = Change {
+            start_offset,
+            delivery_complete_count: i32::try_from(count.max(0)).unwrap_or(i32::MAX),
+            leader_epoch: None,
+            batches: &write.batches[passed..],
+        };
+        self.written(py, &change, now_ms, updates_per_snapshot)
+    }
+
+    fn snapshot<'py>(
+        &mut self,
+        py: Python<'py>,
+        now_ms: i64,
+        create_ms: i64,
+    ) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.snapshot(now_ms, create_ms))
+    }
+
+    fn is_superseded(&self, state_epoch: i32, leader_epoch: i32) -> bool {
+        let older = |epoch: i32, newest: i32| epoch != UNINITIALIZED && epoch < newest;
+        older(leader_epoch, self.0.fence_epoch()) || older(state_epoch, self.state_epoch())
     }
 
     #[getter]
@@ -77,14 +154,20 @@ impl PyStateContent {
     fn updates(&self) -> u32 {
         self.0.updates()
     }
-
-    #[setter]
-    fn set_updates(&mut self, updates: u32) {
-        self.0.set_updates(updates);
-    }
 }
 
 impl PyStateContent {
+    fn written<'py>(
+        &mut self,
+        py: Python<'py>,
+        change: &Change<'_>,
+        now_ms: i64,
+        updates_per_snapshot: u32,
+    ) -> Record<'py> {
+        let (kind, value) = self.0.write(change, now_ms, updates_per_snapshot);
+        (kind == Kind::Snapshot, PyBytes::new(py, &value))
+    }
+
     fn replay(&mut self, kind: Kind, value: &[u8]) -> PyResult<()> {
         self.0.replay(kind, value).map_err(|fault| damaged(&fault))
     }

@@ -5,16 +5,13 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use sharecore_records::Batches;
 use sharecore_store::{
     Change, Durability, FaultPoint, LogConfig, Options, Refusal, Store, StoreError, TimestampType,
 };
 
 use crate::error::kafka_error;
+use crate::scan::decoded;
 use crate::slices::{bytes_of, copied, copied_cached, wanted};
-
-/// Expanded bytes of one batch that a look-up or a scan takes; far above any batch that a log accepts.
-const EXPANDED_MAX: usize = 256 << 20;
 
 type Offsets = (i64, i64, i64, i64);
 type Drained = (Vec<(u64, Option<String>)>, Vec<(u64, Offsets)>);
@@ -248,6 +245,20 @@ impl PyStore {
         appended(py, self.0.append(log, records, now_ms))
     }
 
+    fn announce(
+        &self,
+        py: Python<'_>,
+        log: u64,
+        producer: (i64, i16, i32),
+        from_zero: bool,
+        now_ms: i64,
+    ) -> PyResult<()> {
+        let (id, epoch, sequence) = producer;
+        self.0
+            .announce(log, (id, epoch), sequence, from_zero, now_ms)
+            .map_err(|refusal| refused(py, &refusal))
+    }
+
     #[pyo3(signature = (log, records, now_ms, producer = None))]
     #[allow(clippy::needless_pass_by_value)]
     fn append_local(
@@ -377,33 +388,7 @@ impl PyStore {
             Ok((bytes_of(&slice)?, slice.batches))
         });
         let (bytes, batches) = read.map_err(|refusal| refused(py, &refusal))?;
-        let found = PyList::empty(py);
-        for batch in Batches::new(&bytes) {
-            let header = &batch.header;
-            let damaged = |fault: &dyn std::fmt::Display| {
-                PyValueError::new_err(format!("batch at {}: {fault}", header.base_offset))
-            };
-            let expanded = batch
-                .expand(EXPANDED_MAX)
-                .map_err(|fault| damaged(&fault))?;
-            let records = PyList::empty(py);
-            for record in batch.records(&expanded) {
-                let record = record.map_err(|fault| damaged(&fault))?;
-                let bytes = |field: Option<&[u8]>| field.map(|field| PyBytes::new(py, field));
-                records.append((
-                    record.offset,
-                    record.timestamp,
-                    bytes(record.key),
-                    bytes(record.value),
-                ))?;
-            }
-            let producer_id = if header.is_transactional() {
-                header.producer_id
-            } else {
-                -1
-            };
-            found.append((producer_id, header.is_control(), records))?;
-        }
+        let found = decoded(py, &bytes)?;
         Ok((found, batches.last().map_or(offset, |(_, last)| last + 1)))
     }
 

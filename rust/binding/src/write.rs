@@ -1,5 +1,6 @@
 //! Bytes out of dicts: what a dict does not hold gets the schema's default, names that the schema does not have are
-//! passed over. A struct may be a tuple instead: its fields in the order of the schema, but for the tagged ones.
+//! passed over. A struct may be a tuple instead: its fields in the order of the schema, all of them, as they were read, or
+//! all but the tagged ones.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -42,7 +43,13 @@ pub(crate) fn write_record(
         }
     }
     if layout.flexible {
-        write_tagged(layout, classes, message, out)?;
+        let names = &classes[layout.id].names;
+        write_tagged(
+            layout,
+            classes,
+            |place| message.get_item(&names[place]),
+            out,
+        )?;
     }
     Ok(())
 }
@@ -54,20 +61,41 @@ fn write_tuple(
     out: &mut Parts,
 ) -> PyResult<()> {
     let plain = layout.fields.iter().filter(|field| field.tag.is_none());
-    if plain.clone().count() != values.len() {
+    // what was read has a value for each field, and a handler's tuple leaves out those that are tagged
+    let whole = values.len() == layout.fields.len();
+    if !whole && plain.clone().count() != values.len() {
         return Err(PyTypeError::new_err(format!(
             "a tuple of {} for a struct of {} fields",
             values.len(),
             plain.count()
         )));
     }
-    for (field, value) in plain.zip(values.iter()) {
-        write_field(field, layout.flexible, classes, &value, out)?;
+    if !whole || !layout.tagged() {
+        for (field, value) in plain.zip(values.iter()) {
+            write_field(field, layout.flexible, classes, &value, out)?;
+        }
+        if layout.flexible {
+            out.buffer().push(0);
+        }
+        return Ok(());
     }
-    if layout.flexible {
-        out.buffer().push(0);
+    for (place, field) in layout.fields.iter().enumerate() {
+        if field.tag.is_none() {
+            write_field(
+                field,
+                layout.flexible,
+                classes,
+                &values.get_item(place)?,
+                out,
+            )?;
+        }
     }
-    Ok(())
+    write_tagged(
+        layout,
+        classes,
+        |place| values.get_item(place).map(Some),
+        out,
+    )
 }
 
 fn write_default(
@@ -84,10 +112,11 @@ fn write_default(
     write_field(field, flexible, classes, default, out)
 }
 
-fn write_tagged(
+/// Tagged fields that are not what they would be anyway; `value_of` tells a field's value by its place.
+fn write_tagged<'py>(
     layout: &Layout,
     classes: &[Class],
-    message: &Bound<'_, PyDict>,
+    value_of: impl Fn(usize) -> PyResult<Option<Bound<'py, PyAny>>>,
     out: &mut Parts,
 ) -> PyResult<()> {
     if !layout.tagged() {
@@ -97,7 +126,8 @@ fn write_tagged(
     let class = &classes[layout.id];
     let mut told = Vec::new();
     for (place, field) in layout.fields.iter().enumerate() {
-        let (Some(tag), Some(value)) = (field.tag, message.get_item(&class.names[place])?) else {
+        let Some(tag) = field.tag else { continue };
+        let Some(value) = value_of(place)? else {
             continue;
         };
         if !value.eq(&class.defaults[place])? {

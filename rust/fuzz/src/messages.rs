@@ -115,7 +115,7 @@ impl Count {
     }
 }
 
-impl Build for Count {
+impl Build<'_> for Count {
     type Value = ();
     type Error = Malformed;
 

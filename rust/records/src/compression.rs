@@ -23,7 +23,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    pub(crate) fn from_id(id: i16) -> Result<Self, Fault> {
+    /// The type of a number.
+    pub fn from_id(id: i16) -> Result<Self, Fault> {
         Ok(match id {
             0 => Self::None,
             1 => Self::Gzip,

@@ -110,15 +110,17 @@ impl Letters {
             let from = held.partition_point(|(batch, _)| batch.header.last_offset() < next);
             for ((batch, _), reader) in held[from..].iter().zip(&mut readers[from..]) {
                 let header = batch.header;
-                if header.base_offset >= end || !self.bare_to(frame, &mut next, header.base_offset)
-                {
+                if header.base_offset >= end {
                     break;
+                }
+                if !self.bare_to(frame, &mut next, header.base_offset) {
+                    return (done, next);
                 }
                 let behind = header.last_offset().saturating_add(1);
                 if header.is_control() {
                     next = behind;
                 } else if !self.batch(frame, &mut next, behind.min(end), reader.as_mut()) {
-                    break;
+                    return (done, next); // what is left has to find room as it is, not without its content
                 }
             }
             if !self.bare_to(frame, &mut next, end) || next <= range.last {

@@ -5,7 +5,7 @@ use sharecore_engine::{RecordState, StateBatch, combine};
 use crate::{
     fault::RecordFault,
     packed::Packed,
-    value::{Batch, Head, Kind, read_value},
+    value::{Batch, Head, Kind, read_value, write_value},
 };
 
 /// State batches of updates are combined with those before once there are this many, or a quarter of those before.
@@ -22,6 +22,19 @@ pub struct Content {
     updates: u32,
     combined: Packed,
     fresh: Vec<StateBatch>,
+}
+
+/// A change that is to be written; nothing of it lies below its start offset.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a> {
+    /// Where the state begins; one that is behind that of the state leaves it as it is.
+    pub start_offset: i64,
+    /// Settled records from there on.
+    pub delivery_complete_count: i32,
+    /// A higher one than before; `None` leaves it.
+    pub leader_epoch: Option<i32>,
+    /// What changed, ascending and apart.
+    pub batches: &'a [StateBatch],
 }
 
 impl Default for Content {
@@ -56,8 +69,8 @@ impl Content {
     /// Applies what [`read`] has read.
     pub(crate) fn apply(&mut self, kind: Kind, head: Head, batches: &[Batch]) {
         match kind {
-            Kind::Snapshot => self.snapshot(head, batches),
-            Kind::Update => self.update(&head, batches),
+            Kind::Snapshot => self.take_snapshot(head, batches.iter().map(known)),
+            Kind::Update => self.take_update(&head, batches.iter().map(known)),
         }
     }
 
@@ -76,29 +89,97 @@ impl Content {
         self.updates
     }
 
-    /// Counts the updates since the last snapshot anew, from `updates` on.
-    pub fn set_updates(&mut self, updates: u32) {
-        self.updates = updates;
-    }
-
     /// The state batches from the start offset on, ascending, apart.
     pub fn batches(&mut self) -> Vec<StateBatch> {
         self.merge()
     }
 
-    fn snapshot(&mut self, head: Head, batches: &[Batch]) {
+    /// Begins the state anew at a start offset (-1: not known yet); returns the snapshot that says so.
+    ///
+    /// As in Kafka, only a snapshot that is due begins the count of updates anew.
+    pub fn begin(
+        &mut self,
+        state_epoch: i32,
+        start_offset: i64,
+        now_ms: i64,
+        updates_per_snapshot: u32,
+    ) -> Vec<u8> {
+        let updates = Some(self.updates).filter(|updates| *updates < updates_per_snapshot);
+        let known = start_offset != i64::from(UNINITIALIZED);
+        let head = Head {
+            snapshot_epoch: self.head.snapshot_epoch.wrapping_add(1),
+            state_epoch: Some(state_epoch),
+            leader_epoch: 0,
+            start_offset,
+            delivery_complete_count: if known { 0 } else { UNINITIALIZED },
+            times: Some((now_ms, now_ms)),
+        };
+        self.take_snapshot(head, std::iter::empty());
+        self.updates = updates.unwrap_or_default();
+        write_value(&head, &[])
+    }
+
+    /// Applies a change; returns the record to write: an update, or a snapshot of everything once so many updates stand
+    /// since the last one.
+    ///
+    /// The start offset never falls, nor does the count while it stays.
+    pub fn write(
+        &mut self,
+        change: &Change<'_>,
+        now_ms: i64,
+        updates_per_snapshot: u32,
+    ) -> (Kind, Vec<u8>) {
+        let (mut start, mut count) = (change.start_offset, change.delivery_complete_count);
+        // a write that was overtaken takes nothing back
+        if start < self.head.start_offset {
+            (start, count) = (self.head.start_offset, self.head.delivery_complete_count);
+        } else if start == self.head.start_offset {
+            count = count.max(self.head.delivery_complete_count);
+        }
+        let head = Head {
+            snapshot_epoch: self.head.snapshot_epoch,
+            state_epoch: None,
+            leader_epoch: change.leader_epoch.unwrap_or(self.head.leader_epoch),
+            start_offset: start,
+            delivery_complete_count: count,
+            times: None,
+        };
+        let due = self.updates >= updates_per_snapshot;
+        self.take_update(&head, change.batches.iter().copied());
+        if due {
+            // as Kafka does, the time of creation begins anew with a snapshot that is due
+            (Kind::Snapshot, self.snapshot(now_ms, now_ms))
+        } else {
+            (Kind::Update, write_value(&head, change.batches))
+        }
+    }
+
+    /// The record that makes all earlier ones redundant.
+    pub fn snapshot(&mut self, now_ms: i64, create_ms: i64) -> Vec<u8> {
+        let batches = self.merge();
+        let head = Head {
+            snapshot_epoch: self.head.snapshot_epoch.wrapping_add(1),
+            times: Some((create_ms, now_ms)),
+            ..self.head
+        };
+        let value = write_value(&head, &batches);
+        self.take_snapshot(head, batches.into_iter());
+        value
+    }
+
+    fn take_snapshot(&mut self, head: Head, batches: impl Iterator<Item = StateBatch>) {
         self.fence_epoch = self.fence_epoch.max(head.leader_epoch);
         self.head = head;
         self.updates = 0;
         self.combined = Packed::default();
         self.fresh.clear();
-        self.fresh.extend(batches.iter().map(known));
+        self.fresh.extend(batches);
         if self.fresh.len() > MERGE_FROM {
             self.merge();
         }
     }
 
-    fn update(&mut self, new: &Head, batches: &[Batch]) {
+    fn take_update(&mut self, new: &Head, batches: impl Iterator<Item = StateBatch>) {
         let head = &mut self.head;
         head.leader_epoch = head.leader_epoch.max(new.leader_epoch);
         self.fence_epoch = self.fence_epoch.max(new.leader_epoch);
@@ -107,7 +188,7 @@ impl Content {
         }
         head.delivery_complete_count = new.delivery_complete_count;
         self.updates += 1;
-        self.fresh.extend(batches.iter().map(known));
+        self.fresh.extend(batches);
         if self.fresh.len() > MERGE_FROM.max(self.combined.len() / 4) {
             self.merge();
         }

@@ -18,11 +18,11 @@ mod value;
 mod walk;
 
 pub use columns::{Columns, Row, Type};
-pub use content::Content;
+pub use content::{Change, Content};
 pub use fault::RecordFault;
 pub use fold::{Fold, Folded};
 pub use history::{History, history};
 pub use key::Key;
 pub use live::Live;
-pub use value::{Batch, Head, Kind, read_value};
+pub use value::{Batch, Head, Kind, read_value, write_value};
 pub use walk::{Options, Unreadable};

@@ -1,5 +1,7 @@
 //! Values of the records, in version 0, which is all that Kafka 4.2 to 4.4 and sharecore write.
 
+use sharecore_engine::{StateBatch, state_batch};
+
 use crate::fault::RecordFault;
 
 const VERSION: i16 = 0;
@@ -93,6 +95,39 @@ pub fn read_value(kind: Kind, bytes: &[u8], batches: &mut Vec<Batch>) -> Result<
     } else {
         Err(RecordFault::Value("there are bytes behind its end"))
     }
+}
+
+/// The value that says this: a snapshot where `head` has what only snapshots carry, else an update.
+pub fn write_value(head: &Head, batches: &[StateBatch]) -> Vec<u8> {
+    let encoded = batches.len() * BATCH;
+    let mut out = Vec::with_capacity(64 + encoded);
+    out.extend(VERSION.to_be_bytes());
+    out.extend(head.snapshot_epoch.to_be_bytes());
+    if let Some(epoch) = head.state_epoch {
+        out.extend(epoch.to_be_bytes());
+    }
+    out.extend(head.leader_epoch.to_be_bytes());
+    out.extend(head.start_offset.to_be_bytes());
+    if let Some((created, written)) = head.times {
+        out.extend(created.to_be_bytes());
+        out.extend(written.to_be_bytes());
+    }
+    let mut length = batches.len() + 1;
+    while length > 0x7f {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    let at = out.len();
+    out.resize(at + encoded, 0);
+    state_batch::encode(batches, &mut out[at..]);
+    if head.delivery_complete_count == UNINITIALIZED {
+        out.push(0);
+    } else {
+        out.extend([1, COUNT_TAG as u8, 4]);
+        out.extend(head.delivery_complete_count.to_be_bytes());
+    }
+    out
 }
 
 fn read_batches(cursor: &mut Cursor<'_>, batches: &mut Vec<Batch>) -> Result<(), RecordFault> {

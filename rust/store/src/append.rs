@@ -51,7 +51,8 @@ impl Store {
             return Ok(Appended {
                 base_offset: old.last_offset - i64::from(old.offset_delta),
                 last_offset: old.last_offset,
-                append_time_ms: append_time(config.timestamp_type, old.timestamp),
+                // as Kafka tells it, whoever's clock that was
+                append_time_ms: old.timestamp,
                 start_offset: target.start,
                 sequence,
             });
@@ -78,6 +79,24 @@ impl Store {
             start_offset,
             sequence,
         })
+    }
+
+    /// A batch of a transaction is about to be appended, or its coordinator has refused it for now: nothing with a
+    /// higher sequence number begins the producer's transaction in this log.
+    ///
+    /// `sequence` is the batch's first; with `from_zero` a producer that the log has no sequence of begins with 0.
+    pub fn announce(
+        &self,
+        log: LogId,
+        producer: (i64, i16),
+        sequence: i32,
+        from_zero: bool,
+        now_ms: i64,
+    ) -> Result<(), Refusal> {
+        let mut state = self.shared.lock();
+        let producers = &mut state.log_mut(log)?.producers;
+        producers.announce(producer, sequence, from_zero, now_ms);
+        Ok(())
     }
 
     /// Appends a batch of our own; part of its producer's transaction when there is one.

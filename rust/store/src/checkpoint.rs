@@ -236,6 +236,9 @@ fn decode_producer(fields: &mut Fields<'_>) -> Option<(i64, Producer)> {
         seen_ms,
         transaction_start: (transaction_start >= 0).then_some(transaction_start),
         batches: batches.collect::<Option<_>>()?,
+        // a marker came last where a coordinator has ended a transaction and none is open since, save for a
+        // batch outside of transactions
+        ended: coordinator_epoch >= 0 && transaction_start < 0,
     };
     Some((id, producer))
 }

@@ -24,6 +24,8 @@ pub enum Refusal {
     OutOfOrderSequence(String),
     /// A producer with a newer epoch has taken over.
     InvalidProducerEpoch(String),
+    /// A batch outside of the transaction that its producer has open.
+    InvalidTransaction(String),
     /// A transaction marker from a coordinator that has been replaced.
     CoordinatorFenced(String),
     /// The offset lies outside the log.
@@ -48,6 +50,7 @@ impl Refusal {
             Self::UnsupportedFormat(_) => 43,
             Self::OutOfOrderSequence(_) => 45,
             Self::InvalidProducerEpoch(_) => 47,
+            Self::InvalidTransaction(_) => 48,
             Self::CoordinatorFenced(_) => 52,
             Self::Busy | Self::Storage(_) => 56,
             Self::InvalidRecord(_) => 87,
@@ -63,6 +66,7 @@ impl fmt::Display for Refusal {
             | Self::InvalidTimestamp(what)
             | Self::OutOfOrderSequence(what)
             | Self::InvalidProducerEpoch(what)
+            | Self::InvalidTransaction(what)
             | Self::CoordinatorFenced(what)
             | Self::OffsetOutOfRange(what)
             | Self::Storage(what) => f.write_str(what),

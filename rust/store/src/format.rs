@@ -18,11 +18,13 @@ use crate::{
 pub const FORMAT: u32 = 1;
 
 const FILE: &str = "format";
+const CHECKSUM: &str = "checksum=";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// Refuses a directory that a newer release has written; tells whether its format has to be written down.
 ///
-/// A directory without the file is of format 1 or new: format 1 was served before there was a file.
+/// A directory without the file is of format 1 or new: format 1 was served before there was a file. A file without a
+/// checksum is of a release that wrote none, and is written anew.
 pub(crate) fn check(dir: &Path) -> Result<bool, StoreError> {
     let path = dir.join(FILE);
     let text = match files::read(&path) {
@@ -30,11 +32,16 @@ pub(crate) fn check(dir: &Path) -> Result<bool, StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(StoreError::io(&path)(error)),
     };
-    let Some((format, release)) = parse(&text) else {
+    let Some(Parsed {
+        format,
+        release,
+        is_checked,
+    }) = parse(&text)
+    else {
         return Err(StoreError::damaged(
             path,
             0,
-            "it should say format=NUMBER and release=VERSION",
+            "it should say format=NUMBER, release=VERSION and the checksum of both lines",
         ));
     };
     if format > FORMAT {
@@ -44,7 +51,7 @@ pub(crate) fn check(dir: &Path) -> Result<bool, StoreError> {
             release: release.into(),
         });
     }
-    Ok(format < FORMAT)
+    Ok(format < FORMAT || !is_checked)
 }
 
 /// Writes this code's format down, in one step or not at all.
@@ -52,7 +59,9 @@ pub(crate) fn write(dir: &Path) -> Result<(), StoreError> {
     let (path, new) = (dir.join(FILE), dir.join("format.new"));
     let write = || {
         let mut file = File::create(&new)?;
-        file.write_all(format!("format={FORMAT}\nrelease={RELEASE}\n").as_bytes())?;
+        let lines = format!("format={FORMAT}\nrelease={RELEASE}\n");
+        let crc = crc32c::crc32c(lines.as_bytes());
+        file.write_all(format!("{lines}{CHECKSUM}{crc:08x}\n").as_bytes())?;
         file.sync_data()?;
         files::rename(&new, &path)
     };
@@ -60,9 +69,31 @@ pub(crate) fn write(dir: &Path) -> Result<(), StoreError> {
     segment::sync_dir(dir)
 }
 
-fn parse(text: &[u8]) -> Option<(u32, &str)> {
-    let mut lines = std::str::from_utf8(text).ok()?.lines();
-    let format = lines.next()?.strip_prefix("format=")?.parse().ok()?;
-    let release = lines.next()?.strip_prefix("release=")?;
-    (format > 0).then_some((format, release))
+struct Parsed<'a> {
+    format: u32,
+    release: &'a str,
+    is_checked: bool,
+}
+
+/// `None` where the text is damaged: one flipped bit may make another number, which the checksum tells from a newer
+/// release's.
+fn parse(text: &[u8]) -> Option<Parsed<'_>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (format, rest) = text.strip_prefix("format=")?.split_once('\n')?;
+    let (release, rest) = rest.strip_prefix("release=")?.split_once('\n')?;
+    if !rest.is_empty() {
+        let crc = rest.strip_prefix(CHECKSUM)?.strip_suffix('\n')?;
+        let crc = u32::from_str_radix(crc, 16).ok()?;
+        let lines = &text[..text.len() - rest.len()];
+        if crc != crc32c::crc32c(lines.as_bytes()) {
+            return None;
+        }
+    }
+    let format = format.parse().ok().filter(|format| *format > 0)?;
+    let is_version = |byte: u8| byte.is_ascii_alphanumeric() || b".-+".contains(&byte);
+    (!release.is_empty() && release.bytes().all(is_version)).then_some(Parsed {
+        format,
+        release,
+        is_checked: !rest.is_empty(),
+    })
 }

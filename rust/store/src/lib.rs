@@ -5,6 +5,7 @@
 //! the disk once. See `docs/decisions/embedded-store.md`.
 #![forbid(unsafe_code)]
 
+mod announced;
 mod append;
 mod batch;
 mod cache;

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::{batch::Header, error::Refusal};
+use crate::{announced::Announcements, batch::Header, error::Refusal};
 
 /// Batches whose sequences are remembered for each producer: a client has at most five requests in flight.
 const BATCHES: usize = 5;
+
+/// The epoch of batches that name none: anything may follow them, as with Kafka.
+const NO_EPOCH: i16 = -1;
 
 /// An appended batch, by which a retry of it will be recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,24 +28,76 @@ pub(crate) struct Producer {
     pub(crate) seen_ms: i64,
     pub(crate) transaction_start: Option<i64>,
     pub(crate) batches: VecDeque<Remembered>,
+    /// Whether a marker came last.
+    pub(crate) ended: bool,
 }
 
 impl Producer {
     fn active(&self, producer_id: i64) -> Active {
         let last = self.batches.back();
-        // a marker came last where a coordinator has ended a transaction and none is open since
-        let ended = self.coordinator_epoch >= 0 && self.transaction_start.is_none();
         Active {
             producer_id,
             epoch: self.epoch,
             last_sequence: last.map_or(-1, |batch| batch.last_sequence),
             last_timestamp: match last {
-                Some(batch) if !ended => batch.timestamp,
+                Some(batch) if !self.ended => batch.timestamp,
                 _ => self.seen_ms,
             },
             coordinator_epoch: self.coordinator_epoch,
             transaction_start: self.transaction_start,
         }
+    }
+
+    /// The batch that this one says again.
+    fn repeated(&self, header: &Header) -> Option<Remembered> {
+        let (first, last) = (header.base_sequence, header.last_sequence());
+        let same = |b: &&Remembered| b.first_sequence == first && b.last_sequence == last;
+        (header.producer_epoch == self.epoch)
+            .then(|| self.batches.iter().find(same).copied())
+            .flatten()
+    }
+
+    fn check_epoch(&self, header: &Header) -> Result<(), Refusal> {
+        if header.producer_epoch < self.epoch {
+            return Err(Refusal::InvalidProducerEpoch(format!(
+                "producer {} has epoch {}, the batch {}",
+                header.producer_id, self.epoch, header.producer_epoch
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_sequence(&self, header: &Header) -> Result<(), Refusal> {
+        let (id, epoch, first) = (
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+        );
+        let last = self.batches.back();
+        if let Some(last) = last.filter(|_| epoch == self.epoch && epoch != NO_EPOCH) {
+            if first != following(last.last_sequence) {
+                return Err(Refusal::OutOfOrderSequence(format!(
+                    "producer {id} sent sequence {first} after {}",
+                    last.last_sequence
+                )));
+            }
+        } else if first != 0 && self.epoch != NO_EPOCH {
+            // the epoch is new, or a marker has raised it and no batch has followed yet
+            return Err(Refusal::OutOfOrderSequence(format!(
+                "producer {id} begins epoch {epoch} with sequence {first}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_transaction(&self, header: &Header) -> Result<(), Refusal> {
+        if self.transaction_start.is_some() && !header.is_transactional() {
+            return Err(Refusal::InvalidTransaction(format!(
+                "producer {} has a transaction open, which the batch is no part of",
+                header.producer_id
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -106,53 +161,43 @@ pub(crate) struct Producers {
     /// First offset and marker offset of transactions whose marker is staged but not durable.
     deciding: BTreeMap<i64, i64>,
     aborted: VecDeque<Aborted>,
+    announced: Announcements,
 }
 
 impl Producers {
     /// Whether the batch continues, repeats or contradicts what its producer wrote before.
     pub(crate) fn check(&self, header: &Header) -> Result<Sequence, Refusal> {
-        let Some(entry) = self.entries.get(&header.producer_id) else {
-            return Ok(Sequence::New);
-        };
-        let (id, epoch, first) = (
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-        );
-        let last = header.last_sequence();
-        if epoch == entry.epoch {
-            let same = |b: &&Remembered| b.first_sequence == first && b.last_sequence == last;
-            if let Some(batch) = entry.batches.iter().find(same) {
-                return Ok(Sequence::Duplicate(*batch));
-            }
+        let entry = self.entries.get(&header.producer_id);
+        if let Some(batch) = entry.and_then(|entry| entry.repeated(header)) {
+            return Ok(Sequence::Duplicate(batch));
         }
-        if epoch < entry.epoch {
-            let newer = entry.epoch;
-            return Err(Refusal::InvalidProducerEpoch(format!(
-                "producer {id} has epoch {newer}, the batch {epoch}"
-            )));
+        if let Some(entry) = entry {
+            entry.check_epoch(header)?;
         }
-        if epoch > entry.epoch {
-            return if first == 0 {
-                Ok(Sequence::New)
-            } else {
-                Err(Refusal::OutOfOrderSequence(format!(
-                    "producer {id} begins epoch {epoch} with sequence {first}"
-                )))
-            };
+        let unknown = entry.is_none_or(|entry| entry.batches.is_empty());
+        self.announced.check(header, unknown)?;
+        if let Some(entry) = entry {
+            entry.check_sequence(header)?;
+            entry.check_transaction(header)?;
         }
-        match entry.batches.back() {
-            Some(batch) if first != following(batch.last_sequence) => {
-                Err(Refusal::OutOfOrderSequence(format!(
-                    "producer {id} sent sequence {first} after {}",
-                    batch.last_sequence
-                )))
-            }
-            // a marker has raised the epoch and no batch has followed yet
-            None if first != 0 => Err(Refusal::OutOfOrderSequence(format!(
-                "producer {id} begins epoch {epoch} with sequence {first}"
-            ))),
-            _ => Ok(Sequence::New),
+        Ok(Sequence::New)
+    }
+
+    /// A batch of a transaction is about to be appended, or has been refused for now; `sequence` is its first.
+    pub(crate) fn announce(
+        &mut self,
+        producer: (i64, i16),
+        sequence: i32,
+        from_zero: bool,
+        now_ms: i64,
+    ) {
+        let open = self
+            .entries
+            .get(&producer.0)
+            .is_some_and(|entry| entry.transaction_start.is_some() && entry.epoch == producer.1);
+        if !open {
+            self.announced
+                .announce(producer, sequence, from_zero, now_ms);
         }
     }
 
@@ -175,9 +220,12 @@ impl Producers {
                 timestamp: header.max_timestamp,
             });
         }
-        if header.is_transactional() && entry.transaction_start.is_none() {
-            entry.transaction_start = Some(header.base_offset);
-            self.open.insert(header.base_offset);
+        if header.is_transactional() {
+            self.announced.forget(header.producer_id);
+            if entry.transaction_start.is_none() {
+                entry.transaction_start = Some(header.base_offset);
+                self.open.insert(header.base_offset);
+            }
         }
         undo
     }
@@ -194,12 +242,14 @@ impl Producers {
                 seen_ms: now_ms,
                 transaction_start: None,
                 batches: VecDeque::new(),
+                ended: false,
             });
         if entry.epoch != header.producer_epoch {
             entry.epoch = header.producer_epoch;
             entry.batches.clear();
         }
         entry.seen_ms = now_ms;
+        entry.ended = header.is_control();
         Undo {
             producer_id: header.producer_id,
             before,
@@ -246,6 +296,7 @@ impl Producers {
     ) -> Undo {
         let undo = self.see(header, now_ms);
         let (producer_id, offset) = (header.producer_id, header.base_offset);
+        self.announced.forget(producer_id);
         let Some(entry) = self.entries.get_mut(&producer_id) else {
             return undo;
         };
@@ -349,6 +400,7 @@ impl Producers {
 
     /// Forgets producers last seen before `before_ms`, and the oldest ones above `max`; open transactions stay.
     pub(crate) fn expire(&mut self, before_ms: i64, max: usize) {
+        self.announced.expire(before_ms, max);
         self.entries
             .retain(|_, e| e.seen_ms > before_ms || e.transaction_start.is_some());
         if self.entries.len() > max {

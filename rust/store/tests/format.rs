@@ -22,8 +22,12 @@ fn a_new_directory_says_its_format() {
     let dir = tempfile::tempdir().expect("a directory");
     open(dir.path(), &tiny()).close();
     let release = env!("CARGO_PKG_VERSION");
-    let told = format!("format={FORMAT}\nrelease={release}\n");
-    assert_eq!(format_of(dir.path()), told);
+    let lines = format!("format={FORMAT}\nrelease={release}\n");
+    let crc = crc32c::crc32c(lines.as_bytes());
+    assert_eq!(
+        format_of(dir.path()),
+        format!("{lines}checksum={crc:08x}\n")
+    );
 }
 
 #[test]
@@ -64,6 +68,37 @@ fn a_directory_from_before_formats_were_written_down_is_served_and_marked() {
     fs::remove_file(dir.path().join("format")).expect("removed");
     assert_eq!(batches(&open(dir.path(), &tiny()), log, 0), written);
     assert!(format_of(dir.path()).starts_with(&format!("format={FORMAT}\n")));
+}
+
+#[test]
+fn a_format_from_before_it_had_a_checksum_is_served_and_gets_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    open(dir.path(), &tiny()).close();
+    let written = format_of(dir.path());
+    let (lines, _) = written.split_once("checksum=").expect("a checksum");
+    fs::write(dir.path().join("format"), lines).expect("written");
+    open(dir.path(), &tiny()).close();
+    assert_eq!(format_of(dir.path()), written);
+}
+
+#[test]
+fn no_flipped_bit_makes_another_format_of_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    open(dir.path(), &tiny()).close();
+    let written = format_of(dir.path()).into_bytes();
+    for bit in 0..written.len() * 8 {
+        let mut flipped = written.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(dir.path().join("format"), flipped).expect("written");
+        let opened = Store::open(dir.path(), &Options::default());
+        let refusal = opened.map(drop).err();
+        // the number in the checksum's line may be spelled in capitals
+        let is_told = matches!(refusal, None | Some(StoreError::Damaged { .. }));
+        assert!(is_told, "bit {bit}: {refusal:?}");
+        if bit / 8 < written.len() - "checksum=00000000\n".len() {
+            assert!(refusal.is_some(), "bit {bit} went unseen");
+        }
+    }
 }
 
 /// As a store wrote it before logs were compacted: no progress of compaction among a log's fields.
@@ -120,6 +155,10 @@ fn a_damaged_format_is_told_and_can_be_saved_from() {
         "format=\n",
         "format=0\nrelease=1\n",
         "format=1\n",
+        "format=1\nrelease=\n",
+        "format=1\nrelease=0.1.0",
+        "format=1\nrelease=0.1.0\nchecksum=",
+        "format=1\nrelease=0.1.0\nchecksum=00000000\n",
         "\u{fffd}",
     ] {
         fs::write(dir.path().join("format"), text).expect("written");

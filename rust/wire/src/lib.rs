@@ -11,6 +11,7 @@ mod input;
 mod layout;
 mod output;
 mod read;
+mod value;
 
 pub use frame::{FrameTooLarge, Framer, SIZE_BYTES};
 pub use header::{Header, read_header};
@@ -18,3 +19,4 @@ pub use input::{Input, Malformed};
 pub use layout::{Field, Kind, Layout};
 pub use output::Output;
 pub use read::{Build, read};
+pub use value::{Held, Sink, Unfit, Value, inner, record, write};

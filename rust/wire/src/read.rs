@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use crate::input::{Input, Malformed};
 use crate::layout::{Field, Kind, Layout};
 
-/// Makes values out of what is read.
-pub trait Build {
+/// Makes values out of what is read, which may go on lying in the bytes `'a`.
+pub trait Build<'a> {
     /// A value of any type.
     type Value;
     /// Why a value cannot be made, or the message cannot be read.
@@ -23,9 +23,9 @@ pub trait Build {
     /// A UUID; all zeros is none.
     fn uuid(&mut self, value: [u8; 16]) -> Result<Self::Value, Self::Error>;
     /// A string.
-    fn string(&mut self, value: &str) -> Result<Self::Value, Self::Error>;
+    fn string(&mut self, value: &'a str) -> Result<Self::Value, Self::Error>;
     /// Bytes, record batches, and arrays of int8.
-    fn bytes(&mut self, value: &[u8]) -> Result<Self::Value, Self::Error>;
+    fn bytes(&mut self, value: &'a [u8]) -> Result<Self::Value, Self::Error>;
     /// An array.
     fn array(&mut self, values: Vec<Self::Value>) -> Result<Self::Value, Self::Error>;
     /// A struct, its fields in the order of the schema.
@@ -41,9 +41,9 @@ pub trait Build {
 }
 
 /// Reads a struct; what follows it is left alone.
-pub fn read<B: Build>(
+pub fn read<'a, B: Build<'a>>(
     layout: &Layout,
-    input: &mut Input<'_>,
+    input: &mut Input<'a>,
     build: &mut B,
 ) -> Result<B::Value, B::Error> {
     let mut values = Vec::with_capacity(layout.fields.len());
@@ -86,10 +86,10 @@ pub fn read<B: Build>(
     build.record(layout, values)
 }
 
-fn value<B: Build>(
+fn value<'a, B: Build<'a>>(
     field: &Field,
     flexible: bool,
-    input: &mut Input<'_>,
+    input: &mut Input<'a>,
     build: &mut B,
 ) -> Result<B::Value, B::Error> {
     if field.fixed() {
@@ -118,7 +118,11 @@ fn value<B: Build>(
     }
 }
 
-fn string<B: Build>(bytes: &[u8], name: &str, build: &mut B) -> Result<B::Value, B::Error> {
+fn string<'a, B: Build<'a>>(
+    bytes: &'a [u8],
+    name: &str,
+    build: &mut B,
+) -> Result<B::Value, B::Error> {
     match std::str::from_utf8(bytes) {
         Ok(text) => build.string(text),
         Err(_) => Err(Malformed(Cow::Owned(format!("{name} is not UTF-8"))).into()),
@@ -138,11 +142,11 @@ fn length(short: bool, flexible: bool, input: &mut Input<'_>) -> Result<Option<u
     Ok(usize::try_from(length).ok())
 }
 
-fn array<B: Build>(
+fn array<'a, B: Build<'a>>(
     field: &Field,
     flexible: bool,
     count: usize,
-    input: &mut Input<'_>,
+    input: &mut Input<'a>,
     build: &mut B,
 ) -> Result<B::Value, B::Error> {
     if field.kind == Kind::Int8 {
@@ -171,7 +175,11 @@ fn array<B: Build>(
     build.array(values)
 }
 
-fn fixed<B: Build>(kind: Kind, input: &mut Input<'_>, build: &mut B) -> Result<B::Value, B::Error> {
+fn fixed<'a, B: Build<'a>>(
+    kind: Kind,
+    input: &mut Input<'a>,
+    build: &mut B,
+) -> Result<B::Value, B::Error> {
     match kind {
         Kind::Int8 => build.int(i8::from_be_bytes(input.fixed()?).into()),
         Kind::Uint8 => build.int(u8::from_be_bytes(input.fixed()?).into()),

@@ -1,13 +1,14 @@
 //! Frames, headers and messages, from bytes that are right and from bytes that are not.
 
 use sharecore_wire::{
-    Build, Field, FrameTooLarge, Framer, Input, Kind, Layout, Malformed, Output, read, read_header,
+    Build, Field, FrameTooLarge, Framer, Held, Input, Kind, Layout, Malformed, Output, Value, read,
+    read_header, write,
 };
 
 /// Writes down what it is given.
 struct Text;
 
-impl Build for Text {
+impl Build<'_> for Text {
     type Value = String;
     type Error = Malformed;
 
@@ -239,4 +240,77 @@ fn varints_and_lengths_come_back() {
             && out.length(None, true, false)
     );
     assert_eq!(out, [0xff, 0xff, 0, 0, 0, 2, 0]);
+}
+
+#[test]
+fn what_was_read_as_values_is_written_as_it_was() {
+    let array = |name, kind| Field {
+        array: true,
+        ..field(name, kind)
+    };
+    let nullable = |name, kind| Field {
+        nullable: true,
+        ..field(name, kind)
+    };
+    let tagged = Field {
+        tag: Some(3),
+        ..field("tagged", Kind::Int64)
+    };
+    let inner = Layout::new(1, true, vec![field("index", Kind::Int32), tagged]);
+    let fields = vec![
+        field("id", Kind::Uuid),
+        nullable("name", Kind::String),
+        field("share", Kind::Float64),
+        array("types", Kind::Int8),
+        array("numbers", Kind::Int16),
+        array("names", Kind::String),
+        field("records", Kind::Records),
+        Field {
+            layout: Some(inner.clone()),
+            ..array("parts", Kind::Struct)
+        },
+        Field {
+            layout: Some(inner),
+            ..nullable("part", Kind::Struct)
+        },
+    ];
+    let layout = Layout::new(0, true, fields);
+    let part = |index, tagged| Value::Record(vec![Value::Int(index), tagged]);
+    let message = |name, part| {
+        Value::Record(vec![
+            Value::Uuid([7; 16]),
+            name,
+            Value::Float(0.5),
+            Value::Bytes(&[1, 2]),
+            Value::Array(vec![Value::Int(-1), Value::Int(300)]),
+            Value::Array(vec![Value::Text("x"), Value::Text("")]),
+            Value::Bytes(b"batch"),
+            Value::Array(vec![part]),
+            Value::Null,
+        ])
+    };
+    for message in [
+        message(Value::Null, part(-5, Value::Absent)),
+        message(Value::Text("name"), part(1 << 30, Value::Int(1 << 40))),
+    ] {
+        let mut out = Vec::new();
+        write(&layout, &message, &mut out).expect("it fits");
+        let mut input = Input::new(&out, 0);
+        assert_eq!(read(&layout, &mut input, &mut Held), Ok(message));
+        assert_eq!(input.at(), out.len());
+    }
+}
+
+#[test]
+fn values_that_do_not_fit_are_told_by_their_field() {
+    let layout = Layout::new(0, false, vec![field("id", Kind::Int16)]);
+    let unfit = |value| {
+        let written = write(&layout, &value, &mut Vec::new());
+        written.expect_err("it does not fit").to_string()
+    };
+    let text = unfit(Value::Record(vec![Value::Text("x")]));
+    assert_eq!(text, "id does not hold such a value");
+    let struct_of = unfit(Value::Record(vec![]));
+    assert_eq!(struct_of, "a struct of 1 fields does not hold such a value");
+    assert_eq!(unfit(Value::Null), "a struct does not hold such a value");
 }

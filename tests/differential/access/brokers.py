@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.differential.telemetry.both import RECEIVER
 from tests.harness import java
-from tests.harness.broker import SHARECORE, answers, free_port
+from tests.harness.broker import KAFKA_LIBS, SHARECORE, answers, free_port
 from tests.harness.wire import Peer
 
 from sharecore.protocol import ApiKey, codec
@@ -52,6 +53,8 @@ group.share.session.timeout.ms=3600000
 group.consumer.assignment.interval.ms=0
 group.consumer.max.session.timeout.ms=3600000
 group.consumer.session.timeout.ms=3600000
+sharecore.telemetry.enable=true
+sharecore.metrics.listener=127.0.0.1:{metrics}
 """
 
 
@@ -83,6 +86,7 @@ class Guarded:
                 controller=controller,
                 users=logins,
                 security=_SECURITY,
+                metrics=free_port(),
             )
             + "".join(f"{name}={value}\n" for name, value in (more or {}).items())
         )
@@ -93,7 +97,10 @@ class Guarded:
         if self.kind == "apache":
             identity = ("-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(properties), "--standalone")
             java.run("kafka.tools.StorageTool", "format", *identity)
-            command = java.command("kafka.Kafka", str(properties))
+            with properties.open("a") as settings:
+                settings.write("metric.reporters=Receiver\n")
+            receiver = java.compiled(RECEIVER, KAFKA_LIBS)
+            command = java.command("kafka.Kafka", str(properties), classes=receiver)
         else:
             # Apache Kafka 4.3.1 has no dead letters
             features = ("--set", "sharecore.features=share.version=1")

@@ -17,5 +17,6 @@ def cases() -> Iterator[Case]:
     yield from other_cases.transactions()
     yield from other_cases.cluster()
     yield from other_cases.configs()
+    yield from other_cases.telemetry()
     yield from other_cases.state()
     yield from edge_cases.edges()

@@ -225,7 +225,7 @@ def _configs() -> Iterator[Case]:
         (64, "x"),
     ]
     for kind, name in resources:
-        if kind in (2, 4, 32):
+        if kind in (2, 4, 16, 32):
             for keys in (None, ["retention.ms", "num.partitions", "made.up"]):
                 if (kind, name, keys) == (4, "", None):
                     continue  # Apache Kafka sets min.insync.replicas there as it begins
@@ -241,9 +241,11 @@ def _configs() -> Iterator[Case]:
             (2, "open-t", "retention.ms", "1000000"),
             (4, "", "log.cleaner.threads", "1"),
             (4, "0", "max.connections", "1000"),
+            (16, "of-clients", "metrics", "org.apache.kafka."),
             (32, "open-g", "share.session.timeout.ms", "3600000"),
             (2, "shut-t", "made.up", "1"),
             (32, "shut-g", "made.up", "1"),
+            (16, "of-clients-too", "interval.ms", "1"),
             (4, "7", "max.connections", "1000"),
         )
     ]

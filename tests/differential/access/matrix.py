@@ -20,7 +20,7 @@ from tests.differential.access.masks import masked
 from tests.differential.access.principals import principals
 from tests.differential.wire.compare import Difference, differences
 
-from sharecore.broker.handlers import SERVED
+from sharecore.broker.handlers import SERVED, TELEMETRY
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Acl
 
@@ -156,7 +156,9 @@ def play(
     """Sends every case as every principal to both brokers."""
     seen = Seen()
     served = [
-        case for case in cases if case.key in SERVED or "sharecore" not in {broker.kind for broker in brokers}
+        case
+        for case in cases
+        if case.key in SERVED | TELEMETRY or "sharecore" not in {broker.kind for broker in brokers}
     ]
     for user in entries:
         for case in served:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 from tests.differential.access.case import GROUPS, TOPICS, Case, make
 
 from sharecore.protocol import ApiKey as A
+
+_CLIENT = UUID(int=0xC11E << 64 | 1)
 
 
 def transactions() -> Iterator[Case]:
@@ -215,6 +218,30 @@ def configs() -> Iterator[Case]:
     yield make("replace settings", A.ALTER_CONFIGS, 2, resources=whole, validate_only=True)
     yield make("list settings", A.LIST_CONFIG_RESOURCES, 1, resource_types=[2])
     yield make("list settings of old", A.LIST_CONFIG_RESOURCES, 0)
+
+
+def telemetry() -> Iterator[Case]:
+    """Anybody may push metrics; who is asked for which is a matter of the cluster's settings."""
+    for name, changes in (
+        ("ask clients", {"metrics": "org.apache.kafka.", "interval.ms": "60000"}),
+        ("ask clients badly", {"interval.ms": "1"}),
+    ):
+        configs = [{"name": key, "config_operation": 0, "value": value} for key, value in changes.items()]
+        asked = {"resource_type": 16, "resource_name": "of-~", "configs": configs}
+        yield make(name, A.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked], validate_only=True)
+    replaced = {
+        "resource_type": 16,
+        "resource_name": "of-~",
+        "configs": [{"name": "interval.ms", "value": "60000"}],
+    }
+    yield make("ask clients the old way", A.ALTER_CONFIGS, 2, resources=[replaced], validate_only=True)
+    described = {"resource_type": 16, "resource_name": "of-~", "configuration_keys": None}
+    yield make("what clients are asked", A.DESCRIBE_CONFIGS, 4, resources=[described])
+    yield make("who is asked", A.LIST_CONFIG_RESOURCES, 1, resource_types=[16])
+    yield make("what to push", A.GET_TELEMETRY_SUBSCRIPTIONS, 0, client_instance_id=None)
+    push: dict[str, Any] = {"terminating": True, "compression_type": 0, "metrics": b""}
+    yield make("push", A.PUSH_TELEMETRY, 0, client_instance_id=_CLIENT, subscription_id=1, **push)
+    yield make("push by nobody", A.PUSH_TELEMETRY, 0, client_instance_id=None, subscription_id=1, **push)
 
 
 def state() -> Iterator[Case]:

@@ -6,7 +6,7 @@ import json
 
 from tests.differential.assignors.groups import Group, Held
 from tests.harness import java
-from tests.harness.broker import KAFKA_LIBS, ROOT
+from tests.harness.broker import ROOT
 
 _SOURCE = ROOT / "tests/differential/assignors/Assignors.java"
 
@@ -15,7 +15,7 @@ class ApacheAssignors(java.LineServer):
     """Runs Assignors.java; a few hundred microseconds a group."""
 
     def __init__(self) -> None:
-        super().__init__(java.command(str(_SOURCE), class_path=f"{KAFKA_LIBS}/*"))
+        super().__init__(java.program(_SOURCE))
 
     def assign(self, assignor: str, group: Group) -> dict[str, Held]:
         """The target assignment, by member id."""

@@ -22,7 +22,7 @@ class ApacheConfigs(java.LineServer):
 
     def __init__(self, libs: Path) -> None:
         # what it says of values that are there twice is no matter here
-        super().__init__(java.command(str(_SOURCE), class_path=f"{libs}/*"), errors=subprocess.DEVNULL)
+        super().__init__(java.program(_SOURCE, libs=libs), errors=subprocess.DEVNULL)
 
     def judge(self, case: Case) -> Verdict:
         """What Apache says of a case."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.differential.dlq.side import Side, ask
@@ -12,7 +13,8 @@ from sharecore.protocol import ApiKey
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 _SECONDS_MAX = 20.0
 _LATER = {-1, 3, 14, 15, 16}
-Acks = list[tuple[int, int, int]]
+Ack = tuple[int, int, int | bytes]
+"""First offset, last offset, and one type for all or one for each."""
 
 
 class Member:
@@ -52,14 +54,14 @@ class Member:
     def _ask(self, key: ApiKey, version: int, **fields: Any) -> Any:
         return ask(self._peer, key, version, group_id=self._group, member_id=self._name, **fields)
 
-    def _topics(self, acks: dict[int, Acks], *, all_of_them: bool) -> list[dict[str, Any]]:
+    def _topics(self, acks: Mapping[int, Sequence[Ack]], *, all_of_them: bool) -> list[dict[str, Any]]:
         names = ("first_offset", "last_offset", "acknowledge_types")
         chosen = range(self._partitions) if all_of_them else acks
         parts = [
             {
                 "partition_index": index,
                 "acknowledgement_batches": [
-                    dict(zip(names, (first, last, bytes([kind])), strict=True))
+                    dict(zip(names, (first, last, _types(kind)), strict=True))
                     for first, last, kind in acks.get(index, ())
                 ],
             }
@@ -77,8 +79,8 @@ class Member:
                     found += ranges
         return found
 
-    def fetch(self) -> dict[int, list[tuple[int, int, int]]]:
-        """What one ShareFetch leases, by partition."""
+    def fetch(self, *batches: Ack) -> dict[int, list[tuple[int, int, int]]]:
+        """What one ShareFetch leases, by partition; it may acknowledge records of partition 0."""
         answer = self._ask(
             ApiKey.SHARE_FETCH,
             1,
@@ -88,7 +90,7 @@ class Member:
             max_bytes=8 << 20,
             max_records=5000,
             batch_size=5000,
-            topics=self._topics({}, all_of_them=self._epoch == 1),
+            topics=self._topics({0: batches} if batches else {}, all_of_them=self._epoch == 1),
             forgotten_topics_data=[],
         )
         if answer.error_code:  # a broker that has just started may not know the topic everywhere yet
@@ -102,7 +104,7 @@ class Member:
             if part.acquired_records
         }
 
-    def acknowledge(self, *batches: tuple[int, int, int], partition: int = 0) -> int:
+    def acknowledge(self, *batches: Ack, partition: int = 0) -> int:
         """Acknowledges ranges of a partition, each with one type; gives the error code."""
         answer = self._ask(
             ApiKey.SHARE_ACKNOWLEDGE,
@@ -114,11 +116,28 @@ class Member:
             return int(answer.error_code)
         return int(answer.responses[0].partitions[0].error_code)
 
-    def close_session(self) -> None:
-        """Ends the share session: what is leased is given back."""
-        self._ask(ApiKey.SHARE_ACKNOWLEDGE, 1, share_session_epoch=-1, topics=[])
+    def close_session(self, *batches: Ack) -> None:
+        """Ends the share session: what is leased is given back, but for what is acknowledged now."""
+        topics = self._topics({0: batches} if batches else {}, all_of_them=False)
+        self._ask(ApiKey.SHARE_ACKNOWLEDGE, 1, share_session_epoch=-1, topics=topics)
         self._epoch = 0
+
+    def begin_again(self) -> None:
+        """The next fetch begins another session, in the place of this one."""
+        self._epoch = 0
+
+    def hang_up(self) -> None:
+        """Closes the connection, and says nothing."""
+        self._peer.socket.close()
+
+    def leave(self) -> None:
+        """Leaves the group."""
+        self._ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, member_epoch=-1, subscribed_topic_names=None)
 
     def _next_epoch(self) -> int:
         self._epoch += 1
         return self._epoch - 1
+
+
+def _types(kind: int | bytes) -> bytes:
+    return kind if isinstance(kind, bytes) else bytes([kind])

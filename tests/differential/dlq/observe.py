@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.differential.dlq.side import Side
+from tests.harness.batches import headers_of
 
 from sharecore._core import decode_records
 from sharecore.protocol import ApiKey
@@ -17,6 +18,8 @@ ARCHIVING, ARCHIVED = 3, 4
 STATE_TOPIC = "__share_group_state"
 PREFIX = "__dlq.errors."
 _EVERYTHING = [(0, 1 << 20, 1)]
+_LONG_AGO_MS = 10**12
+"""Records that are produced by hand are of 1970."""
 Letter = dict[str, Any]
 
 
@@ -47,7 +50,30 @@ def _letter(record: Any) -> Letter:
         "value": record.value if record.value is None or len(record.value) < 60 else len(record.value),
         "headers": headers[:6],
         "own": headers[6:],
+        "of now": (record.timestamp > _LONG_AGO_MS, record.timestamp_type),
     }
+
+
+def batches(side: Side, topic: str) -> dict[int, list[tuple[int, int]]]:
+    """How many letters there are in each batch of a topic, by partition, and the batch's attributes."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for index in range(side.partitions(topic)):
+        inside, offset = found.setdefault(index, []), 0
+        while some := headers_of(side.fetch(topic, index, offset)):
+            some = [each for each in some if each["base_offset"] >= offset]
+            assert {(each["producer_id"], each["sequence"]) for each in some} == {(-1, -1)}
+            inside += [(each["count"], each["attributes"]) for each in some]
+            offset = some[-1]["last_offset"] + 1
+    return found
+
+
+def told(letters: dict[int, list[Letter]]) -> dict[int, str]:
+    """What became of each record of one source partition that has a letter: `whole` or `bare`."""
+    found = {}
+    for letter in (each for some in letters.values() for each in some):
+        bare = letter["key"] is None and letter["value"] is None
+        found[int(dict(letter["headers"])[f"{PREFIX}offset"])] = "bare" if bare else "whole"
+    return found
 
 
 def histories(side: Side, group: str, topic_id: UUID, partition: int = 0) -> dict[int, list[int]]:

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from confluent_kafka import Producer
+from tests.differential.dlq.gate import Gate, Refused, full_disk
 from tests.harness.batches import headers_of, keyed_batch
 from tests.harness.broker import ROOT, Broker
 from tests.harness.clients import QUIET
@@ -24,6 +25,8 @@ SETTINGS = {
     "node.id": "0",
     "auto.create.topics.enable": "false",
     "num.partitions": "2",
+    "log.cleaner.backoff.ms": "100",
+    "log.retention.ms": "-1",  # records that are made by hand are of 1970
     "offsets.topic.num.partitions": "2",
     "share.coordinator.state.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
@@ -50,12 +53,18 @@ class Side:
         home: an empty directory.
         kind: `apache` (4.4.0) or `sharecore`.
         more: settings on top.
+        gate: in front of Apache's, so that its letters can be refused.
     """
 
-    def __init__(self, home: Path, kind: str, more: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, home: Path, kind: str, more: Mapping[str, str] | None = None, gate: Gate | None = None
+    ) -> None:
         home.mkdir(parents=True)
         self.kind = kind
         self.broker = Broker(home, kind, SETTINGS | dict(more or {}), libs=LIBS)
+        self._gate = gate
+        if gate is not None:
+            self.broker.environment["APACHE_LISTENERS"] = f"BETWEEN:{gate.behind}:{gate.port}"
         self._local = threading.local()
 
     def start(self) -> None:
@@ -66,8 +75,10 @@ class Side:
             assert time.monotonic() < until, self.broker.read_log()[-2000:]
             time.sleep(0.05)
 
-    def restart(self) -> None:
-        """Ends it without a warning, and starts it again."""
+    def restart(self, *, warned: bool = False) -> None:
+        """Ends it, without a warning unless told, and starts it again."""
+        if warned:
+            self.broker.terminate()
         self.stop()
         self.start()
 
@@ -84,6 +95,10 @@ class Side:
         if peer is None:
             peer = self._local.peer = self.connect()
         return ask(peer, key, version, **fields)
+
+    def reconnect(self) -> None:
+        """Asks over another connection from now on: brokers close those that nothing comes over."""
+        self._local = threading.local()
 
     def _loading(self) -> bool:
         for key_type, key in ((0, "warm-up"), (2, "warm-up:AAAAAAAAAAAAAAAAAAAAAQ:0")):
@@ -168,6 +183,42 @@ class Side:
             assert self.configure(BROKER, "", {name: None}) == 0
             time.sleep(_PUBLISHED_SECONDS)
 
+    @contextmanager
+    def quotas(self, **limits: float) -> Iterator[None]:
+        """Has every client held to quotas for a while."""
+
+        def alter(*, remove: bool) -> None:
+            ops = [{"key": key, "value": limit, "remove": remove} for key, limit in limits.items()]
+            entity = [{"entity_type": "client-id", "entity_name": None}]
+            entries = [{"entity": entity, "ops": ops}]
+            answer = self.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=False)
+            assert answer.entries[0].error_code == 0, answer
+            time.sleep(_PUBLISHED_SECONDS)
+
+        alter(remove=False)
+        try:
+            yield
+        finally:
+            self.reconnect()
+            alter(remove=True)
+
+    @contextmanager
+    def letters_refused(self) -> Iterator[Refused]:
+        """Has no letter of a large record written: Apache's broker cannot reach itself, our disk is full."""
+        gate = self._gate
+        if gate is not None:
+            with gate.shut():
+                yield Refused(lambda: gate.refused)
+        else:
+            already = self._said()
+            with full_disk(self.broker):
+                yield Refused(lambda: self._said() - already)
+
+    def _said(self) -> int:
+        """How often our broker has told that a letter could not be written."""
+        log = self.broker.read_log()
+        return sum(log.count(words) for words in ("tries again in about", "archived without its dead letter"))
+
     def share_version(self, level: int) -> int:
         """Sets the feature's level; gives the error code."""
         update = {
@@ -181,26 +232,53 @@ class Side:
         time.sleep(_PUBLISHED_SECONDS)
         return int(answer.error_code)
 
-    def write_state(self, group: str, topic_id: UUID, batches: Sequence[tuple[int, int, int, int]]) -> None:
-        """Writes share state as a leader would."""
+    def delete_group(self, name: str) -> int:
+        """Deletes a group once it has no members; gives the error code."""
+        answer = self.ask(ApiKey.DELETE_GROUPS, 2, groups_names=[name])
+        return int(answer.results[0].error_code)
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Gives a topic more partitions."""
+        asked = [{"name": name, "count": partitions, "assignments": None}]
+        self.ask(ApiKey.CREATE_PARTITIONS, 3, topics=asked, timeout_ms=10_000, validate_only=False)
+        self._until(lambda: self.partitions(name) == partitions)
+
+    def write_state(
+        self,
+        group: str,
+        topic_id: UUID,
+        batches: Sequence[tuple[int, int, int, int]],
+        *,
+        partition: int = 0,
+        start_offset: int = 0,
+    ) -> int:
+        """Writes share state as a leader would; gives the error code."""
         names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-        asked = [{"topic_id": topic_id, "partitions": [{"partition": 0, "leader_epoch": 0}]}]
-        state = self.ask(ApiKey.READ_SHARE_GROUP_STATE, 0, group_id=group, topics=asked)
         part = {
-            "partition": 0,
-            "state_epoch": state.results[0].partitions[0].state_epoch,
+            "partition": partition,
+            "state_epoch": self.read_state(group, topic_id, partition).state_epoch,
             "leader_epoch": 0,
-            "start_offset": 0,
+            "start_offset": start_offset,
             "state_batches": [dict(zip(names, each, strict=True)) for each in batches],
         }
         topics = [{"topic_id": topic_id, "partitions": [part]}]
         answer = self.ask(ApiKey.WRITE_SHARE_GROUP_STATE, 0, group_id=group, topics=topics)
-        assert answer.results[0].partitions[0].error_code == 0, answer
+        return int(answer.results[0].partitions[0].error_code)
+
+    def read_state(self, group: str, topic_id: UUID, partition: int = 0) -> Any:
+        """Share state as a leader would read it."""
+        asked = [{"topic_id": topic_id, "partitions": [{"partition": partition, "leader_epoch": 0}]}]
+        state = self.ask(ApiKey.READ_SHARE_GROUP_STATE, 0, group_id=group, topics=asked)
+        return state.results[0].partitions[0]
 
     # records
 
-    def produce_in_transactions(self, topic: str) -> None:
-        """Two records that are committed, then two that are aborted; a control record behind each two."""
+    def produce_in_transactions(self, topic: str, last: int | None = None) -> None:
+        """Two records that are committed, then two that are aborted; a control record behind each two.
+
+        Args:
+            last: offset of the last control record, where the topic was not empty.
+        """
         producer = Producer(
             {"bootstrap.servers": self.broker.bootstrap, "transactional.id": f"{topic}-writer", **QUIET}
         )
@@ -212,7 +290,10 @@ class Side:
             producer.flush(20)
             end(20)
         # the last marker may come behind the answer
-        self._until(lambda: headers_of(self.fetch(topic, 0, 0))[-1]["last_offset"] == _LAST_MARKER)
+        marker = _LAST_MARKER if last is None else last
+        self._until(
+            lambda: [each["last_offset"] for each in headers_of(self.fetch(topic, 0, marker))] == [marker]
+        )
 
     def produce(
         self,
@@ -222,9 +303,11 @@ class Side:
         partition: int = 0,
         headers: Sequence[tuple[str, bytes | None]] = (),
         gzipped: bool = False,
+        now: bool = False,
     ) -> None:
-        """One batch."""
-        records = keyed_batch(entries, headers=headers, gzipped=gzipped)
+        """One batch, of 1970 unless it is to be of now."""
+        times = [round(time.time() * 1000)] * len(entries) if now else None
+        records = keyed_batch(entries, headers=headers, gzipped=gzipped, timestamps=times)
         data = [{"name": topic, "partition_data": [{"index": partition, "records": records}]}]
         answer = self.ask(ApiKey.PRODUCE, 12, acks=-1, timeout_ms=5000, topic_data=data)
         assert answer.responses[0].partition_responses[0].error_code == 0, answer
@@ -241,6 +324,18 @@ class Side:
             topics=[{"topic": topic, "partitions": [asked]}],
         )
         return answer.responses[0].partitions[0].records or b""
+
+    def produce_with(self, topic: str, compression: str, entries: Sequence[Entry]) -> None:
+        """One batch by librdkafka, in a compression."""
+        settings = {"bootstrap.servers": self.broker.bootstrap, "linger.ms": 300, "batch.size": 8 << 20}
+        producer = Producer(
+            {**settings, "message.max.bytes": 8 << 20, "compression.type": compression, **QUIET}
+        )
+        for key, value in entries:
+            producer.produce(topic, value, key, 0)
+        assert producer.flush(20) == 0
+        (batch,) = headers_of(self.fetch(topic, 0, 0))
+        assert batch["attributes"] & 7, f"{compression}: not compressed"
 
     def delete_records(self, topic: str, before: int) -> None:
         part = {"partition_index": 0, "offset": before}

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.differential.dlq.member import Member
-from tests.differential.dlq.observe import ARCHIVED, ARCHIVING, histories, letters, progress, settled
+from tests.differential.dlq.observe import (
+    ARCHIVED,
+    ARCHIVING,
+    batches,
+    histories,
+    letters,
+    progress,
+    records_of,
+    settled,
+    told,
+)
 from tests.differential.dlq.side import ALLOWED, Entry, Side
 
 Seen = dict[str, Any]
@@ -20,25 +30,27 @@ class World:
         self.source, self.dlq, self.group = f"{name}-source", f"dlq.{name}", f"{name}-group"
         self.members = 0
 
-    def begin(
+    def prepare(
         self,
         records: int | Sequence[Entry] = 10,
         *,
         partitions: int = 1,
         queue: Mapping[str, str] | None = ALLOWED,
         queue_partitions: int = 1,
+        source: Mapping[str, str] | None = None,
         copy: bool = False,
         gzipped: bool = False,
         headers: Sequence[tuple[str, bytes | None]] = (),
         **group: str,
-    ) -> Member:
-        """Makes the topics, fills each partition of the source and has a member join.
+    ) -> None:
+        """Makes the topics, fills each partition of the source and sets the group up.
 
         Args:
             records: how many, or keys and values.
             queue: settings of the topic of dead letters; None: it is not made.
+            source: settings of the source.
         """
-        self.side.create(self.source, partitions)
+        self.side.create(self.source, partitions, source)
         self.source_id = self.side.topic_id(self.source)
         if queue is not None:
             self.side.create(self.dlq, queue_partitions, queue)
@@ -47,7 +59,21 @@ class World:
         for index in range(partitions if records else 0):
             self.side.produce(self.source, records, partition=index, headers=headers, gzipped=gzipped)
         self.side.group(self.group, self.dlq, copy=copy, **group)
+
+    def begin(self, records: int | Sequence[Entry] = 10, *, partitions: int = 1, **prepare: Any) -> Member:
+        """As `prepare`, and has a member join."""
+        self.prepare(records, partitions=partitions, **prepare)
         return self.join(partitions)
+
+    def begin_waiting(self, *batches: tuple[int, int, int, int], **begin: Any) -> Member:
+        """As `begin`; share state is written before anybody leads it: what a crash may leave.
+
+        Args:
+            batches: first and last offset, state (3: a letter is due), delivery count.
+        """
+        member = self.begin(**begin)
+        assert self.side.write_state(self.group, self.source_id, batches) == 0
+        return member
 
     def join(self, partitions: int = 1) -> Member:
         """Another member."""
@@ -71,17 +97,6 @@ class World:
         offsets = archived if isinstance(archived, Mapping) else {0: archived}
         expected = {index: set(some) for index, some in offsets.items()}
 
-        def look() -> Seen:
-            states = {index: self.states(index) for index in expected}
-            return {
-                "states": states,
-                "letters": letters(self.side, self.dlq),
-                "lag": {
-                    index: behind
-                    for index, (_, behind) in progress(self.side, self.group, self.source).items()
-                },
-            }
-
         def good(seen: Seen) -> bool:
             return (
                 all(
@@ -96,7 +111,32 @@ class World:
                 and (lag is None or seen["lag"] == {0: lag})
             )
 
-        return dict(settled(look, good, 15.0))
+        return dict(settled(lambda: self.seen(expected), good, 15.0))
+
+    def seen(self, partitions: Iterable[int]) -> Seen:
+        """States in these partitions of the source, letters and lag as they are now."""
+        found = {
+            "states": {index: self.states(index) for index in partitions},
+            "letters": letters(self.side, self.dlq),
+        }
+        # the lag comes last: it tells of what the states say, or of more
+        lags = progress(self.side, self.group, self.source)
+        return found | {"lag": {index: behind for index, (_, behind) in lags.items()}}
+
+    def batches(self) -> dict[int, list[tuple[int, int]]]:
+        """Letters in each batch of their topic, and the batch's attributes."""
+        return batches(self.side, self.dlq)
+
+    def offsets(self) -> dict[int, list[int]]:
+        """Offsets of the letters, by partition."""
+        return {
+            index: [record.offset for record in records_of(self.side, self.dlq, index)]
+            for index in range(self.side.partitions(self.dlq))
+        }
+
+    def told(self) -> dict[int, str]:
+        """Which records of the source's one partition have a letter, and whether they are in it."""
+        return told(letters(self.side, self.dlq))
 
     def states(self, partition: int = 0) -> dict[int, list[int]]:
         """The archiving part of each offset's history."""

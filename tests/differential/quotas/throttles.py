@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import count
 from typing import Any, NamedTuple
 
 from tests.differential.access.brokers import Guarded
@@ -39,6 +40,7 @@ class Observer:
     def __init__(self, broker: Guarded) -> None:
         self.broker = broker
         self._users = iter(USERS)
+        self._changes = count()
         self._open = ExitStack()
         self._began = 0.0
 
@@ -241,6 +243,8 @@ class Observer:
         ]
         answer = self.broker.super(A.ALTER_CLIENT_QUOTAS, 1, entries=wanted, validate_only=False)
         assert {each.error_code for each in answer.entries} == {0}, answer
+        # a change that is seen was made behind this one, which no answer tells of
+        make_topics(self.broker, [f"behind-{next(self._changes)}"])
         time.sleep(_SETTLED_S)
         self._began = time.monotonic()
 

@@ -12,10 +12,12 @@ from uuid import UUID
 
 import pytest
 from tests.harness import java
-from tests.harness.broker import KAFKA_LIBS, ROOT
+from tests.harness.broker import ROOT
 
-from sharecore.coordinator.consumer.records import ConsumerRecord, consumer_record
-from sharecore.coordinator.share.records import ShareRecord, share_record
+from sharecore.coordinator.consumer import records as consumer_records
+from sharecore.coordinator.consumer.records import ConsumerRecord
+from sharecore.coordinator.share import records as share_records
+from sharecore.coordinator.share.records import ShareRecord
 from sharecore.coordinator_log.topic_log import Record
 
 _SOURCE = ROOT / "tests/differential/records/Records.java"
@@ -138,13 +140,13 @@ def written(kind: ShareRecord | ConsumerRecord, fields: Fields, *, erased: bool)
     group_id, member_id = fields.text(), fields.text()
     if isinstance(kind, ShareRecord):
         value = None if erased else fields.of_share(kind)
-        record = share_record(kind, group_id, value, member_id=member_id)
+        record = share_records.RECORDS.record(kind, group_id, value, member_id=member_id)
     else:
         value = None if erased else fields.of_consumer(kind)
         packed = (
             None if value is None else {**value, "classic_member": 0} if "classic_member" in value else value
         )
-        record = consumer_record(kind, group_id, packed, member_id=member_id)
+        record = consumer_records.RECORDS.record(kind, group_id, packed, member_id=member_id)
     key = {"group_id": group_id}
     if "MEMBER" in kind.name:
         key["member_id"] = member_id
@@ -159,9 +161,7 @@ def test_bytes_are_apaches(kinds: Sequence[ShareRecord | ConsumerRecord]) -> Non
         json.dumps({"key": key.hex(), "value": None if value is None else value.hex()})
         for (key, value), _, _ in told
     ]
-    answers = java.run(
-        str(_SOURCE), class_path=f"{KAFKA_LIBS}/*", stdin="\n".join(lines) + "\n", timeout=100
-    ).splitlines()
+    answers = java.run_program(_SOURCE, stdin="\n".join(lines) + "\n", timeout=100).splitlines()
     answers = [line for line in answers if line.startswith("{")]
     assert len(answers) == len(told)
     for (record, key, value), line, answer in zip(told, lines, map(json.loads, answers), strict=True):

@@ -15,7 +15,7 @@ IN_ORDER = {"acquired_records", "synonyms", "replica_nodes", "isr_nodes", "state
 
 _IDENTITY = (
     "key", "resource_type", "resource_name", "group_id", "member_id", "topic_id", "topic", "topic_name",
-    "name", "partition", "partition_index", "index", "node_id",
+    "name", "partition", "partition_index", "index", "node_id", "transactional_id", "producer_id",
 )  # fmt: skip
 
 

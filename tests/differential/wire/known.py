@@ -13,8 +13,11 @@ ORDER = "order of a list"
 _SERVER_ERROR = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _STATELESS = (_SERVER_ERROR, _UNKNOWN_TOPIC_OR_PARTITION)
+_OUT_OF_ORDER = 45
 _UNKNOWN_TOPIC_ID = 100
 _INVALID_RECORD_STATE = 121
+_NEWEST = -3
+"""ListOffsets asks for the record with the latest time."""
 _BATCH_HEAD = 12
 """Bytes of a record batch up to and with its length."""
 
@@ -34,6 +37,75 @@ def _wording(exchange: Exchange, difference: Difference) -> bool:
     """Both say why they refuse, each in words of its own."""
     both = difference.apache, difference.ours
     return difference.path.endswith("error_message") and all(isinstance(text, str) and text for text in both)
+
+
+def _reason(exchange: Exchange, difference: Difference) -> bool:
+    """Ours says why a batch is refused."""
+    return (
+        exchange.ask.api == "PRODUCE"
+        and difference.path.endswith("error_message")
+        and difference.apache is None
+        and isinstance(difference.ours, str)
+    )
+
+
+def _long_transactions(exchange: Exchange, difference: Difference) -> bool:
+    """Transactions that run for longer than a time: ours are those that run."""
+    return (
+        exchange.ask.api == "LIST_TRANSACTIONS"
+        and exchange.request["duration_filter"] >= 0
+        and difference.ours == MISSING
+        and difference.apache["transaction_state"] != "Ongoing"
+    )
+
+
+def _repeated(exchange: Exchange, difference: Difference) -> bool:
+    """The time of a batch that is sent again: after a restart that of its producer's last one or marker."""
+    return (
+        exchange.ask.api == "PRODUCE"
+        and difference.path.endswith("log_append_time_ms")
+        and -1 not in (difference.apache, difference.ours)
+        and isinstance(difference.ours, int)
+    )
+
+
+def _forgotten(exchange: Exchange, difference: Difference) -> bool:
+    """A batch that is sent again: after a restart Apache Kafka knows a producer's last one alone."""
+    fields = {"error_code": (_OUT_OF_ORDER, 0), "base_offset": (-1,), "log_append_time_ms": (-1,)}
+    name = difference.path.rpartition(".")[2]
+    if exchange.ask.api != "PRODUCE" or name not in fields:
+        return False
+    apache, ours = (
+        [part for topic in answer["responses"] for part in topic["partition_responses"]]
+        for answer in (exchange.apache, exchange.ours)
+    )
+    return any(
+        theirs["error_code"] == _OUT_OF_ORDER
+        and own["log_append_time_ms"] != -1
+        and fields[name] == (theirs[name], own[name])[: len(fields[name])]
+        and (difference.apache, difference.ours) == (theirs[name], own[name])
+        for theirs, own in zip(apache, ours, strict=True)
+    )
+
+
+def _aborted_behind(exchange: Exchange, difference: Difference) -> bool:
+    """Aborted transactions that begin behind the records of a Fetch."""
+    if exchange.ask.api != "FETCH" or not difference.path.endswith(".aborted_transactions[]"):
+        return False
+    return difference.ours == MISSING and any(
+        difference.apache in (partition["aborted_transactions"] or ())
+        and difference.apache["first_offset"] > _last_offset(bytes.fromhex(partition["records"]["hex"]))
+        for topic in exchange.apache["responses"]
+        for partition in topic["partitions"]
+    )
+
+
+def _last_offset(records: bytes) -> int:
+    """The last offset of whole record batches; -1 where there are none."""
+    batches = _batches(records)
+    if not batches:
+        return -1
+    return int.from_bytes(batches[-1][:8], "big") + int.from_bytes(batches[-1][23:27], "big")
 
 
 def _topic_settings(exchange: Exchange, difference: Difference) -> bool:
@@ -94,9 +166,9 @@ def _comes_back(exchange: Exchange, difference: Difference) -> bool:
 
 def _leader_epoch(exchange: Exchange, difference: Difference) -> bool:
     """A restart raises the leader epochs of Apache Kafka's partitions; ours have had one leader ever."""
-    return (
-        exchange.ask.api == "METADATA" and difference.path.endswith(".leader_epoch") and difference.ours == 0
-    )
+    apis = ("METADATA", "LIST_OFFSETS", "DESCRIBE_PRODUCERS")
+    names = (".leader_epoch", ".coordinator_epoch")
+    return exchange.ask.api in apis and difference.path.endswith(names) and difference.ours == 0
 
 
 def _which_member(exchange: Exchange, difference: Difference) -> bool:
@@ -205,7 +277,7 @@ def _null_pointer(exchange: Exchange, difference: Difference) -> bool:
         exchange.ask.api in ("SHARE_FETCH", "SHARE_ACKNOWLEDGE")
         and exchange.apache["error_code"] == _SERVER_ERROR
         and acknowledges(exchange.request)
-        and _INVALID_RECORD_STATE in codes(exchange.ours)
+        and _INVALID_RECORD_STATE in codes(exchange.ours) + _each(exchange.ours, "acknowledge_error_code")
     )
 
 
@@ -234,16 +306,82 @@ def _negative_index(exchange: Exchange, difference: Difference) -> bool:
     return exchange.ask.api == "DESCRIBE_SHARE_GROUP_OFFSETS" and _server_error(exchange)
 
 
+def _no_name(exchange: Exchange, difference: Difference) -> bool:
+    """A description of a topic without a name, and of others with it."""
+    return exchange.ask.api == "DESCRIBE_TOPIC_PARTITIONS" and _server_error(exchange)
+
+
+def _deleted(exchange: Exchange, difference: Difference) -> bool:
+    """The newest record by its time has been deleted."""
+    if exchange.ask.api != "LIST_OFFSETS":
+        return False
+    newest = {
+        (topic["name"], each["partition_index"])
+        for topic in exchange.request["topics"]
+        for each in topic["partitions"]
+        if each["timestamp"] == _NEWEST
+    }
+    offsets = [_offsets(answer) for answer in (exchange.apache, exchange.ours)]
+    return any(
+        f"[name={name}].partitions[partition_index={index}]." in difference.where
+        and offsets[0][name, index] >= 0
+        and not 0 <= offsets[1][name, index] <= offsets[0][name, index]
+        for name, index in newest
+    )
+
+
+def _offsets(answer: Any) -> dict[tuple[str, int], int]:
+    """The offset of each partition of an answer to ListOffsets."""
+    return {
+        (topic["name"], each["partition_index"]): each["offset"]
+        for topic in answer["topics"]
+        for each in topic["partitions"]
+    }
+
+
 def codes(answer: Any) -> list[int]:
-    """Every error code of a masked answer."""
+    """Every error code of a masked answer, those of acknowledgements in a fetch not among them."""
+    return _each(answer, "error_code")
+
+
+def _each(answer: Any, field: str) -> list[Any]:
     if isinstance(answer, dict):
-        own = [answer["error_code"]] if "error_code" in answer else []
-        return own + [code for value in answer.values() for code in codes(value)]
-    return [code for value in answer for code in codes(value)] if isinstance(answer, list) else []
+        own = [answer[field]] if field in answer else []
+        return own + [found for value in answer.values() for found in _each(value, field)]
+    return [found for value in answer for found in _each(value, field)] if isinstance(answer, list) else []
+
+
+def _equal_neighbours(exchange: Exchange, difference: Difference) -> bool:
+    """Apache Kafka may leave equal state batches that touch apart, where it took away one between."""
+    return (
+        exchange.ask.api == "READ_SHARE_GROUP_STATE"
+        and ".state_batches" in difference.path
+        and _joined(exchange.apache) == _joined(exchange.ours)
+    )
+
+
+def _joined(answer: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """The state batches of each partition, equal neighbours joined."""
+    found = []
+    for topic in answer["results"]:
+        for part in topic["partitions"]:
+            joined: list[dict[str, Any]] = []
+            for batch in part["state_batches"]:
+                last = joined[-1] if joined else None
+                same = last and batch | {"first_offset": last["first_offset"]} == last | {
+                    "last_offset": batch["last_offset"]
+                }
+                if last and same and batch["first_offset"] == last["last_offset"] + 1:
+                    joined[-1] = last | {"last_offset": batch["last_offset"]}
+                else:
+                    joined.append(batch)
+            found.append(joined)
+    return found
 
 
 _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "wording of an error message": _wording,
+    "reason of a refusal": _reason,
     "documentation of a setting": _documentation,
     "settings of a new topic": _topic_settings,
     "no streams groups": _streams,
@@ -261,9 +399,16 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "topic that is not there": _topic_not_there,
     "null pointer in acknowledge": _null_pointer,
     "limits that make no sense": _limits,
+    "transactions that run for long": _long_transactions,
+    "aborted behind the records": _aborted_behind,
+    "time of a repeated batch": _repeated,
+    "repeated after a restart": _forgotten,
     "no such operation": _no_such_operation,
     "neither name nor id": _no_name_and_no_id,
     "negative index": _negative_index,
+    "no name": _no_name,
+    "newest record is deleted": _deleted,
+    "equal neighbours": _equal_neighbours,
 }
 NAMES = [ORDER, *_KNOWN]
 

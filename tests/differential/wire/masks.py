@@ -6,14 +6,14 @@ import re
 from typing import Any
 from uuid import UUID
 
+from tests.differential.wire.batches import masked
 from tests.differential.wire.names import Names
+from tests.differential.wire.producers import name_of
 from tests.differential.wire.script import Ask
 
 _UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_CLOCK = {"log_append_time_ms": "<time>"}
+_TIMES = {"log_append_time_ms", "last_timestamp", "transaction_start_time_ms", "timestamp"}
 INTERNAL = "__"
-_BATCH_HEAD = 16
-"""Bytes of a record batch up to and with its leader epoch."""
 
 
 def plain(answer: Any, names: Names, port: int) -> Any:
@@ -36,21 +36,13 @@ def _field(name: str, value: Any, names: Names, port: int) -> Any:
         return "<port>"
     if name == "cluster_id" and value:
         return "<cluster>"
-    if name in _CLOCK and value != -1:
-        return _CLOCK[name]
+    if name in _TIMES:
+        return names.time(value)
+    if name == "producer_id":
+        return names.producers.alias(value)
     if name == "records" and isinstance(value, bytes):
-        value = _without_leader_epochs(value)
+        value = masked(value, names.producers)
     return plain(value, names, port)
-
-
-def _without_leader_epochs(records: bytes) -> bytes:
-    """Record batches without what a restart makes of their leader epoch (`known`: "leader epoch")."""
-    masked = bytearray(records)
-    at = 0
-    while at + _BATCH_HEAD <= len(masked):
-        masked[at + 12 : at + 16] = bytes(4)
-        at += 12 + int.from_bytes(masked[at + 8 : at + 12], "big")
-    return bytes(masked)
 
 
 def learn_topics(answer: Any, names: Names) -> None:
@@ -66,12 +58,19 @@ def learn_topics(answer: Any, names: Names) -> None:
             learn_topics(value, names)
 
 
+def learn_producers(ask: Ask, answer: Any, names: Names) -> None:
+    """Remembers the id that a producer is given."""
+    if ask.api in ("INIT_PRODUCER_ID", "END_TXN") and hasattr(answer, "producer_id"):
+        names.producers.learn(name_of(ask), answer.producer_id)
+
+
 def own_only(ask: Ask, answer: Any, prefix: str) -> Any:
     """An answer without what other scripts left behind on the broker."""
     kept = {
         "LIST_GROUPS": ("groups", "group_id", (prefix,)),
         "METADATA": ("topics", "name", (prefix, INTERNAL)),
         "LIST_CONFIG_RESOURCES": ("config_resources", "resource_name", (prefix,)),
+        "LIST_TRANSACTIONS": ("transaction_states", "transactional_id", (prefix,)),
     }
     if ask.api not in kept or (ask.api == "METADATA" and ask.fields.get("topics")):
         return answer

@@ -8,9 +8,13 @@ import struct
 from typing import Any
 from uuid import UUID
 
-from tests.harness.batches import batch
+from tests.differential.wire.batches import to_bytes
+from tests.differential.wire.producers import Ids
 
 NO_ID = "00000000-0000-0000-0000-000000000000"
+_CLOCK_BEGINS = 1_000_000_000_000
+"""Times that scripts write into records without a producer are earlier."""
+_WRITTEN_MS = 1000
 _IN_TEXT = re.compile(r"\{#([^}]+)\}")
 
 
@@ -24,10 +28,13 @@ class Names:
 
     Args:
         prefix: stands where a script writes `~`.
+        began_ms: time of what producers write.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, began_ms: int) -> None:
         self.prefix = prefix
+        self._began_ms = began_ms
+        self.producers = Ids()
         self._ids: dict[str, list[UUID]] = {}
         self._aliases: dict[UUID, str] = {}
         self._chosen: dict[str, str] = {}
@@ -90,9 +97,16 @@ class Names:
             return _IN_TEXT.sub(lambda found: base64_of(self.id_of(found[1])), text)
         if isinstance(value, dict) and set(value) == {"hex"}:
             return bytes.fromhex(value["hex"])
-        if isinstance(value, dict) and set(value) == {"values"}:
-            return batch([text.encode() for text in value["values"]])
+        if isinstance(value, dict) and set(value) == {"producer"}:
+            return self.producers.id_of(value["producer"])
+        if isinstance(value, dict) and "values" in value:
+            return to_bytes(value, self.producers, self._began_ms)
         return value
+
+    def time(self, value: int) -> int | str:
+        """A time of an answer: counted from the first that producers write; a name where it is a broker's."""
+        since = value - self._began_ms
+        return since if 0 <= since < _WRITTEN_MS else "<time>" if value >= _CLOCK_BEGINS else value
 
     def from_broker(self, text: str) -> str:
         """A text of an answer as a script writes it."""

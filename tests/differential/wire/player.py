@@ -14,7 +14,7 @@ from typing import Any
 from tests.differential.wire.aliases import bind
 from tests.differential.wire.compare import Difference, differences, same_order
 from tests.differential.wire.known import ORDER, Exchange, explain
-from tests.differential.wire.masks import learn_topics, own_only, plain
+from tests.differential.wire.masks import learn_producers, learn_topics, own_only, plain
 from tests.differential.wire.names import Names
 from tests.differential.wire.script import Ask, Close, Restart, Scenario, Sleep, Step, to_line
 from tests.differential.wire.settle import (
@@ -22,13 +22,17 @@ from tests.differential.wire.settle import (
     settle_releases,
     settle_states,
     settle_topics,
+    settle_transaction,
 )
 from tests.differential.wire.side import CLOSED, Side
 from tests.differential.wire.world import World, to_broker
 
 _TOPICS_CHANGE = {"CREATE_TOPICS", "DELETE_TOPICS", "CREATE_PARTITIONS"}
 _CONFIGS_CHANGE = {"INCREMENTAL_ALTER_CONFIGS", "ALTER_CONFIGS"}
+_TRANSACTIONS_END = {"END_TXN", "INIT_PRODUCER_ID"}
 _LAST_EPOCH = -1
+_BEGAN_MS = 60_000
+"""How long ago producers wrote, so that no clock of a broker says the same."""
 
 
 @dataclass
@@ -100,7 +104,8 @@ class _Script:
 
     def __init__(self, sides: tuple[Side, Side], prefix: str) -> None:
         self._sides = sides
-        self._names = (Names(prefix), Names(prefix))
+        began_ms = int(time.time() * 1000) - _BEGAN_MS
+        self._names = (Names(prefix, began_ms), Names(prefix, began_ms))
         self._world = World()
         self._connections: set[str] = set()
 
@@ -148,6 +153,7 @@ class _Script:
         raw = self._exchange(ask, literal)
         for answer, names in zip(raw, self._names, strict=True):
             learn_topics(answer, names)
+            learn_producers(ask, answer, names)
         apache, ours = self._masked(ask, raw)
         if bind(apache, ours, self._names):
             apache, ours = self._masked(ask, raw)
@@ -183,7 +189,8 @@ class _Script:
     def _settle(self, ask: Ask, answer: Any) -> None:
         """Waits until Apache Kafka knows of a change that it answered before all its parts did."""
         if ask.api in _TOPICS_CHANGE:
-            names = [self._names[0].prefix + name for name in self._names[0].topics()]
+            known_before = [self._names[0].prefix + name for name in self._names[0].topics()]
+            names = list(dict.fromkeys([*known_before, *map(self._names[0].to_broker, _made(ask, answer))]))
             settle_topics(*self._sides, names)
             for side, known in zip(self._sides, self._names, strict=True):
                 wanted = [{"topic_id": None, "name": name} for name in names]
@@ -194,5 +201,14 @@ class _Script:
             settle_states(self._sides, group, topics)
         if ask.fields.get("share_session_epoch") == _LAST_EPOCH:
             self._released()
+        if ask.api in _TRANSACTIONS_END and ask.fields["transactional_id"]:
+            settle_transaction(self._sides, self._names[0].to_broker(ask.fields["transactional_id"]))
         if ask.api in _CONFIGS_CHANGE and not ask.fields["validate_only"]:
             settle_configs(self._sides[0])
+
+
+def _made(ask: Ask, answer: Any) -> list[str]:
+    """The topics that an answer of CreateTopics says are made; older versions tell no ids of them."""
+    if ask.api != "CREATE_TOPICS" or ask.fields.get("validate_only") or not isinstance(answer, dict):
+        return []
+    return [topic["name"] for topic in answer["topics"] if topic["error_code"] == 0]

@@ -5,7 +5,8 @@ prefix of its own. In a field that holds a topic id, `#name` is the id of topic 
 the first topic of the name, where it was made anew); in a text, `{#name}` is the same id in Kafka's
 base64. A number may be `{"epoch": "~group ~member", "plus": 1}`, the member's epoch as it was last
 answered, or `{"session": "a ~group ~member", "plus": 0}`, the next epoch of its share session on
-connection `a`. Bytes are `{"hex": "00ff"}`, or `{"values": ["x"]}` for a batch of records.
+connection `a`. Bytes are `{"hex": "00ff"}`, or `{"values": ["x"]}` for a batch of records (`batches`). What
+stands for producers is in `producers`.
 """
 
 from __future__ import annotations

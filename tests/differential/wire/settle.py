@@ -82,6 +82,19 @@ def settle_releases(sides: Sequence[Side], topic: str | None) -> None:
         side.receive(barrier)
 
 
+def settle_transaction(sides: Sequence[Side], transactional_id: str) -> None:
+    """Waits until both brokers have written the markers of a transaction that is to end, for some seconds
+    at most.
+    """
+    asked = Ask("DESCRIBE_TRANSACTIONS", 0, {"transactional_ids": [transactional_id]}, "probe")
+    until = time.monotonic() + _STATES_SECONDS_MAX
+    while time.monotonic() < until:
+        apache, ours = (side.ask(asked).transaction_states[0].transaction_state for side in sides)
+        if apache == ours and not apache.startswith("Prepare"):
+            break
+        time.sleep(0.002)
+
+
 def _initialized(answer: Any) -> set[tuple[str, int]]:
     return {
         (topic.topic_name, each.partition_index)

@@ -19,9 +19,11 @@ SETTINGS = {
     "node.id": "0",
     "auto.create.topics.enable": "false",
     "log.retention.ms": "-1",
+    "log.roll.ms": "1000000000000000",
     "offsets.topic.num.partitions": "2",
     "share.coordinator.state.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
     "group.share.assignor.offload.enable": "false",
@@ -33,7 +35,9 @@ SETTINGS = {
     "group.share.max.size": "4",
     "group.share.max.share.sessions": "4",
 }
-"""What both brokers are told: members hear of changes at once, and what runs out may run out soon."""
+"""What both brokers are told: members hear of changes at once, and what runs out may run out soon. Records of
+1970 and markers of today stay in one segment, behind the end of which Apache Kafka does not read on.
+"""
 
 CLOSED = "the connection was closed"
 _LOADING = {14, 15, 16}
@@ -131,6 +135,10 @@ def _ask(key: ApiKey, version: int, **fields: Any) -> Ask:
 
 _GROUP_COORDINATOR = _ask(ApiKey.FIND_COORDINATOR, 6, key_type=0, coordinator_keys=["warm-up"])
 _TRANSACTION_COORDINATOR = _ask(ApiKey.FIND_COORDINATOR, 6, key_type=1, coordinator_keys=["warm-up"])
+_TRANSACTIONS = _ask(
+    ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=[f"warm-up-{number}" for number in range(8)]
+)
+_PRODUCER_IDS = _ask(ApiKey.INIT_PRODUCER_ID, 5, transactional_id=None, transaction_timeout_ms=0)
 _STATE_COORDINATOR = _ask(
     ApiKey.FIND_COORDINATOR, 6, key_type=2, coordinator_keys=["warm-up:AAAAAAAAAAAAAAAAAAAAAQ:0"]
 )
@@ -146,4 +154,13 @@ _STATES = [
     )
     for number in range(8)
 ]
-_WARM_UP = [_GROUP_COORDINATOR, _TRANSACTION_COORDINATOR, _STATE_COORDINATOR, _GROUPS, _KEPT, *_STATES]
+_WARM_UP = [
+    _GROUP_COORDINATOR,
+    _TRANSACTION_COORDINATOR,
+    _TRANSACTIONS,
+    _PRODUCER_IDS,
+    _STATE_COORDINATOR,
+    _GROUPS,
+    _KEPT,
+    *_STATES,
+]

@@ -14,8 +14,8 @@ from tests.differential.wire.run import Run, play
 from tests.differential.wire.script import Stage, from_lines
 from tests.differential.wire.side import Side
 
-LIVES = 2
-"""Of each family, always the same: some 15 s, 900 requests."""
+LIVES = 1
+"""Of each family, always the same: some 650 requests in all."""
 SECONDS_MAX = 90.0
 PLANTED = {"group.share.session.timeout.ms": "44000"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.differential.wire.names import Names
+from tests.differential.wire.producers import Sequences
 from tests.differential.wire.script import Ask
 
 from sharecore.protocol.schema import Struct, load
@@ -14,13 +15,14 @@ _MAX = 2**31 - 1
 
 
 class World:
-    """Epochs of members and of share sessions, by Apache Kafka's answers."""
+    """Epochs of members, of share sessions and of producers, by Apache Kafka's answers."""
 
     def __init__(self) -> None:
         self._members: dict[str, int] = {}
         self._sessions: dict[str, int] = {}
         self._opened: dict[tuple[str, str], None] = {}
         self._met: dict[str, set[str]] = {}
+        self._sequences = Sequences()
 
     def literal(self, fields: Any) -> Any:
         """Fields with numbers in the place of references."""
@@ -32,11 +34,18 @@ class World:
             return self._members.get(fields["epoch"], 0) + fields["plus"]
         if "session" in fields and "plus" in fields:
             return self._sessions.get(fields["session"], 0) + fields["plus"]
+        if "epoch_of" in fields:
+            return self._sequences.epoch(fields["epoch_of"]) + fields["plus"]
+        if "next" in fields:
+            return min(max(-1, self._sequences.following(fields["next"]) + fields["plus"]), _MAX)
         return {name: self.literal(value) for name, value in fields.items()}
 
     def observe(self, ask: Ask, literal: dict[str, Any], answer: Any) -> None:
         """Takes note of what Apache Kafka answered."""
-        if not isinstance(answer, dict) or answer.get("error_code") != 0:
+        if not isinstance(answer, dict):
+            return
+        self._sequences.observe(ask, literal, answer)
+        if answer.get("error_code") != 0:
             return
         group, member = literal.get("group_id"), literal.get("member_id")
         if "member_epoch" in answer:

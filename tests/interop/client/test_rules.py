@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tests.harness import java
 from tests.harness.aio import in_loop
-from tests.harness.broker import ROOT, Broker
+from tests.harness.broker import Broker
 from tests.harness.clients import configure_group, produce
 from tests.interop.client.conftest import ConsumerMaker
 from tests.interop.client.receive import commit, nothing_comes, receive, values
@@ -23,17 +21,11 @@ from sharecore.errors import ErrorCode, KafkaError
 PATIENCE = 60.0
 
 
-def java_says(broker: Broker, topic: str, groups: list[str], classes: Path) -> list[str]:
+def java_says(broker: Broker, topic: str, groups: list[str]) -> list[str]:
     """What the probe prints, run on Java's client."""
-    libraries = f"{java.CLIENT_LIBS}/*"
-    source = str(ROOT / "tests/interop/java/RulesProbe.java")
-    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", libraries, source], check=True)
-    command = java.command(
-        "RulesProbe", broker.bootstrap, topic, *groups, class_path=f"{classes}:{libraries}"
-    )
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [line for line in done.stdout.splitlines() if ": " in line and "INFO" not in line]
+    source = java.PROBES / "RulesProbe.java"
+    shown = java.run_program(source, broker.bootstrap, topic, *groups, libs=java.CLIENT_LIBS)
+    return [line for line in shown.splitlines() if ": " in line and "INFO" not in line]
 
 
 class Probe:
@@ -121,12 +113,12 @@ def poll(consumer: ShareConsumer) -> None:
     consumer.poll(timeout=0.001)
 
 
-def test_ours_refuses_what_javas_refuses(broker: Broker, topic: str, group: str, tmp_path: Path) -> None:
+def test_ours_refuses_what_javas_refuses(broker: Broker, topic: str, group: str) -> None:
     produce(broker.bootstrap, topic, [b"", b"one", b"three"], **{"linger.ms": 500})
     groups = [[f"{group}-{kind}-{part}" for part in range(3)] for kind in ("java", "ours")]
     for name in groups[0] + groups[1]:
         configure_group(broker.bootstrap, name, share_auto_offset_reset="earliest")
-    theirs = java_says(broker, topic, groups[0], tmp_path)
+    theirs = java_says(broker, topic, groups[0])
     probe = Probe(broker.bootstrap, topic)
     probe.explicit(groups[1][0])
     # a call that waits for the thread in which it runs would wait for ever

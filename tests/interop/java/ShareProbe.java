@@ -24,6 +24,7 @@ public final class ShareProbe {
         switch (args[0]) {
             case "renew" -> renew(settings, args[3], Long.parseLong(args[4]));
             case "record-limit" -> recordLimit(settings, args[3], Integer.parseInt(args[4]), Integer.parseInt(args[5]));
+            case "work" -> work(settings, args[3]);
             case "first" -> first(settings, args[3], Integer.parseInt(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -41,6 +42,40 @@ public final class ShareProbe {
             if (!records.isEmpty()) return records;
         }
         throw new IllegalStateException("no record within 30 s");
+    }
+
+    private static volatile boolean ended;
+
+    /** Accepts what comes until its input ends; says what came, and of which partitions that was answered. */
+    private static void work(Properties settings, String topic) {
+        settings.put("request.timeout.ms", "5000");
+        settings.put("default.api.timeout.ms", "15000");
+        var input = new Thread(() -> {
+            try {
+                while (System.in.read() >= 0) { }
+            } catch (java.io.IOException e) {
+                System.err.println(e);
+            }
+            ended = true;
+        });
+        input.setDaemon(true);
+        input.start();
+        try (var consumer = open(settings, topic)) {
+            while (!ended) {
+                var came = new StringBuilder("came");
+                for (var record : consumer.poll(Duration.ofMillis(200))) {
+                    came.append(' ').append(record.partition()).append(':').append(record.offset());
+                    consumer.acknowledge(record, AcknowledgeType.ACCEPT);
+                }
+                if (came.length() == 4) continue;
+                System.out.println(came);
+                var good = new StringBuilder("good");
+                consumer.commitSync().forEach((partition, error) -> {
+                    if (error.isEmpty()) good.append(' ').append(partition.partition());
+                });
+                System.out.println(good);
+            }
+        }
     }
 
     /** Holds the first record for `millis` by renewing its lock every third of its duration, then accepts it. */

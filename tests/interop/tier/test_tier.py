@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import itertools
-import os
-import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import KafkaError, Producer
-from tests.harness.broker import QUICK_GROUPS, ROOT, Broker
+from prometheus_client.parser import text_string_to_metric_families
+from tests.harness.broker import Broker, free_port
 from tests.harness.clients import (
     QUIET,
     configure_group,
-    configure_topic,
     create_topic,
 )
-from tests.harness.ledger import Ledger
 from tests.harness.running import Client
+from tests.harness.telemetry import Watched, subscribe_all, telemetry_settings
+from tests.harness.tier import LIBS, SMALL, Nodes, wait_until
+from tests.harness.tier_ledger import Ledger
 
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
-LIBS = ROOT / "build/jars/kafka-3.9.1"
-KILLS = int(os.environ.get("KILLS", "1"))
-SMALL = {
-    "offsets.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
-    "group.initial.rebalance.delay.ms": "0",
-}
-TIER = QUICK_GROUPS | {
-    "sharecore.tier.slots": "4",
-    "sharecore.tier.replication.factor": "1",
-    "sharecore.tier.min.insync.replicas": "1",
-}
 _numbers = itertools.count()
 
 
@@ -47,86 +36,80 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     broker.kill()
 
 
-class Nodes:
-    """Nodes in front of the cluster, of one tier; they are killed at the end of the test."""
-
-    def __init__(self, home: Path, cluster: Broker) -> None:
-        self._home, self._cluster = home, cluster
-        self._topic = f"__state-{next(_numbers)}"
-        self.made: list[Broker] = []
-
-    def add(self, **settings: str) -> Broker:
-        """A node that is not started yet."""
-        number = len(self.made) + 1
-        own = {"sharecore.tier.state.topic": self._topic, "node.id": str(number)}
-        arguments = ("--upstream", self._cluster.bootstrap)
-        home = self._home / f"node-{number}"
-        self.made.append(Broker(home, "sharecore", TIER | own | settings, arguments))
-        return self.made[-1]
-
-
 @pytest.fixture
 def nodes(tmp_path: Path, cluster: Broker) -> Iterator[Nodes]:
-    made = Nodes(tmp_path, cluster)
+    made = Nodes(tmp_path, cluster.bootstrap)
     yield made
-    for node in made.made:
-        node.kill()
+    made.kill()
 
 
-def begin(cluster: Broker, node: Broker, bootstrap: str) -> Ledger:
-    """A producer to the cluster and a share consumer of the tier, at work."""
-    topic, group, queue = (f"{kind}-{next(_numbers)}" for kind in ("records", "group", "dlq.letters"))
-    create_topic(cluster.bootstrap, topic)
-    create_topic(cluster.bootstrap, queue)
+def begin(cluster: Broker, node: Broker) -> tuple[str, str]:
+    """A topic of four partitions, and a group that reads all of it."""
+    topic, group = f"records-{next(_numbers)}", f"group-{next(_numbers)}"
+    create_topic(cluster.bootstrap, topic, 4)
     node.start()
-    configure_topic(node.bootstrap, queue, errors_deadletterqueue_group_enable="true")
     configure_group(
-        node.bootstrap,
-        group,
-        share_auto_offset_reset="earliest",
-        share_delivery_count_limit=10,
-        share_record_lock_duration_ms=1000,
-        errors_deadletterqueue_topic_name=queue,
-        errors_deadletterqueue_copy_record_enable="true",
+        node.bootstrap, group, share_auto_offset_reset="earliest", share_record_lock_duration_ms=5000
     )
-    ledger = Ledger(bootstrap, topic, group, queue, records=cluster.bootstrap)
+    return topic, group
+
+
+def slots_of(page: str) -> dict[tuple[str, str], float]:
+    """The metrics of the tier that a node shows, by their names and labels."""
+    with urlopen(f"http://{page}/metrics") as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+        return {
+            (each.name, "".join(each.labels.values())): each.value
+            for family in families
+            for each in family.samples
+            if each.name.startswith("sharecore_tier_") and not each.name.endswith("_bucket")
+        }
+
+
+def test_slots_are_shared_and_what_was_answered_outlives_a_node(cluster: Broker, nodes: Nodes) -> None:
+    """A second node joins, the first is killed and started again, the second ends: nothing is lost, nothing
+    comes again that was settled, and who comes or leaves in good order has nothing redelivered.
+    """
+    page = f"127.0.0.1:{free_port()}"
+    first, second = nodes.add(**{"sharecore.metrics.listener": page}), nodes.add()
+    topic, group = begin(cluster, first)
+    bootstrap = f"{first.bootstrap},{second.bootstrap}"
+    ledger = Ledger(bootstrap, topic, group, records=cluster.bootstrap, partitions=4, consumers=2)
     ledger.start()
-    return ledger
-
-
-def end(ledger: Ledger) -> None:
-    time.sleep(0.5)
-    ledger.settle(60)
-    assert ledger.broken == []
-    assert len(ledger.answered) > 300, "too little was produced to mean anything"
-    assert sum(ledger.deliveries.values()) > len(ledger.deliveries), "nothing was ever redelivered"
-
-
-def test_what_was_answered_outlives_the_node(cluster: Broker, nodes: Nodes) -> None:
-    """Killed and started again there, then ended: another one that stands by goes on."""
-    first, second = nodes.add(), nodes.add()
-    ledger = begin(cluster, first, f"{first.bootstrap},{second.bootstrap}")
-    second.start()
-    moments = random.Random(KILLS)
-    for _ in range(KILLS):
-        time.sleep(moments.uniform(0.5, 1.5))
+    try:
+        ledger.wait_for(10)
+        second.start()
+        wait_until(second, "has 2 of 4 slots")
+        ledger.wait_for(10)
+        assert ledger.redelivered == 0, "joining took records away from members"
         first.kill()
         first.start()
-    time.sleep(0.7)
-    if KILLS > 1:
-        first.kill()
-        time.sleep(15)  # until the cluster takes it for dead
-    else:
-        first.terminate()
-    end(ledger)
+        ledger.wait_for(10)
+        before = ledger.redelivered
+        second.terminate()
+        ledger.wait_for(10)
+        assert ledger.redelivered == before, "leaving took records away from members"
+        ledger.settle(30)
+    finally:
+        ledger.stop()
+    assert ledger.broken == []
+    figures = slots_of(page)
+    assert figures["sharecore_tier_slots", "owned"] == 4
+    assert figures["sharecore_tier_claim_seconds_count", ""] == 4
+    assert 5 <= figures["sharecore_tier_lease_seconds", ""] <= 7
+    assert figures["sharecore_tier_fetched_bytes_total", ""] > 0
+    assert "has 4 of 4 slots" in first.read_log()
+    assert "gives up 2" in first.read_log()
+    assert "gives up 2" in second.read_log()
 
 
-def test_who_produces_to_a_node_is_told_at_once(cluster: Broker, nodes: Nodes) -> None:
-    node = nodes.add()
+def test_who_produces_to_a_node_that_passes_nothing_through_is_told_at_once(
+    cluster: Broker, nodes: Nodes
+) -> None:
+    node = nodes.add(**{"sharecore.tier.pass.through": "false"})
     topic = f"records-{next(_numbers)}"
     create_topic(cluster.bootstrap, topic)
     node.start()
-    began = time.monotonic()
     refused: list[KafkaError | None] = []
     producer = Producer({"bootstrap.servers": node.bootstrap, **QUIET})
     producer.produce(topic, b"misdirected", on_delivery=lambda error, _: refused.append(error))
@@ -137,4 +120,26 @@ def test_who_produces_to_a_node_is_told_at_once(cluster: Broker, nodes: Nodes) -
     answer = client.ask(ApiKey.FETCH, 12, max_wait_ms=100, topics=[{"topic": topic, "partitions": [asked]}])
     client.close()
     assert answer.responses[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
-    assert time.monotonic() - began < 8
+
+
+def test_clients_of_all_nodes_are_asked_for_their_metrics(cluster: Broker, nodes: Nodes) -> None:
+    """A subscription is set through one node and kept upstream; clients push to any of them."""
+    watched = []
+    for _ in range(2):
+        port, settings = telemetry_settings()
+        watched.append(Watched(nodes.add(**settings), port))
+        watched[-1].broker.start()
+    topic = f"records-{next(_numbers)}"
+    create_topic(cluster.bootstrap, topic)
+    subscribe_all(watched[0].broker.port)
+    for each in watched:
+        each.until_asking()
+        name = f"through-{each.broker.port}"
+        producer = Producer({"bootstrap.servers": each.bootstrap, "client.id": name, **QUIET})
+        producer.produce(topic, b"passed through")
+        assert producer.flush(30) == 0
+        # a client pushes to any broker that it knows, and keeps to it
+        heard = time.monotonic() + 20
+        while not any(name in node.pushed() for node in watched):
+            assert time.monotonic() < heard, [sorted(node.pushed()) for node in watched]
+            time.sleep(0.1)

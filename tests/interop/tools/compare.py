@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.harness.broker import Broker
+from tests.harness.java import ToolServer
 from tests.interop.tools.known import explain
 from tests.interop.tools.scenarios import Do, Tool
-from tests.interop.tools.server import ToolServer
 from tests.interop.tools.transcript import transcript
 
 _SETTINGS = {
@@ -69,7 +69,7 @@ def compare(home: Path, scenario: Iterable[Tool | Do], settings: Mapping[str, st
         broker = Broker(home / kind, kind, _SETTINGS | dict(settings))
         broker.start()
         try:
-            with ToolServer() as server:
+            with ToolServer({"TZ": "UTC"}) as server:
                 return transcript(server, broker.bootstrap, steps)
         finally:
             broker.kill()

@@ -6,9 +6,9 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from tests.harness.java import Output, ToolServer
 from tests.interop.tools.members import Members
 from tests.interop.tools.scenarios import Do, Tool
-from tests.interop.tools.server import Output, ToolServer
 
 _CHANGES = (
     # ids: a UUID as Kafka writes it, as RFC 9562 does, and with librdkafka's client name before it

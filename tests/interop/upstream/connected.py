@@ -25,8 +25,13 @@ async def connected(broker: Broker) -> AsyncIterator[Upstream]:
         await upstream.close()
 
 
+def now_ms() -> int:
+    """For records: Apache Kafka deletes what is older than its retention, half a minute after its start."""
+    return SystemClock().now_ms()
+
+
 async def append(writer: ExclusiveWriter, *values: bytes) -> KafkaError | None:
     """How an append of a record a value ended."""
     ended: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
-    writer.append([(None, value) for value in values], 1_000_000, ended.set_result)
+    writer.append([(None, value) for value in values], now_ms(), ended.set_result)
     return await ended

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from tests.harness.aio import in_loop
 from tests.harness.broker import Broker
 from tests.interop.upstream.connected import connected
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.upstream import GroupMember, Membership, Upstream
+from sharecore.upstream import Administration, GroupMember, Membership, Upstream
 
 
 class Node:
@@ -21,8 +22,8 @@ class Node:
         self.assignments: list[tuple[int, bytes]] = []
         self.errors: list[ErrorCode] = []
         self._news = asyncio.Event()
-        settings: dict[str, int | str] = {"session_ms": 2_500, "rebalance_ms": 20_000, "heartbeat_ms": 100}
-        self.membership = Membership(upstream, group, self, **{**settings, **more})  # type: ignore[arg-type]
+        settings: dict[str, Any] = {"session_ms": 2_500, "rebalance_ms": 20_000, "heartbeat_ms": 100}
+        self.membership = Membership(upstream, group, self, **{**settings, **more})
         self.membership.start()
 
     def metadata(self) -> bytes:
@@ -72,8 +73,10 @@ async def test_members_come_go_and_the_leader_gives_each_its_part(existing: Brok
 
 @in_loop
 async def test_heartbeats_go_on_while_a_join_waits_for_somebody_else(existing: Broker, name: str) -> None:
+    """And count, as what the group's coordinator commits meanwhile tells that it is still that."""
     async with connected(existing) as here, connected(existing) as there:
-        first = Node(here, name, "a")
+        await Administration(here).create_topic(name, 1, 1, {})
+        first = Node(here, name, "a", confirmed_by=name)
         await first.sees(b"a")
         silent = Node(there, name, "b")
         await silent.sees(b"a b")

@@ -15,7 +15,7 @@ from tests.interop.upstream.test_group import Node
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 from sharecore.upstream import Administration, Fetcher, Topic, cluster, made_id
-from sharecore.upstream.apis import VERSIONS
+from sharecore.upstream.apis import SPOKEN
 
 HIGHEST = {
     ApiKey.PRODUCE: 7,
@@ -30,14 +30,15 @@ HIGHEST = {
     ApiKey.CREATE_TOPICS: 5,
     ApiKey.DELETE_TOPICS: 4,
     ApiKey.INIT_PRODUCER_ID: 3,
+    ApiKey.OFFSET_COMMIT: 8,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: 3,
 }
 
 
 @pytest.fixture(autouse=True)
 def old(monkeypatch: pytest.MonkeyPatch) -> None:
-    low = {key: (lowest, HIGHEST.get(key, highest)) for key, (lowest, highest) in VERSIONS.items()}
-    monkeypatch.setattr(cluster, "VERSIONS", low)
+    low = {key: (lowest, HIGHEST.get(key, highest)) for key, (lowest, highest) in SPOKEN.items()}
+    monkeypatch.setattr(cluster, "SPOKEN", low)
 
 
 @in_loop
@@ -67,7 +68,9 @@ async def test_records_are_written_read_and_fetched_by_name(existing: Broker, na
 @in_loop
 async def test_members_join_and_leave(existing: Broker, name: str) -> None:
     async with connected(existing) as here, connected(existing) as there:
-        first, second = Node(here, name, "a", instance_id="1"), Node(there, name, "b")
+        await written(here, name, 1)
+        first = Node(here, name, "a", instance_id="1", confirmed_by=name)
+        second = Node(there, name, "b", confirmed_by=name)
         await first.sees(b"a b")
         await second.sees(b"a b")
         await asyncio.sleep(0.3)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.machine import PORT
-
 from sharecore.client import Backoff, Record, Reject, Release, ShareConsumer, worker
 from sharecore.errors import KafkaError
 
@@ -14,9 +12,9 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
-def _settings(group: str) -> dict[str, Any]:
+def _settings(world: World, group: str) -> dict[str, Any]:
     return {
-        "bootstrap.servers": f"broker:{PORT}",
+        "bootstrap.servers": world.bootstrap,
         "group.id": group,
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 500,
@@ -29,7 +27,7 @@ async def consumer(world: World, name: str) -> None:
     while not world.quiet:
         group = chance.choice(list(world.groups))
         explicit = chance.random() < 0.5
-        settings = _settings(group)
+        settings = _settings(world, group)
         if explicit:
             settings["share.acknowledgement.mode"] = "explicit"
         try:
@@ -71,7 +69,7 @@ async def work(world: World, name: str) -> None:
             raise RuntimeError("a handler fails")
 
     group = chance.choice(list(world.groups))
-    running = asyncio.ensure_future(handle.run(_settings(group)))
+    running = asyncio.ensure_future(handle.run(_settings(world, group)))
     await world.until(lambda: world.quiet or running.done())
     handle.stop()
     await running

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 from tests.harness.running import RunningBroker
+from tests.harness.state_values import encode_update
 from typer.testing import CliRunner
 
 from sharecore.admin import BlockingAdmin
@@ -27,7 +28,6 @@ from sharecore.sharestate.records import (
     StateBatch,
     Update,
     encode_key,
-    encode_update,
 )
 from sharecore.storage import Storage
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.config import BrokerConfig
+from sharecore.config.keys import LONG_MAX
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Storage, StoreLog
-from sharecore.storage.cleaner import Cleaned
+from sharecore.storage.cleaner import Cleaned, LogCleaner
 
 HOUR_MS = 3_600_000
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
@@ -61,6 +63,15 @@ class Bench:
             log.append_local(records, now_ms=self.clock.ms - HOUR_MS)
         self.storage.sync()
 
+    def seal(self, *logs: Log) -> None:
+        """Gives up the segment that is being written, and waits until what logs have in it counts."""
+        cleaner = LogCleaner(self.storage)
+        cleaner.roll()
+        until = time.monotonic() + 30
+        while any(cleaner.dirt(cast(StoreLog, log), LONG_MAX).active_bytes for log in logs):
+            assert time.monotonic() < until, "the segment is not sealed"
+            time.sleep(0.01)
+
     def check(self, instead: Mapping[str, Any] | None = None) -> None:
         """A round of the cleaner.
 
@@ -80,7 +91,7 @@ class Bench:
                     (instead or {})[log.topic]()
                 return clean(log, **how)
 
-            cleaner._cleaner.clean = passed  # type: ignore[method-assign]
+            cast(Any, cleaner._cleaner).clean = passed
             self.storage.attach(asyncio.get_running_loop())
             try:
                 await cleaner.check()
@@ -146,15 +157,14 @@ def test_records_older_than_max_compaction_lag_ms_wait_no_longer(bench: Bench) -
 
 
 def test_the_log_with_the_largest_share_of_new_bytes_is_first(bench: Bench) -> None:
-    names = ["little", "much", "middling"]
-    for name in names:
-        bench.write(bench.topic(name), keys=100, rounds=2)
+    logs = [bench.topic(name) for name in ("little", "much", "middling")]
+    for log in logs:
+        bench.write(log, keys=100, rounds=2)
     bench.check()
     bench.passes.clear()
-    for name, rounds in zip(names, (2, 50, 10), strict=True):
-        log = bench.storage.topics.log(name, 0)
-        assert log is not None
+    for log, rounds in zip(logs, (2, 50, 10), strict=True):
         bench.write(log, keys=100, rounds=rounds)
+    bench.seal(*logs)
     bench.check()
     assert bench.passed == ["much", "middling", "little"]
 

@@ -22,6 +22,8 @@ def test_a_cluster_of_one(broker: RunningBroker, version: int) -> None:
     if version >= 1:
         controllers = broker.ask(ApiKey.DESCRIBE_CLUSTER, version, endpoint_type=2)
         assert controllers.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        nobody = broker.ask(ApiKey.DESCRIBE_CLUSTER, version, endpoint_type=9)
+        assert nobody.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
 @pytest.mark.parametrize("version", range(7))

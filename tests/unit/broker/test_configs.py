@@ -102,6 +102,17 @@ def test_single_keys_change(broker: RunningBroker, topic: str) -> None:
     assert value(broker, TOPIC, topic, "max.message.bytes") == ("9", 1)
 
 
+def test_a_value_shows_as_it_is_read(broker: RunningBroker, topic: str) -> None:
+    switch = "errors.deadletterqueue.group.enable"
+    assert alter(broker, TOPIC, topic, (switch, SET, " TRUE ")) == 0
+    assert value(broker, TOPIC, topic, switch) == ("true", 1)
+    makes = "errors.deadletterqueue.auto.create.topics.enable"
+    assert alter(broker, BROKER, "", (makes, SET, "True")) == 0
+    (config,) = describe(broker, BROKER, "1", makes).configs
+    assert (config.value, config.synonyms[0].value) == ("true", "True")
+    assert alter(broker, BROKER, "", (makes, DELETE, None)) == 0
+
+
 def test_lists_grow_and_shrink(broker: RunningBroker, topic: str) -> None:
     for _ in range(2):
         assert alter(broker, TOPIC, topic, ("cleanup.policy", APPEND, "compact")) == 0

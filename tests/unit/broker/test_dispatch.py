@@ -35,6 +35,9 @@ class Nothing:
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         return iter(())
 
+    def watch(self, prefix: bytes, told: Callable[[bytes], object]) -> None:
+        """Nobody sets anything."""
+
     async def put(self, key: bytes, value: bytes) -> None:
         raise AssertionError("nothing is written")
 

@@ -14,12 +14,17 @@ from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, acquired, produce
 
 from sharecore.broker.store_ground import StoreGround
+from sharecore.metrics import protobuf
 from sharecore.metrics.families import FAMILIES
 from sharecore.metrics.family import Kind
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
 
-SETTINGS = {"sharecore.metrics.listener": "127.0.0.1:0", "sharecore.metrics.series.max": "3"}
+SETTINGS = {
+    "sharecore.metrics.listener": "127.0.0.1:0",
+    "sharecore.metrics.series.max": "3",
+    "sharecore.telemetry.enable": "true",
+}
 Samples = dict[tuple[str, frozenset[str]], float]
 
 
@@ -158,8 +163,13 @@ def test_every_sample_is_declared_and_every_declared_metric_is_there(broker: Run
         for family in FAMILIES
     }
     assert {name: declared[name] for name in ours} == {name: kinds[name] for name in ours}
-    # a group is there once it had a letter to write
-    assert {name for name in declared.keys() - ours if "dead_letter" not in name} == set()
+    # a group is there once it had a letter to write, a client once it has pushed; slots are a tier's
+    later = {
+        name
+        for name in declared
+        if "dead_letter" in name or name == "sharecore_client_info" or name.startswith("sharecore_tier_")
+    }
+    assert declared.keys() - ours - later == set()
     assert "process_cpu_seconds" in kinds
 
 
@@ -172,6 +182,17 @@ def test_requests_are_counted_by_api_and_version(broker: RunningBroker) -> None:
     samples = scrape(broker)
     assert of(samples, "kafka_network_request_metrics_requests_total", "LIST_GROUPS", "5") == before + 3
     assert of(samples, "kafka_network_request_metrics_total_time_seconds_count", "LIST_GROUPS") == before + 3
+
+
+def test_times_of_requests_are_native_histograms_for_who_takes_them(broker: RunningBroker) -> None:
+    """tests/unit/metrics/test_protobuf.py reads such messages."""
+    url = f"http://127.0.0.1:{broker.broker.metrics_port}/metrics"
+    asked = urllib.request.Request(url, headers={"Accept": f"{protobuf.CONTENT_TYPE};q=0.6,text/plain;q=0.3"})
+    with urllib.request.urlopen(asked, timeout=20) as page:
+        assert page.headers["Content-Type"] == protobuf.CONTENT_TYPE
+        written = page.read()
+    for name in {family.sample_name for family in FAMILIES if family.name.startswith("kafka_network")}:
+        assert name.encode() in written, name
 
 
 def test_health(broker: RunningBroker) -> None:
@@ -202,7 +223,8 @@ def test_metrics_that_nobody_asked_for_cost_nothing(tmp_path: Path) -> None:
     try:
         assert running.broker.metrics is None
         assert running.broker.metrics_port == 0
-        assert "sharecore.broker.dispatch" in type(running.broker.server.on_frame.__self__).__module__  # type: ignore[attr-defined]
+        called = getattr(running.broker.server.on_frame, "__self__", None)
+        assert "sharecore.broker.dispatch" in type(called).__module__
     finally:
         running.stop()
 

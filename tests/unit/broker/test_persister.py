@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from sharecore.protocol import ApiKey
 
 CLASS = "group.share.persister.class.name"
 ACCEPT = b"\1"
+ATTEMPTS = 100
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples/persister"
 
 
@@ -42,7 +44,7 @@ def ten_records(broker: RunningBroker) -> UUID:
 
 
 def fetch(broker: RunningBroker, topic_id: UUID) -> list[tuple[int, int, int]]:
-    """What a new member is given; it goes without a word."""
+    """What a new member is given, who asks until the group's state has been made; it goes without a word."""
     limits = {
         "max_wait_ms": 5000,
         "min_bytes": 1,
@@ -51,17 +53,21 @@ def fetch(broker: RunningBroker, topic_id: UUID) -> list[tuple[int, int, int]]:
         "batch_size": 500,
     }
     partitions = [{"partition_index": 0, "acknowledgement_batches": []}]
-    answer = broker.connect().ask(
-        ApiKey.SHARE_FETCH,
-        2,
-        group_id="g",
-        member_id="m",
-        share_session_epoch=0,
-        topics=[{"topic_id": topic_id, "partitions": partitions}],
-        forgotten_topics_data=[],
-        **limits,
-    )
-    (part,) = answer.responses[0].partitions
+    for _ in range(ATTEMPTS):
+        answer = broker.connect().ask(
+            ApiKey.SHARE_FETCH,
+            2,
+            group_id="g",
+            member_id="m",
+            share_session_epoch=0,
+            topics=[{"topic_id": topic_id, "partitions": partitions}],
+            forgotten_topics_data=[],
+            **limits,
+        )
+        (part,) = answer.responses[0].partitions
+        if part.acquired_records:
+            break
+        time.sleep(0.05)
     assert part.error_code == 0, part
     return [tuple(each) for each in part.acquired_records]
 

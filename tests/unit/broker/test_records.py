@@ -237,6 +237,15 @@ def offset_at(broker: RunningBroker, topic: str, timestamp: int, version: int = 
     return broker.ask(ApiKey.LIST_OFFSETS, version, **fields).topics[0].partitions[0]
 
 
+def test_offsets_are_told_once_a_partition(broker: RunningBroker, topic: str) -> None:
+    twice = [{"partition_index": 0, "timestamp": -1}] * 2
+    asked = [{"name": topic, "partitions": twice}, {"name": "nothing", "partitions": []}]
+    asked.append({"name": "nowhere", "partitions": [{"partition_index": 0, "timestamp": -7}]})
+    answer = broker.ask(ApiKey.LIST_OFFSETS, 11, replica_id=-1, timeout_ms=1000, topics=asked)
+    told = [(each.name, [part.error_code for part in each.partitions]) for each in answer.topics]
+    assert told == [(topic, [ErrorCode.INVALID_REQUEST]), ("nowhere", [ErrorCode.UNSUPPORTED_VERSION])]
+
+
 @pytest.mark.parametrize("version", versions(ApiKey.LIST_OFFSETS))
 def test_offsets_in_every_version(broker: RunningBroker, topic: str, version: int) -> None:
     for time_ms in (0, 10, 5, 30, 20):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 from uuid import UUID
 
 import pytest
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker, join_share_group
+from tests.unit.broker.share_member import Member, acquired, errors
 
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
@@ -248,6 +250,40 @@ def test_the_share_state_calls(broker: RunningBroker, topic_id: UUID, group: str
     assert state.call(ApiKey.DELETE_SHARE_GROUP_STATE).error_code == 0
     assert state.call(read, leader_epoch=0).error_code == ErrorCode.INVALID_REQUEST
     assert state.call(summary, 1, leader_epoch=0).start_offset == -1
+
+
+def test_a_group_keeps_state_that_there_is(
+    broker: RunningBroker, topic: str, topic_id: UUID, group: str
+) -> None:
+    state = StateCalls(broker, SharePartitionKey(group, topic_id, 0))
+    assert state.call(ApiKey.INITIALIZE_SHARE_GROUP_STATE, state_epoch=5, start_offset=3).error_code == 0
+    produce(broker, topic, 5)
+    member = Member(broker, group, topic)
+    assert acquired(member.fetch(0)) == {0: [(3, 4, 1)]}
+    found = state.call(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, leader_epoch=0)
+    assert (found.state_epoch, found.start_offset) == (5, 3)
+    assert describe(broker, group)[0].group_epoch >= 5
+
+
+def test_state_that_is_lost_is_made_anew(
+    broker: RunningBroker, topic: str, topic_id: UUID, group: str
+) -> None:
+    """A salvage may lose it, though the group has noted that it is there."""
+    earliest = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
+    resources = [{"resource_type": 32, "resource_name": group, "configs": earliest}]
+    assert broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0].error_code == 0
+    member = Member(broker, group, topic)
+    produce(broker, topic, 5)
+    state = StateCalls(broker, SharePartitionKey(group, topic_id, 0))
+    assert state.call(ApiKey.DELETE_SHARE_GROUP_STATE).error_code == 0
+    assert errors(member.fetch(0)) == [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
+    epoch = describe(broker, group)[0].group_epoch
+    assert heartbeat(member.client, group, epoch=epoch).error_code == 0
+    deadline = time.monotonic() + 10
+    while offsets(broker, group) != {(topic, 0): (-1, -1)} and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert acquired(member.fetch()) == {0: [(0, 4, 1)]}
+    assert describe(broker, group)[0].group_epoch == epoch, "nobody had to give up a partition"
 
 
 def test_share_state_of_what_is_not_there(broker: RunningBroker, topic_id: UUID, group: str) -> None:

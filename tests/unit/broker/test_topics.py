@@ -108,6 +108,11 @@ def test_a_created_topic_is_told_with_its_configuration(broker: RunningBroker) -
         ({"name": "t", "num_partitions": 20_000}, ErrorCode.POLICY_VIOLATION),
         ({"name": "t", "replication_factor": 2}, ErrorCode.INVALID_REPLICATION_FACTOR),
         ({"name": "t", "replication_factor": 0}, ErrorCode.INVALID_REPLICATION_FACTOR),
+        ({"name": "t", "replication_factor": 2, "num_partitions": 0}, ErrorCode.INVALID_PARTITIONS),
+        (
+            {"name": "t", "num_partitions": 0, "configs": [{"name": "nonsense", "value": "x"}]},
+            ErrorCode.INVALID_CONFIG,
+        ),
         ({"name": "t", "configs": [{"name": "retention.ms", "value": "x"}]}, ErrorCode.INVALID_CONFIG),
         ({"name": "t", "configs": [{"name": "nonsense", "value": "x"}]}, ErrorCode.INVALID_CONFIG),
         ({"name": "t", "configs": [{"name": "retention.ms", "value": None}]}, ErrorCode.INVALID_CONFIG),
@@ -179,10 +184,26 @@ def test_delete_by_id(broker: RunningBroker, topic: str) -> None:
     ]
     answer = broker.ask(ApiKey.DELETE_TOPICS, 6, topics=asked, timeout_ms=1000)
     assert [(each.name, each.error_code) for each in answer.responses] == [
+        ("x", ErrorCode.INVALID_REQUEST),
         (topic, 0),
         (None, ErrorCode.UNKNOWN_TOPIC_ID),
-        ("x", ErrorCode.INVALID_REQUEST),
     ]
+
+
+def test_a_topic_that_is_named_twice_is_not_deleted(broker: RunningBroker, topic: str) -> None:
+    topic_id = metadata(broker, topic).topic_id
+    by_name, by_id, neither = {"name": topic}, {"name": None, "topic_id": topic_id}, {"name": None}
+    for asked, told in (
+        ([by_name, by_id], [(topic, topic_id)]),
+        ([by_name, by_name], [(topic, None)]),
+        ([by_id, by_id], [(None, topic_id)]),
+        ([by_id, by_id, by_name], [(topic, topic_id), (None, topic_id)]),
+        ([neither, neither], [(None, None), (None, None)]),
+    ):
+        answer = broker.ask(ApiKey.DELETE_TOPICS, 6, topics=asked, timeout_ms=1000)
+        assert [(each.name, each.topic_id) for each in answer.responses] == told
+        assert {each.error_code for each in answer.responses} == {ErrorCode.INVALID_REQUEST}
+    assert metadata(broker, topic).topic_id == topic_id
 
 
 def test_a_topic_made_again_is_another(broker: RunningBroker, topic: str) -> None:
@@ -259,3 +280,51 @@ def test_log_directories(broker: RunningBroker, topic: str, version: int) -> Non
     ]
     (everything,) = broker.ask(ApiKey.DESCRIBE_LOG_DIRS, version, topics=None).results
     assert topic in [each.name for each in everything.topics]
+
+
+def test_a_cursor_names_a_topic_and_partition_that_can_be(broker: RunningBroker, topic: str) -> None:
+    for cursor in (
+        {"topic_name": "elsewhere", "partition_index": 0},
+        {"topic_name": topic, "partition_index": -1},
+    ):
+        answer = broker.ask(
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            0,
+            topics=[{"name": topic}],
+            response_partition_limit=2,
+            cursor=cursor,
+        )
+        assert [(each.name, each.error_code, each.partitions) for each in answer.topics] == [
+            (topic, ErrorCode.INVALID_REQUEST, [])
+        ]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_nothing_is_done_in_no_time(broker: RunningBroker, topic: str, timeout_ms: int) -> None:
+    asked: dict[ApiKey, dict[str, Any]] = {
+        ApiKey.CREATE_TOPICS: {"topics": [{"name": "late", "num_partitions": 1, "replication_factor": 1}]},
+        ApiKey.CREATE_PARTITIONS: {"topics": [{"name": topic, "count": 9}]},
+        ApiKey.DELETE_TOPICS: {"topics": [{"name": topic, "topic_id": None}]},
+        ApiKey.ELECT_LEADERS: {"topic_partitions": [{"topic": topic, "partitions": [0]}]},
+    }
+    told = []
+    for key, fields in asked.items():
+        answer = broker.ask(key, SERVED[key].max_version, timeout_ms=timeout_ms, **fields)
+        told += next(value for value in answer if isinstance(value, list))
+    told[-1:] = told[-1].partition_result
+    assert [(each.error_code, each.error_message) for each in told] == [
+        (ErrorCode.REQUEST_TIMED_OUT, None)
+    ] * 4
+    assert len(metadata(broker, topic).partitions) == 2
+    made = metadata(broker, "late", allow_auto_topic_creation=False)
+    assert made.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_what_is_refused_anyway_needs_no_time(broker: RunningBroker) -> None:
+    asked = {"name": "twice", "num_partitions": 1, "replication_factor": 1}
+    (made,) = broker.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked, asked], timeout_ms=0).topics
+    grown = {"name": "twice", "count": 3}
+    (more,) = broker.ask(ApiKey.CREATE_PARTITIONS, 3, topics=[grown, grown], timeout_ms=0).results
+    named = [{"name": "twice", "topic_id": NOBODY}]
+    (gone,) = broker.ask(ApiKey.DELETE_TOPICS, 6, topics=named, timeout_ms=0).responses
+    assert {made.error_code, more.error_code, gone.error_code} == {ErrorCode.INVALID_REQUEST}

@@ -6,6 +6,8 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tests.harness.checksum import crc32c
+
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
@@ -19,25 +21,6 @@ class Content(NamedTuple):
     key: bytes | None = None
     headers: Sequence[tuple[str, bytes | None]] = ()
     timestamp_delta: int = 0
-
-
-def _crc_table() -> list[int]:
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-_CRC_TABLE = _crc_table()
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
 
 
 def varint(value: int) -> bytes:

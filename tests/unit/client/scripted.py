@@ -5,52 +5,44 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any
 from uuid import UUID
 
 from tests.unit.client.batches import plain
-from tests.unit.client.virtual import ClientLoop, Link, LoopClock
+from tests.unit.client.in_memory import Asked, BrokerInMemory, Message, empty_script
+from tests.unit.client.virtual import LoopClock
 
 from sharecore.client import ShareConsumer
 from sharecore.client.wire.apis import VERSIONS
-from sharecore.protocol import ApiKey, codec, read_header
+from sharecore.protocol import ApiKey
 
 TOPIC, TOPIC_ID = "topic", UUID(int=7)
 LOCK_MS = 30_000
-Answer = dict[str, Any] | bytes | float | None
-"""A message; bytes in place of one; so many seconds of waiting before the usual answer; or never any."""
+INSTANCE_ID = UUID(int=5)
+_TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 
 
-class Asked(NamedTuple):
-    """A request, and when it came."""
-
-    at: float
-    api: ApiKey
-    body: Any
-
-
-class ScriptedBroker:
+class ScriptedBroker(BrokerInMemory):
     """Node 0 of a cluster unless told, leader of partition 0 of the one topic, and coordinator.
 
     Attributes:
         says: by API, what is answered next in place of the usual: values, or functions of the request.
         leaders: node by partition, as Metadata tells.
         interval_ms: the heartbeat interval of the usual answer.
+        metrics: those that clients are asked for, each second; None where they are not asked.
         acknowledged: (first, last, types) of each batch, in the order in which they came.
     """
 
-    def __init__(self, node: int = 0, *, nodes: int = 1) -> None:
-        self.loop = cast(ClientLoop, asyncio.get_running_loop())
-        self.node, self.nodes = node, nodes
-        self.loop.listeners["broker", 9092 + node] = self
-        self.asked: list[Asked] = []
-        self.says: dict[ApiKey, deque[Answer | Callable[[Any], Answer]]] = {api: deque() for api in ApiKey}
+    def __init__(self, node: int = 0, *, nodes: int = 1, metrics: list[str] | None = None) -> None:
+        offered = {api: VERSIONS[api] for api in VERSIONS if metrics is not None or api not in _TELEMETRY}
+        super().__init__(node, offered, [], empty_script())
+        self.metrics = metrics
+        self.nodes = nodes
         self.leaders = {0: 0}
         self.interval_ms = 5_000
         self.epoch = 0
         self.acknowledged: list[tuple[int, int, bytes]] = []
         self.available: deque[tuple[int, int, int]] = deque()
-        self.links: set[Link] = set()
 
     def offer(self, first: int, last: int, delivery_count: int = 1) -> None:
         """Records that the next fetches acquire."""
@@ -62,51 +54,15 @@ class ScriptedBroker:
     def times(self, api: ApiKey) -> list[float]:
         return [asked.at for asked in self.asked if asked.api is api]
 
-    def connected(self, link: Link) -> None:
-        self.links.add(link)
-
-    def disconnected(self, link: Link) -> None:
-        self.links.discard(link)
-
-    def received(self, link: Link, data: bytes) -> None:
-        link.buffered += data
-        while len(link.buffered) >= 4:
-            size = int.from_bytes(link.buffered[:4], "big")
-            if len(link.buffered) < 4 + size:
-                return
-            frame, link.buffered = link.buffered[4 : 4 + size], link.buffered[4 + size :]
-            self._request(link, frame)
-
-    def _request(self, link: Link, frame: bytes) -> None:
-        header = read_header(frame)
-        api = ApiKey(header.api_key)
-        messages = codec(api, header.api_version)
-        body = messages.read_request(frame, header)
-        self.asked.append(Asked(self.loop.time(), api, body))
-        said = self.says[api].popleft() if self.says[api] else 0.0
-        answer: Answer = said(body) if callable(said) else said
-        if answer is None:
+    def usual(self, asked: Asked, wait: float, respond: Callable[[Message], None]) -> None:
+        """Waits at a ShareFetch that brings nothing."""
+        if asked.api is not ApiKey.SHARE_FETCH:
+            super().usual(asked, wait, respond)
             return
-        wait = 0.0
-        if isinstance(answer, float):
-            wait = answer
-            usual: dict[str, Any] = getattr(self, f"_{api.name.lower()}")(body)
-            if api is ApiKey.SHARE_FETCH and not usual["responses"]:
-                wait = max(wait, body.max_wait_ms / 1000)
-            answer = usual
-        if isinstance(answer, bytes):
-            data = answer
-        else:
-            data = b"".join(messages.write_response(header.correlation_id, answer))
-        self.loop.call_later(wait, link.answer, data)
-
-    def _api_versions(self, _: Any) -> dict[str, Any]:
-        return {
-            "api_keys": [
-                {"api_key": api, "min_version": low, "max_version": high}
-                for api, (low, high) in VERSIONS.items()
-            ]
-        }
+        answer = self._share_fetch(asked.body)
+        if not answer["responses"]:
+            wait = max(wait, asked.body.max_wait_ms / 1000)
+        self.loop.call_later(wait, respond, answer)
 
     def _metadata(self, _: Any) -> dict[str, Any]:
         return {
@@ -124,6 +80,20 @@ class ScriptedBroker:
                 }
             ],
         }
+
+    def _get_telemetry_subscriptions(self, body: Any) -> dict[str, Any]:
+        return {
+            "client_instance_id": body.client_instance_id or INSTANCE_ID,
+            "subscription_id": len(self.metrics or ()),
+            "accepted_compression_types": bytes([1]),
+            "push_interval_ms": 1000,
+            "telemetry_max_bytes": 1000,
+            "delta_temporality": True,
+            "requested_metrics": self.metrics,
+        }
+
+    def _push_telemetry(self, _: Any) -> dict[str, Any]:
+        return {}
 
     def _find_coordinator(self, body: Any) -> dict[str, Any]:
         where = {"node_id": self.node, "host": "broker", "port": 9092 + self.node}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from functools import partial
 from itertools import pairwise
 
@@ -36,6 +38,16 @@ async def test_each_answers_interval_is_honoured() -> None:
         assert waits(broker) == [5.0, 0.3, 0.04, 12.0, 5.0, 5.0]
         assert consumer.assignment == {TopicPartition("topic", 0)}
     assert [body.member_epoch for body in broker.bodies(BEAT)] == [0, 1, 1, 1, 1, 1, 1, -1]
+
+
+@in_virtual_time
+async def test_a_consumer_that_is_closed_at_once_leaves_nothing_unfinished() -> None:
+    ScriptedBroker()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        await member().close()
+        gc.collect()
+    assert [str(each.message) for each in told] == []
 
 
 @in_virtual_time

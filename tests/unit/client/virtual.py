@@ -51,7 +51,7 @@ class Link(asyncio.Transport):
 
 
 class ClientLoop(VirtualLoop):
-    """Virtual time, and connections to brokers in memory.
+    """Virtual time, and connections to brokers in memory, for which asyncio's many keywords mean nothing.
 
     Attributes:
         listeners: who is reached at which host and port; nobody is a refused connection.

@@ -281,6 +281,18 @@ def test_a_growing_topic_is_noticed() -> None:
     assert len(member.beat().assigned or ()) == 6
 
 
+def test_one_epoch_is_for_who_left_and_for_what_grew() -> None:
+    cluster = Cluster()
+    stays, goes = Member(cluster, "m1"), Member(cluster, "m2")
+    stays.join("a")
+    goes.join("a")
+    before = cluster.group.epoch
+    cluster.topics.put("a", A, 5)
+    goes.leave()
+    stays.beat()
+    assert cluster.group.epoch == before + 1
+
+
 def test_a_member_may_subscribe_to_an_expression() -> None:
     cluster = Cluster()
     fields: dict[str, Any] = {"rebalance_timeout_ms": 1, "owned": frozenset()}

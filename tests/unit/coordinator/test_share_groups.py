@@ -4,7 +4,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from tests.unit.coordinator_log.world import GIVEN_UP_MS, MemoryLog, World, record_log
+from tests.unit.coordinator_log.world import MemoryLog, World, record_log
 
 from sharecore.config import GroupConfig
 from sharecore.coordinator.registry import GroupRegistry, GroupType
@@ -78,7 +78,7 @@ class Bench:
             self.states,
             self.persister,
             self.topics,
-            lambda topic, partition: 20 if partition < topic.partitions else None,
+            lambda topic, partition, told: told(20 if partition < topic.partitions else None),
             lambda group_id, topics: self.restarted.append((group_id, [topic.name for topic in topics])),
         )
         records.load()
@@ -358,46 +358,6 @@ def test_a_restart_knows_the_groups_and_their_members() -> None:
     assert bench.group().state_name == "Empty"
 
 
-def test_state_that_cannot_be_made_is_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench()
-    refuse = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-    def fail(*args: object) -> None:
-        raise refuse
-
-    monkeypatch.setattr(bench.persister, "initialize", fail)
-    answer = bench.say("m")
-    assert answer.assignment == {}
-    monkeypatch.undo()
-    assert bench.join("m", answer.member_epoch).assignment == {T: (0, 1, 2)}
-
-
-def test_state_is_made_once_it_is_written_down_that_it_will_be() -> None:
-    bench = Bench()
-    bench.log.failing = True
-    answers: list[HeartbeatAnswer | KafkaError] = []
-    bench.groups.heartbeat(Heartbeat("g", "m", 0, None, ["t"]), answers.append)
-    bench.world.run(150)
-    assert (answers, bench.persister._states) == ([], {})
-    bench.log.failing = False
-    bench.world.run(GIVEN_UP_MS)
-    assert len(bench.persister._states) == 3
-    assert bench.say("m", 2).assignment == {T: (0, 1, 2)}
-
-
-def test_state_whose_plan_cannot_be_written_is_made_with_a_later_heartbeat() -> None:
-    bench = Bench()
-    bench.log.failing = True
-    answers: list[HeartbeatAnswer | KafkaError] = []
-    bench.groups.heartbeat(Heartbeat("g", "m", 0, None, ["t"]), answers.append)
-    bench.world.run(GIVEN_UP_MS)
-    (answer,) = answers
-    assert isinstance(answer, KafkaError)
-    assert bench.persister._states == {}
-    bench.log.failing = False
-    assert bench.join("m").assignment == {T: (0, 1, 2)}
-
-
 def test_only_an_empty_group_is_deleted_and_its_state_with_it() -> None:
     bench = Bench()
     bench.say("m")
@@ -409,20 +369,6 @@ def test_only_an_empty_group_is_deleted_and_its_state_with_it() -> None:
     assert bench.persister._states == {}
     bench.restart()
     assert bench.groups.find("g") is None
-
-
-def test_what_was_being_deleted_is_deleted_after_a_restart() -> None:
-    bench = Bench()
-    bench.say("m")
-    bench.say("m", -1)
-    group = bench.group()
-    group.deleting[T] = "t"
-    del group.initialized[T]
-    bench.states._write(group, lambda error: None)
-    bench.world.run()
-    bench.restart()
-    assert bench.persister._states == {}
-    assert bench.group().deleting == {}
 
 
 def test_a_name_that_belongs_to_another_type_is_refused() -> None:

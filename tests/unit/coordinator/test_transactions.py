@@ -146,6 +146,17 @@ def test_asking_again_how_it_ended_gives_the_same_answer() -> None:
     assert refusal(cluster.end, producer, commit=False) is ErrorCode.INVALID_TXN_STATE
 
 
+def test_the_epoch_before_asks_again_whatever_version_ended_it() -> None:
+    cluster = Cluster()
+    producer = cluster.begin()
+    cluster.transactions.add_partitions("tx", producer, [P0], lambda error: None)
+    assert cluster.end(producer, commit=False, version=V1) == producer
+    before = ProducerState(producer.id, producer.epoch - 1)
+    assert refusal(cluster.end, before, commit=True) is ErrorCode.INVALID_TXN_STATE
+    assert cluster.end(before, commit=False) == producer
+    assert refusal(cluster.end, before, commit=False, version=V1) is ErrorCode.PRODUCER_FENCED
+
+
 def test_aborting_nothing_gives_a_new_epoch_and_committing_nothing_is_refused() -> None:
     cluster = Cluster()
     producer = cluster.begin()
@@ -188,6 +199,46 @@ def test_a_producer_goes_on_after_an_error_but_not_after_another_one() -> None:
     assert cluster.begin(expected=producer) == after
     cluster.begin()
     assert refusal(cluster.begin, expected=producer) is ErrorCode.PRODUCER_FENCED
+
+
+def test_what_has_begun_anew_is_not_ended_by_the_epoch_before() -> None:
+    cluster = Cluster()
+    first = cluster.begin()
+    cluster.begin()
+    assert refusal(cluster.end, first, commit=False) is ErrorCode.PRODUCER_FENCED
+
+
+def test_a_producer_that_ends_nothing_has_its_next_epoch_and_the_time_of_it() -> None:
+    cluster = Cluster()
+    producer = cluster.begin()
+    assert cluster.now.start_ms == -1
+    assert cluster.end(producer, commit=False) == (101, 1)
+    assert cluster.now.start_ms == cluster.now.update_ms > 0
+
+
+def test_a_fenced_producer_goes_on_where_it_asks_before_its_successor() -> None:
+    cluster = Cluster()
+    first = cluster.begin()
+    cluster.write(first, P0)
+    assert refusal(cluster.begin) is ErrorCode.CONCURRENT_TRANSACTIONS
+    cluster.world.run()
+    again = cluster.begin(expected=first)
+    assert again == (101, 1)
+    assert cluster.begin() == (101, 2)
+    assert refusal(cluster.begin, expected=again) is ErrorCode.PRODUCER_FENCED
+
+
+def test_an_open_transaction_is_aborted_for_whoever_knows_its_producer_id() -> None:
+    cluster = Cluster()
+    producer = cluster.begin()
+    cluster.write(producer, P0)
+    assert refusal(cluster.begin, expected=ProducerState(77, 0)) is ErrorCode.PRODUCER_FENCED
+    assert cluster.now.is_open
+    later = ProducerState(producer.id, 9)
+    assert refusal(cluster.begin, expected=later) is ErrorCode.CONCURRENT_TRANSACTIONS
+    cluster.world.run()
+    assert cluster.now.state is TransactionState.COMPLETE_ABORT
+    assert refusal(cluster.begin, expected=later) is ErrorCode.PRODUCER_FENCED
 
 
 def test_a_producer_whose_epochs_are_used_up_gets_a_new_id() -> None:
@@ -243,6 +294,25 @@ def test_a_decision_that_cannot_be_written_leaves_the_transaction_open() -> None
     cluster.log.failing = False
     assert cluster.partitions[P0].written == []
     assert cluster.end(producer) == (101, 1)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_transaction_is_aborted_though_its_time_was_over_while_nothing_could_be_written(
+    *, ends: bool
+) -> None:
+    cluster = Cluster()
+    producer = cluster.begin()
+    cluster.write(producer, P0)
+    cluster.world.run(9_990)
+    cluster.log.failing = True
+    if ends:
+        assert refusal(cluster.end, producer) is ErrorCode.KAFKA_STORAGE_ERROR
+    cluster.world.run(20_000)
+    assert cluster.now.is_open
+    cluster.log.failing = False
+    cluster.world.run(2_000)
+    assert cluster.now.state is TransactionState.COMPLETE_ABORT
+    assert [commit for _, commit in cluster.partitions[P0].written][-1:] == [False]
 
 
 def test_an_open_transaction_keeps_its_time_over_a_restart() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from tests.harness.batches import keyed_batch
 from tests.unit.partition.logs import MemoryLog, Ticket, World
@@ -12,7 +12,9 @@ from tests.unit.partition.logs import MemoryLog, Ticket, World
 from sharecore._core import decode_records
 from sharecore.config import BrokerConfig, GroupConfig, TopicConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice, Destinations
+from sharecore.deadletters.outbox import Outbox
 from sharecore.errors import KafkaError
+from sharecore.storage import Log, Topics
 
 NAME = "dlq.t"
 
@@ -74,7 +76,7 @@ class Post:
         self.archived: list[tuple[int, int]] = []
         self.office = DeadLetterOffice(
             Destinations(
-                self.topics,  # type: ignore[arg-type]
+                cast(Topics, self.topics),
                 lambda group_id: self.group,
                 lambda name: self.topic,
                 lambda: self.broker,
@@ -84,7 +86,11 @@ class Post:
             self.world,
             self.world.call_later,
         )
-        self.outbox = self.office.outbox("g", self.source, self.archived.extend)  # type: ignore[arg-type]
+        self.outbox = self.another_outbox()
+
+    def another_outbox(self) -> Outbox:
+        """One more share partition of the group's, with the same records."""
+        return self.office.outbox("g", cast(Log, self.source), self.archived.extend)
 
     async def create(self, name: str, settings: dict[str, str]) -> None:
         await asyncio.sleep(0)

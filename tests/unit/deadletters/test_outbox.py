@@ -213,7 +213,7 @@ async def turns() -> None:
 def test_a_topic_is_made_once_for_all_who_need_it() -> None:
     post = Post()
     creating(post)
-    other = post.office.outbox("g", post.source, post.archived.extend)  # type: ignore[arg-type]
+    other = post.another_outbox()
 
     async def life() -> None:
         post.send((0, 1))

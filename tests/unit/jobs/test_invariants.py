@@ -128,7 +128,7 @@ def recorded(offset: int, record: Record) -> Change:
 @pytest.mark.parametrize("seed", range(5))
 def test_what_the_coordinator_writes_passes(seed: int) -> None:
     """Random operations on the engine, written as the broker writes them."""
-    from sharecore._core import Partition, pack_write
+    from sharecore._core import Partition
     from sharecore.errors import KafkaError
 
     rng = random.Random(seed)
@@ -147,8 +147,7 @@ def test_what_the_coordinator_writes_passes(seed: int) -> None:
             writes = [partition.release(now, member) if rng.random() < 0.1 else partition.advance(now)]
         for write in writes:
             if write is not None:
-                start, complete, batches = pack_write(write, state.content.start_offset)
-                records.append(state.write(start, complete, batches, now_ms=now, updates_per_snapshot=7))
+                records.append(state.write_begun(write, now_ms=now, updates_per_snapshot=7))
                 partition.commit(write.id, now)
         if now % 100 == 0:
             records.append(state.snapshot(now, 0))

@@ -18,7 +18,10 @@ async def said(*requests: bytes) -> list[bytes]:
     async def broken() -> Page:
         raise RuntimeError("no page today")
 
-    listener = HttpListener({"/page": page, "/broken": broken})
+    async def other() -> Page:
+        return Page(200, b"\x05other", "application/other; version=1")
+
+    listener = HttpListener({"/page": page, "/broken": broken}, {("/page", "application/other"): other})
     port = await listener.listen("127.0.0.1", 0)
     answers = []
     for request in requests:
@@ -57,3 +60,12 @@ def test_what_is_no_request_ends_the_connection_and_nothing_else() -> None:
     half, huge, good = asyncio.run(said(b"GET /pa", b"G" * 20_000, b"GET /page HTTP/1.1\r\n\r\n"))
     assert (half, huge) == (b"", b"")
     assert good.endswith(b"\r\n\r\nhello\n")
+
+
+def test_a_page_is_made_otherwise_for_who_accepts_that() -> None:
+    accept = b"GET /page HTTP/1.1\r\nACCEPT: application/Other;version=1;q=0.6,text/plain\r\n\r\n"
+    neither = b"GET /page HTTP/1.1\r\nAccept: text/plain\r\nX-Accept: application/other\r\n\r\n"
+    other, plain = asyncio.run(said(accept, neither))
+    assert b"\r\nContent-Type: application/other; version=1\r\n" in other
+    assert other.endswith(b"\r\n\r\n\x05other")
+    assert plain.endswith(b"\r\n\r\nhello\n")

@@ -11,6 +11,7 @@ from uuid import UUID
 from tests.unit.coordinator_log.world import World
 
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import ScannedBatch
 
 TOPIC = UUID(int=7)
 
@@ -142,6 +143,10 @@ class MemoryLog:
         self.bytes_read = read
         return size
 
+    @property
+    def stored(self) -> None:
+        return None
+
     def aborted(self, first: int, end: int) -> list[tuple[int, int]]:
         return self.transactions
 
@@ -202,6 +207,9 @@ class MemoryLog:
 
     def scan(self, offset: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
         return (record for record in list(self._records) if record[0] >= offset)
+
+    def scan_batches(self, offset: int) -> Iterator[ScannedBatch]:
+        return (ScannedBatch(-1, False, [record]) for record in self.scan(offset))
 
     def _tell(self) -> None:
         for listener in list(self._listeners):

@@ -60,5 +60,8 @@ def test_a_disk_that_never_tells_what_it_has_in_memory_is_read_all_the_same() ->
     bench.logs[0].produce(10)
     bench.logs[0].cold = True
     bench.fetch("m")
+    for _ in range(2):
+        bench.logs[0].warmed(still_cold=True)
+        assert bench.answers == {}, "a thread reads again: the loop waits for no disk"
     bench.logs[0].warmed(still_cold=True)
     assert bench.answers["m"][0].acquired == [(0, 9, 1)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.unit.partition.logs import TOPIC
 from tests.unit.partition.test_leader import ACCEPT, LIMITS, Bench
 
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.partition import Engine
 
 
 class FailingEngine:
@@ -21,14 +22,17 @@ class FailingEngine:
     def __getattr__(self, name: str) -> Any:
         return self._fail if name == self._operation else getattr(self._engine, name)
 
-    def _fail(self, *args: Any, **settings: Any) -> None:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine failed in an earlier call")
+    def _fail(self, *args: Any, **settings: Any) -> Any:
+        failure = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine failed in an earlier call")
+        if self._operation == "lease":  # which tells of it, as it may have leased something before
+            return b"", [], 0, False, failure
+        raise failure
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        "acquire",
+        "lease",
         "acknowledge",
         "release",
         "advance",
@@ -44,9 +48,9 @@ def test_an_engine_that_failed_is_made_anew_from_what_was_persisted(change: str)
     bench.take("m", LIMITS._replace(max_records=5, record_limit=True))
     bench.settle("m", (0, 1, ACCEPT))
     failed = bench.leader()
-    failed.engine = FailingEngine(failed.engine, change)  # type: ignore[assignment]
+    failed.engine = cast(Engine, FailingEngine(failed.engine, change))
     match change:
-        case "acquire":
+        case "lease":
             bench.fetch("n", LIMITS._replace(max_wait_ms=0))
             error = bench.answers.pop("n")[0].error
             assert error is not None

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.unit.partition.logs import TOPIC, MemoryLog, World
@@ -8,6 +8,7 @@ from tests.unit.partition.logs import TOPIC, MemoryLog, World
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import (
+    Engine,
     FetchLimits,
     PartitionFetch,
     ReadySet,
@@ -16,6 +17,7 @@ from sharecore.partition import (
     SharePartitions,
 )
 from sharecore.persister import MemoryPersister, SharePartitionKey
+from sharecore.storage import Log
 
 LIMITS = FetchLimits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, max_records=500, batch_size=500)
 EARLIEST = GroupConfig(share_auto_offset_reset="earliest")
@@ -31,17 +33,19 @@ class Bench:
         self.persister = MemoryPersister()
         self.ends: list[KafkaError | None] = []
         self.answers: dict[str, list[PartitionFetch]] = {}
+        self.stateless: list[SharePartitionKey] = []
         for number in range(partitions):
             self.persister.initialize(SharePartitionKey("g", TOPIC, number), 0, -1, lambda error: None)
         self.leaders = self.fresh()
 
     def fresh(self) -> SharePartitions:
         return SharePartitions(
-            lambda topic_id, index: self.logs[index],  # type: ignore[arg-type, return-value]
+            lambda topic_id, index: cast(Log, self.logs[index]),
             lambda group_id: self.config,
             persister=self.persister,
             clock=self.world,
             call_later=self.world.call_later,
+            stateless=self.stateless.append,
         )
 
     def leader(self, index: int = 0) -> SharePartition:
@@ -254,7 +258,7 @@ def test_a_log_that_cannot_be_read_is_told_and_leases_nothing() -> None:
     bench.fetch("m", LIMITS._replace(max_wait_ms=0))
     assert [each.error and each.error.code for each in bench.answers["m"]] == [ErrorCode.KAFKA_STORAGE_ERROR]
     bench.logs[0].reads_until_failure = None
-    bench.logs[0].aborted = _unreadable  # type: ignore[method-assign]
+    cast(Any, bench.logs[0]).aborted = _unreadable
     bench.fetch("m", LIMITS._replace(max_wait_ms=0))
     assert [each.error and each.error.code for each in bench.answers["m"]] == [ErrorCode.KAFKA_STORAGE_ERROR]
     engine = bench.leader().engine
@@ -438,6 +442,7 @@ def test_state_that_is_not_there_is_told_to_the_client_and_asked_for_again() -> 
     error = bench.answers["m"][0].error
     assert error is not None
     assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert set(bench.stateless) == {key}, "whoever makes state hears of it"
     bench.persister.initialize(key, 0, 0, lambda error: None)
     bench.logs[0].produce(3)
     assert bench.take("m") == [(0, 2, 1)]
@@ -481,7 +486,7 @@ def test_a_partition_whose_engine_failed_is_loaded_anew_and_takes_no_other_with_
     bench.fetch("m", LIMITS._replace(max_records=4, record_limit=True))
     failed = bench.leader()
     assert failed.engine is not None
-    failed.engine = Failed()  # type: ignore[assignment]
+    failed.engine = cast(Engine, Failed())
     assert bench.take("n") == [(0, 9, 1)], "the other one goes on"
     assert "the engine of" in caplog.text
     assert bench.leader() is not failed

@@ -62,3 +62,33 @@ def test_locks_renewed_after_the_duration_was_shortened_run_by_the_new_one() -> 
     assert bench.answers == {}
     bench.world.run(2)
     assert bench.answers["n"][0].acquired == [(0, 4, 2)]
+
+
+def test_records_given_up_without_a_write_are_not_said_to_be_settled() -> None:
+    """A lock at the delivery limit runs out, the write of that fails, and its member acknowledges late."""
+    bench = Bench(replace(EARLIEST, share_delivery_count_limit=2))
+    bench.logs[0].produce(10)
+    for _ in range(2):
+        assert bench.take("m")
+        bench.persister.fail_next = 1
+        bench.world.run(30_001)
+    with pytest.raises(KafkaError, match="INVALID_RECORD_STATE: offset 0 is"):
+        bench.settle("m", (0, 9, ACCEPT))
+    # had it been said, this would be a record that was settled and comes again
+    bench.leaders = bench.fresh()
+    assert bench.take("n") == [(0, 9, 1)]
+
+
+def test_records_given_up_are_passed_over_once_that_is_written() -> None:
+    bench = Bench(replace(EARLIEST, share_delivery_count_limit=1))
+    bench.logs[0].produce(10)
+    bench.take("m")
+    bench.persister.fail_next = 1
+    bench.world.run(30_001)
+    bench.logs[0].produce(10)
+    bench.take("n")
+    bench.settle("n", (10, 19, ACCEPT))
+    bench.settle("m", (0, 9, ACCEPT))
+    assert bench.ends == [None, None]
+    bench.leaders = bench.fresh()
+    assert bench.take("o") == []

@@ -244,6 +244,9 @@ def test_a_struct_may_be_a_tuple_of_its_fields() -> None:
     assert messages.misspelt({"responses": as_tuples}) == []
     as_tuples[0][1][0]["record"] = b""
     assert messages.misspelt({"responses": as_tuples}) == ["responses.partitions.record"]
+    # what was read, with a value for each tagged field
+    read = messages.read_response(b"".join(written)[4:])[1]
+    assert messages.write_response(1, {"responses": read.responses}) == written
     for wrong in [(5, 8), (5, 8, 2, 0), ()]:
         with pytest.raises(TypeError, match=f"a tuple of {len(wrong)} for a struct of 3 fields"):
             messages.write_response(

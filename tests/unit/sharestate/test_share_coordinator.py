@@ -4,6 +4,7 @@ import random
 from uuid import UUID
 
 import pytest
+from tests.harness.state_values import encode_snapshot, encode_update
 from tests.unit.coordinator_log.world import World, own
 from tests.unit.partition.logs import MemoryLog
 
@@ -22,8 +23,6 @@ from sharecore.sharestate.records import (
     decode_snapshot,
     decode_update,
     encode_key,
-    encode_snapshot,
-    encode_update,
     pack_batches,
     unpack_batches,
 )
@@ -45,7 +44,7 @@ class Bench:
     def fresh(self) -> ShareCoordinator:
         """One that knows no more than the logs."""
         return ShareCoordinator(
-            CoordinatorRuntime(lambda: self.logs, self.world, self.world, compacted=False),  # type: ignore[arg-type,return-value]
+            CoordinatorRuntime(lambda: self.logs, self.world, self.world, compacted=False),
             updates_per_snapshot=self.updates_per_snapshot,
         )
 
@@ -470,7 +469,7 @@ def test_state_that_another_broker_coordinates_is_neither_read_nor_written() -> 
     world, logs, mine = World(), [MemoryLog("__share_group_state", 0)], [True]
     coordinator = ShareCoordinator(
         CoordinatorRuntime(
-            lambda: logs,  # type: ignore[arg-type,return-value]
+            lambda: logs,
             world,
             world,
             compacted=False,

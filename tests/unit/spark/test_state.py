@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 from tests.harness.batches import keyed_batch
 from tests.harness.state_columns import rows_of
+from tests.harness.state_values import encode_snapshot, encode_update
 
 from sharecore._core import ShareStateFold, StateFold, decode_share_state, whole_batches
 from sharecore.sharestate.keys import SharePartitionKey, topic_id_text
@@ -21,8 +22,6 @@ from sharecore.sharestate.records import (
     Update,
     decode_record,
     encode_key,
-    encode_snapshot,
-    encode_update,
     key_of,
     pack_batches,
     unpack_batches,

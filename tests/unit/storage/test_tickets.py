@@ -8,7 +8,8 @@ import struct
 from pathlib import Path
 
 import pytest
-from tests.unit.client.batches import Content, batch, crc32c
+from tests.harness.checksum import crc32c
+from tests.unit.client.batches import Content, batch
 from tests.unit.storage.test_storage import create
 
 from sharecore.errors import ErrorCode, KafkaError

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
 from sharecore._core import encode_batch
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.tier.sources import Sink
 from sharecore.upstream import EARLIEST, Fenced, Fetched, ListedOffset, Producer
 
 TOPIC = "state"
@@ -28,11 +30,14 @@ class Partition:
         self.refused: KafkaError | None = None
         self.deleted: list[int] = []
         self.before_append: Callable[[], object] | None = None
+        self.followers: list[Follower] = []
 
     def append(self, records: Sequence[Record], now_ms: int, producer: Producer, sequence: int = 0) -> int:
         data = encode_batch(list(records), now_ms=now_ms, producer=(*producer, sequence))
         base, self.end = self.end, self.end + len(records)
         self.batches.append((base, self.end, struct.pack(">q", base) + data[8:]))
+        for each in self.followers:
+            asyncio.get_running_loop().call_soon(each.advance)
         return base
 
     async def list_offsets(
@@ -56,6 +61,44 @@ class Partition:
         self.deleted.append(offset)
         self.batches = [each for each in self.batches if each[1] > offset]
         return {index: offset}
+
+
+class Follower:
+    """One that follows a partition (`upstream.Subscription`)."""
+
+    def __init__(self, partition: Partition, offset: int, sink: Sink) -> None:
+        self.partition, self.offset, self.sink = partition, offset, sink
+        partition.followers.append(self)
+        asyncio.get_running_loop().call_soon(self.advance)
+
+    def advance(self) -> None:
+        if self not in self.partition.followers:
+            return
+        found = [each for each in self.partition.batches if each[1] > self.offset]
+        if found:
+            first, self.offset = self.offset, found[-1][1]
+            data, end = b"".join(batch for _, _, batch in found), self.offset
+            self.sink.fetched(Fetched(data, first, end, end, end, self.partition.start, []))
+
+    def allow(self, room: int) -> None:
+        """There is always room."""
+
+    def seek(self, offset: int, room: int) -> None:
+        self.offset = offset
+        self.advance()
+
+    def close(self) -> None:
+        self.partition.followers.remove(self)
+
+
+class Following:
+    """Follows partitions (`upstream.Fetcher`)."""
+
+    def __init__(self, partitions: Sequence[Partition]) -> None:
+        self._partitions = partitions
+
+    def subscribe(self, topic: str, partition: int, offset: int, room: int, sink: Sink) -> Follower:
+        return Follower(self._partitions[partition], offset, sink)
 
 
 class Writer:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import cast
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+from uuid import UUID
 
+import pytest
+
+from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.protocol import ApiKey
 from sharecore.tier.apis import OFFERED
-from sharecore.tier.ground import TierGround, topics_of
+from sharecore.tier.duties import SlotDuties
+from sharecore.tier.ground import TierGround
+from sharecore.tier.settings import Send, topics_of
+from sharecore.tier.slots import slot_of_partition
 from sharecore.upstream import Administration
+
+TOPIC = UUID(int=7)
 
 
 def test_what_a_node_makes_upstream() -> None:
@@ -29,8 +41,47 @@ def test_what_a_node_makes_upstream() -> None:
 def test_what_is_kept_in_memory() -> None:
     given = {"sharecore.tier.cache.bytes": "2000000", "sharecore.tier.ahead.bytes": "70000"}
     ground = TierGround()
-    sources = ground.sources(BrokerConfig.from_properties(given), cast(Administration, None))
+    sources = ground.sources(
+        BrokerConfig.from_properties(given), cast(Administration, None), cast(Send, None)
+    )
     assert (sources.budget.max_bytes, sources.ahead_bytes) == (2_000_000, 70_000)
+
+
+class Leading:
+    """A share partition's leader that holds something for a while, and the services around it."""
+
+    def __init__(self, settled_after_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._until = loop.time() + settled_after_s
+        self._time = loop.time
+        self.resting: list[int] = []
+
+    @property
+    def holds(self) -> bool:
+        return self._time() < self._until
+
+    def rest(self, slot: int, holds: Callable[[UUID, int], bool]) -> list[Leading]:
+        assert holds(TOPIC, slot - slot_of_partition(TOPIC, 0, 4) + 4)
+        assert not holds(TOPIC, slot - slot_of_partition(TOPIC, 0, 4) + 5)
+        self.resting.append(slot)
+        return [self]
+
+
+@pytest.mark.parametrize(("settled_after_s", "takes_s"), [(0.0, 0.0), (0.1, 0.1), (5.0, 0.3)])
+def test_members_are_waited_for_but_not_for_ever(settled_after_s: float, takes_s: float) -> None:
+    config = BrokerConfig.from_properties({"sharecore.tier.drain.timeout.ms": "300"})
+
+    async def test() -> None:
+        share = Leading(settled_after_s)
+        drain_ms = config.sharecore_tier_drain_timeout_ms
+        slot_of = partial(slot_of_partition, slots=4)
+        duties = SlotDuties(cast(Any, None), cast(Any, share), SystemClock(), slot_of, drain_ms)
+        began = asyncio.get_running_loop().time()
+        await duties.rest(2)
+        assert share.resting == [2]
+        assert takes_s <= asyncio.get_running_loop().time() - began + 0.001 < takes_s + 2
+
+    asyncio.run(test())
 
 
 def test_settings_of_the_connection_lose_their_prefix() -> None:

@@ -7,32 +7,40 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.unit.coordinator_log.world import World
-from tests.unit.tier.partition import TOPIC, Partition, Writer
+from tests.unit.tier.partition import TOPIC, Following, Partition, Writer
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier import leadership as module
-from sharecore.tier.leadership import Leadership, Slot
+from sharecore.tier.leadership import Leadership, Role, Slot
 from sharecore.tier.lease import Lease
-from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.seats import Standing
+from sharecore.tier.slot_log import Right, SlotLog
+
+
+def theirs(*slots: int, epoch: int = 0) -> dict[int, Role]:
+    """Slots that nobody else may have."""
+    return dict.fromkeys(slots, Role(epoch, Right.ANY))
 
 
 class Tier:
     """A node with two slots, and what it was told to do with them."""
 
-    def __init__(self, partitions: list[Partition] | None = None) -> None:
+    def __init__(self, partitions: list[Partition] | None = None, node_id: int = 1) -> None:
         self.partitions = partitions or [Partition(), Partition()]
         self.done: list[tuple[str, int]] = []
+        self.told: list[tuple[int, Standing]] = []
         self.now_ms, self.heard_ms = 0, 0
         self.damaged = False
         slots = [
             Slot(
-                SlotLog(TOPIC, index, 1, partition, Writer(partition), World(), self._lost),
+                SlotLog(TOPIC, index, node_id, partition, Writer(partition), World(), self._lost),
                 World(),
             )
             for index, partition in enumerate(self.partitions)
         ]
-        self.leadership = Leadership(slots, Lease(lambda: self.heard_ms, lambda: self.now_ms))
-        self.leadership.begin(self)
+        lease = Lease(lambda: self.heard_ms, lambda: self.now_ms)
+        self.leadership = Leadership(slots, lease, node_id, lambda: Following(self.partitions))
+        self.leadership.begin(self, lambda *told: self.told.append(told))
 
     def _lost(self, log: SlotLog, error: KafkaError) -> None:
         self.leadership.lost(log, error)
@@ -45,6 +53,12 @@ class Tier:
 
     def resign(self, slot: int) -> None:
         self.done.append(("resign", slot))
+
+    async def rest(self, slot: int) -> None:
+        self.done.append(("rest", slot))
+
+    def resume(self, slot: int) -> None:
+        self.done.append(("resume", slot))
 
     def check(self, slot: int) -> ErrorCode | None:
         try:
@@ -67,12 +81,12 @@ def test_slots_are_taken_and_given_up_as_assigned(monkeypatch: pytest.MonkeyPatc
     async def test() -> None:
         tier = Tier()
         assert tier.check(0) is ErrorCode.NOT_COORDINATOR
-        tier.leadership.assign({0: 5})
+        tier.leadership.assign(theirs(0, epoch=5))
         assert tier.check(0) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         await tier.leadership.settled()
         assert tier.leadership.slots[0].log.epoch == 5
         assert (tier.check(0), tier.check(1)) == (None, ErrorCode.NOT_COORDINATOR)
-        tier.leadership.assign({1: 6})
+        tier.leadership.assign(theirs(1, epoch=6))
         await tier.leadership.settled()
         assert (tier.check(0), tier.check(1)) == (ErrorCode.NOT_COORDINATOR, None)
         assert tier.done == [("take", 0), ("resign", 0), ("take", 1)]
@@ -80,25 +94,111 @@ def test_slots_are_taken_and_given_up_as_assigned(monkeypatch: pytest.MonkeyPatc
     run(test, monkeypatch)
 
 
-def test_a_slot_that_another_has_written_is_given_up_at_once_and_taken_again(
+def test_a_slot_that_another_has_taken_is_given_up_at_once_and_left_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def test() -> None:
         first = Tier()
-        second = Tier(first.partitions)
-        first.leadership.assign({0: 0})
+        second = Tier(first.partitions, node_id=2)
+        first.leadership.assign(theirs(0))
         await first.leadership.settled()
-        second.leadership.assign({0: 0})
+        second.leadership.assign(theirs(0))
         await second.leadership.settled()
         with pytest.raises(KafkaError) as error:
             await first.leadership.slots[0].state.append_local([(b"\0\0k", b"late")], now_ms=1).ticket
         assert error.value.code is ErrorCode.NOT_COORDINATOR
         assert first.check(0) is ErrorCode.NOT_COORDINATOR
-        second.leadership.assign({})
-        while first.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
+        while len(first.told) < 2:  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0.01)
-        assert first.done == [("take", 0), ("resign", 0), ("take", 0)]
-        assert first.leadership.slots[0].log.epoch > second.leadership.slots[0].log.epoch
+        assert first.told == [(0, Standing(1, 0)), (0, Standing(2, 1))]
+        assert first.done == [("take", 0), ("resign", 0)]
+        assert second.check(0) is None
+
+    run(test, monkeypatch)
+
+
+def test_a_slot_whose_claim_the_cluster_has_lost_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim before it is another node's, which knows that it has the slot no more."""
+
+    async def test() -> None:
+        former = Tier()
+        former.leadership.assign(theirs(0))
+        await former.leadership.settled()
+        tier = Tier(former.partitions, node_id=2)
+        tier.leadership.assign(theirs(0))
+        await tier.leadership.settled()
+        partition = tier.partitions[0]
+        # an unclean election
+        partition.end, _, _ = partition.batches.pop()
+        tier.leadership.slots[0].log.give_up()
+        await asyncio.sleep(0.05)
+        assert tier.check(0) is None
+        assert tier.told[-1] == (0, Standing(2, 1))
+
+    run(test, monkeypatch)
+
+
+def test_a_slot_that_is_still_this_nodes_by_its_log_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a write stands in the log was not known, so the slot was given up."""
+
+    async def test() -> None:
+        tier = Tier()
+        tier.leadership.assign(theirs(0))
+        await tier.leadership.settled()
+        tier.leadership.slots[0].log.give_up()
+        assert tier.check(0) is ErrorCode.NOT_COORDINATOR
+        while tier.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0.01)
+        assert tier.done == [("take", 0), ("resign", 0), ("take", 0)]
+
+    run(test, monkeypatch)
+
+
+def test_what_was_given_up_for_another_is_nobody_elses_to_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        first = Tier()
+        heir, stranger = Tier(first.partitions, node_id=2), Tier(first.partitions, node_id=3)
+        first.leadership.assign(theirs(0, epoch=5))
+        await first.leadership.settled()
+        for each in (heir, stranger):
+            each.leadership.assign({0: Role(6, Right.GIVEN)})
+        await asyncio.sleep(0.02)
+        assert heir.leadership.awaited == [0]
+        assert heir.check(0) is ErrorCode.NOT_COORDINATOR
+        first.leadership.assign({0: Role(5, Right.ANY, next_id=2)})
+        await first.leadership.left()
+        while heir.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0)
+        assert first.done == [("take", 0), ("rest", 0), ("resign", 0)]
+        assert first.told[-1] == (0, Standing(2, 6))
+        assert heir.told == [(0, Standing(2, 6))]
+        await asyncio.sleep(0.02)
+        assert stranger.check(0) is ErrorCode.NOT_COORDINATOR
+        # a release from before the owner that is expected has given up says nothing
+        heir.leadership.assign({0: Role(6, next_id=1)})
+        await heir.leadership.left()
+        first.leadership.assign({0: Role(9, Right.GIVEN)})
+        await asyncio.sleep(0.02)
+        assert first.check(0) is ErrorCode.NOT_COORDINATOR
+        first.leadership.decline()
+        assert first.leadership.awaited == []
+
+    run(test, monkeypatch)
+
+
+def test_writes_behind_a_release_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        tier = Tier()
+        tier.leadership.assign(theirs(0))
+        await tier.leadership.settled()
+        log = tier.leadership.slots[0].log
+        log.append([(b"\0\0k", b"before")], 1)
+        await log.release(2)
+        with pytest.raises(KafkaError) as error:
+            log.append([(b"\0\0k", b"behind")], 1)
+        assert error.value.code is ErrorCode.NOT_COORDINATOR
+        records = await Tier(tier.partitions, node_id=2).leadership.slots[0].log.claim(0, Right.GIVEN)
+        assert [value for _, _, _, value in records] == [b"before"]
 
     run(test, monkeypatch)
 
@@ -108,7 +208,7 @@ def test_a_node_that_was_not_heard_for_long_owns_nothing(monkeypatch: pytest.Mon
 
     async def test() -> None:
         tier = Tier()
-        tier.leadership.assign({0: 0})
+        tier.leadership.assign(theirs(0))
         await tier.leadership.settled()
         tier.now_ms = 7_000
         assert tier.check(0) is None
@@ -124,7 +224,7 @@ def test_a_slot_whose_records_cannot_be_read_is_tried_again(monkeypatch: pytest.
     async def test() -> None:
         tier = Tier()
         tier.damaged = True
-        tier.leadership.assign({0: 0})
+        tier.leadership.assign(theirs(0))
         await tier.leadership.settled()
         assert tier.check(0) is None
         assert tier.done == [("resign", 0), ("take", 0)]
@@ -135,7 +235,7 @@ def test_a_slot_whose_records_cannot_be_read_is_tried_again(monkeypatch: pytest.
 def test_a_claim_under_way_ends_when_the_slot_is_another_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         tier = Tier()
-        tier.leadership.assign({0: 0})
+        tier.leadership.assign(theirs(0))
         tier.leadership.assign({})
         await asyncio.sleep(0.05)
         assert tier.done == []

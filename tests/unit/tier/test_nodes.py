@@ -1,96 +1,387 @@
-"""One node of a tier has all slots, as long as it is there; then another has them under a higher epoch."""
+"""Nodes share the slots: each is given up before another has it, and nobody's epoch falls."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from typing import Any
+import itertools
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
 
+import pytest
 from tests.unit.coordinator_log.world import World
-from tests.unit.tier.partition import TOPIC, Partition, Writer
+from tests.unit.tier.partition import TOPIC, Following, Partition, Writer
 
 from sharecore.broker.cluster import NOBODY, Node
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.tier import leadership as module
+from sharecore.tier import nodes as nodes_module
 from sharecore.tier.leadership import Leadership, Slot
 from sharecore.tier.lease import Lease
 from sharecore.tier.nodes import Nodes
 from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.slots import slot_of_partition
+from sharecore.tier.view import TierView
 from sharecore.upstream import GroupMember
+
+SLOTS = 6
 
 
 class Member:
-    """A node, and what its clients are told."""
+    """A node with all that it does with slots, and what it did.
 
-    def __init__(self, node_id: int, partitions: list[Partition]) -> None:
-        self.done: list[str] = []
-        self.told: list[tuple[int, int]] = []
+    Attributes:
+        settling: nothing is leased any more once this is set; it is, to begin with.
+    """
+
+    def __init__(self, group: Group, node_id: int) -> None:
+        self.node_id, self.group = node_id, group
+        self.done: list[tuple[str, int]] = []
+        self.heard_ms = 0
+        self.settling = asyncio.Event()
+        self.settling.set()
         slots = [
             Slot(
-                SlotLog(TOPIC, index, node_id, each, Writer(each), World(), lambda log, error: None), World()
+                SlotLog(TOPIC, index, node_id, each, Writer(each), World(), self._lost),
+                World(),
             )
-            for index, each in enumerate(partitions)
+            for index, each in enumerate(group.partitions)
         ]
-        self.leadership = Leadership(slots, Lease(lambda: 0, lambda: 0))
-        self.leadership.begin(self)
+        self.leadership = Leadership(
+            slots, Lease(lambda: self.heard_ms, lambda: 0), node_id, lambda: Following(group.partitions)
+        )
         self.nodes = Nodes(
             node_id,
             lambda: {"PLAINTEXT": (f"host-{node_id}", 9092)},
             None,
             self.leadership,
-            lambda *told: self.told.append(told),
+            World(),
+            rejoin=lambda: group.wanted.add(node_id),
+            pins=lambda: group.pins,
         )
+        self.view = TierView(node_id, self.nodes, self.leadership, partial(slot_of_partition, slots=SLOTS))
+        self.leadership.begin(self, self.nodes.changed)
+
+    def _lost(self, log: SlotLog, error: KafkaError) -> None:
+        self.leadership.lost(log, error)
 
     def take_over(self, slot: int) -> None:
-        self.done.append("take")
+        self.done.append(("take", slot))
 
     def resign(self, slot: int) -> None:
-        self.done.append("resign")
+        self.done.append(("resign", slot))
+
+    async def rest(self, slot: int) -> None:
+        self.done.append(("rest", slot))
+        await self.settling.wait()
+
+    def resume(self, slot: int) -> None:
+        self.done.append(("resume", slot))
+
+    @property
+    def owned(self) -> list[int]:
+        return [slot for slot in range(SLOTS) if self.leadership.owns(slot)]
 
 
-async def rebalance(generation: int, *members: Member) -> dict[str, Any]:
-    """The first of them leads the group."""
-    known = [GroupMember(str(id(each)), None, each.nodes.metadata()) for each in members]
-    given = members[0].nodes.assign(generation, known)
-    assert len(set(given.values())) == 1, "all are told the same"
-    for each in members:
-        each.nodes.assigned(generation, given[str(id(each))])
-        await each.leadership.settled()
-    told: dict[str, Any] = json.loads(next(iter(given.values())))
-    return told
+class Group:
+    """The group upstream, with its members by node id."""
+
+    def __init__(self) -> None:
+        self.partitions = [Partition() for _ in range(SLOTS)]
+        self.members: dict[int, Member] = {}
+        self.wanted: set[int] = set()
+        self.pins: dict[int, int] = {}
+        self._generations = itertools.count(1)
+        self._ids = itertools.count(1)
+        self.told: dict[int, bytes] = {}
+
+    def join(self) -> Member:
+        member = Member(self, next(self._ids))
+        self.members[member.node_id] = member
+        return member
+
+    def rebalance(self) -> None:
+        """All members join, and are told; nothing else happens meanwhile."""
+        self.wanted.clear()
+        known = [
+            GroupMember(str(node_id), None, member.nodes.metadata())
+            for node_id, member in self.members.items()
+        ]
+        generation, leader = next(self._generations), next(iter(self.members.values()))
+        given = leader.nodes.assign(generation, known)
+        self.told = {int(member_id): assignment for member_id, assignment in given.items()}
+        for node_id, member in list(self.members.items()):
+            member.nodes.assigned(generation, given[str(node_id)])
+
+    async def settle(self) -> None:
+        """Until nobody has anything to tell."""
+        self.rebalance()
+        quiet = 0
+        while quiet < 6:
+            await asyncio.sleep(0.005)
+            quiet += 1
+            if self.wanted:
+                self.rebalance()
+                quiet = 0
+        owned = Counter(slot for member in self.members.values() for slot in member.owned)
+        assert max(owned.values(), default=0) <= 1, "one owner a slot"
 
 
-def test_who_has_the_slots_keeps_them_and_epochs_grow_with_each_owner() -> None:
-    async def test() -> None:
-        partitions = [Partition(), Partition()]
-        one, two = Member(1, partitions), Member(2, partitions)
-        first = await rebalance(1, two)
-        assert first["owner"] == 2
-        second = await rebalance(2, one, two)
-        assert (second["owner"], second["epoch"]) == (2, first["epoch"])
-        assert (one.done, two.done) == ([], ["take", "take"])
+def run(test: Callable[[Group], Awaitable[None]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_RETRY_S", 0.01)
+    monkeypatch.setattr(nodes_module, "_GATHER_MS", 5)
+    monkeypatch.setattr(nodes_module, "_PAUSE_MS", 0)
+
+    async def main() -> None:
+        await asyncio.wait_for(test(Group()), 20)
+
+    asyncio.run(main())
+
+
+def test_who_joins_takes_its_share_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(group: Group) -> None:
+        one = group.join()
+        await group.settle()
+        assert one.owned == [0, 1, 2, 3, 4, 5]
+        before = [one.view.owner(slot).epoch for slot in range(SLOTS)]
+        two = group.join()
+        await group.settle()
+        assert (one.owned, two.owned) == ([1, 3, 5], [0, 2, 4])
+        assert [each for each in one.done if each[0] == "resign"] == [("resign", slot) for slot in (0, 2, 4)]
+        for slot in range(SLOTS):
+            assert one.view.owner(slot) == two.view.owner(slot)
+            assert one.view.owner(slot).node_id == (2 if slot in two.owned else 1)
+            assert one.view.owner(slot).epoch == before[slot] + (slot in two.owned)
         assert one.nodes.live("PLAINTEXT") == {
             1: Node(1, "host-1", 9092, None),
             2: Node(2, "host-2", 9092, None),
         }
-        third = await rebalance(3, one)
-        assert third["owner"] == 1
-        assert third["epoch"] > second["epoch"]
-        assert one.done == ["take", "take"]
-        assert [each[0] for each in one.told] == [2, 1]
-        # the group was deleted upstream: its generations begin anew, epochs do not
-        fourth = await rebalance(1, one)
-        assert fourth["epoch"] >= third["epoch"]
 
-    asyncio.run(test())
+    run(test, monkeypatch)
 
 
-def test_who_is_no_member_any_more_has_nothing() -> None:
-    async def test() -> None:
-        one = Member(1, [Partition()])
-        await rebalance(1, one)
+def test_who_has_not_heard_of_the_cluster_for_long_sends_clients_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(group: Group) -> None:
+        one = group.join()
+        await group.settle()
+        one.heard_ms = -8_000
+        assert [each.node_id for each in one.view.nodes("PLAINTEXT")] == [1], "there is nobody else"
+        assert {one.view.owner(slot).node_id for slot in range(SLOTS)} == {NOBODY}
+        one.heard_ms = 0
+        group.join()
+        await group.settle()
+        epochs = [one.view.owner(slot).epoch for slot in range(SLOTS)]
+        one.heard_ms = -8_000
+        assert [each.node_id for each in one.view.nodes("PLAINTEXT")] == [2]
+        assert one.view.controller() == 2
+        assert [one.view.owner(slot) for slot in range(SLOTS)] == [
+            (NOBODY if slot in one.owned else 2, epochs[slot]) for slot in range(SLOTS)
+        ]
+        one.heard_ms = 0
+        assert [each.node_id for each in one.view.nodes("PLAINTEXT")] == [1, 2]
+        assert {one.view.owner(slot).node_id for slot in one.owned} == {1}
+
+    run(test, monkeypatch)
+
+
+def test_a_slot_moves_only_when_nothing_of_it_is_leased(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(group: Group) -> None:
+        one = group.join()
+        await group.settle()
+        one.settling.clear()
+        two = group.join()
+        await group.settle()
+        assert (one.owned, two.owned) == ([0, 1, 2, 3, 4, 5], [])
+        assert {two.view.owner(slot).node_id for slot in range(SLOTS)} == {1}
+        one.settling.set()
+        # the heir hears of it from the partition itself, before anybody joins again
+        while len(two.owned) < 3:  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0)
+        assert two.view.owner(0) == (2, 1)
+        assert one.view.owner(0) == (2, 1)
+        await group.settle()
+        assert (one.owned, two.owned) == ([1, 3, 5], [0, 2, 4])
+
+    run(test, monkeypatch)
+
+
+def test_who_was_to_get_slots_and_dies_leaves_them_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(group: Group) -> None:
+        one = group.join()
+        await group.settle()
+        one.settling.clear()
+        two = group.join()
+        await group.settle()
+        del group.members[two.node_id]
+        await group.settle()
+        assert one.owned == list(range(SLOTS))
+        assert [each for each in one.done if each[0] == "resume"] == [("resume", slot) for slot in (0, 2, 4)]
+        assert [each for each in one.done if each[0] == "resign"] == []
+
+    run(test, monkeypatch)
+
+
+def test_only_the_slots_of_a_dead_node_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(group: Group) -> None:
+        one, two, three = group.join(), group.join(), group.join()
+        await group.settle()
+        kept = one.owned, three.owned
+        del group.members[two.node_id]
+        done = len(one.done), len(three.done)
+        await group.settle()
+        assert set(one.owned) > set(kept[0])
+        assert set(three.owned) > set(kept[1])
+        assert {kind for kind, _ in one.done[done[0] :] + three.done[done[1] :]} == {"take"}
+        # it wakes up, having heard of nothing: its writes are void, and it is told
+        with pytest.raises(KafkaError):
+            await (
+                two.leadership.slots[two.owned[0]].state.append_local([(b"\0\0k", b"late")], now_ms=1).ticket
+            )
+        two.nodes.lost(KafkaError(ErrorCode.UNKNOWN_MEMBER_ID))
+        assert two.owned == []
+        group.members[two.node_id] = two
+        await group.settle()
+        assert [len(each.owned) for each in (one, two, three)] == [2, 2, 2]
+
+    run(test, monkeypatch)
+
+
+def test_who_leaves_hands_all_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(group: Group) -> None:
+        one, two = group.join(), group.join()
+        await group.settle()
+        leaving = asyncio.create_task(two.nodes.leave())
+        await asyncio.sleep(0)
+        await group.settle()
+        await leaving
+        await two.leadership.left()
+        assert (one.owned, two.owned) == (list(range(SLOTS)), [])
+        assert one.view.owner(0).node_id == 1
+
+    run(test, monkeypatch)
+
+
+def test_a_drained_node_stays_without_slots_until_that_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(group: Group) -> None:
+        one, two = group.join(), group.join()
+        await group.settle()
+        two.nodes.drain(True)
+        await group.settle()
+        assert (one.owned, two.owned) == (list(range(SLOTS)), [])
+        assert len(one.nodes.live("PLAINTEXT")) == 2
+        two.nodes.drain(False)
+        await group.settle()
+        assert (len(one.owned), len(two.owned)) == (3, 3)
+
+    run(test, monkeypatch)
+
+
+def test_what_was_settled_before_a_hand_over_does_not_undo_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old owner joined before it gave a slot up, and is told afterwards that it still has it."""
+
+    async def test(group: Group) -> None:
+        one = group.join()
+        await group.settle()
+        one.settling.clear()
+        two = group.join()
+        await group.settle()
+        group.rebalance()
+        late = group.told
+        one.settling.set()
+        while len(two.owned) < 3:  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0)
+        group.wanted.clear()
+        one.nodes.assigned(9, late[1])
+        two.nodes.assigned(9, late[2])
+        await asyncio.sleep(0.05)
+        assert (one.owned, two.owned) == ([1, 3, 5], [0, 2, 4])
+        assert group.wanted == {1, 2}, "both say that they know better"
+
+    run(test, monkeypatch)
+
+
+def test_a_node_that_was_started_again_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The group tells it what was settled for its earlier life, without a word to the others."""
+
+    async def test(group: Group) -> None:
+        one, two = group.join(), group.join()
+        await group.settle()
+        again = Member(group, two.node_id)
+        again.nodes.metadata()
+        again.nodes.assigned(9, group.told[2])
+        await again.leadership.settled()
+        assert again.owned == two.owned
+        await asyncio.sleep(0.05)
+        assert group.wanted == {2}
+        group.members[2] = again
+        await group.settle()
+        assert (len(one.owned), len(again.owned)) == (3, 3)
+
+    run(test, monkeypatch)
+
+
+def test_an_old_assignment_takes_nothing_from_who_has_it_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(group: Group) -> None:
+        one = group.join()
+        await group.settle()
+        old = group.told[1]
+        two = group.join()
+        await group.settle()
+        again = Member(group, 1)
+        again.nodes.metadata()
+        again.nodes.assigned(9, old)
+        await again.leadership.settled()
+        assert (again.owned, two.owned) == ([1, 3, 5], [0, 2, 4])
+        assert again.view.owner(0) == (NOBODY, two.view.owner(0).epoch), (
+            "it has not heard of the other one yet"
+        )
+        assert one.owned == again.owned, "which its earlier life does not know"
+
+    run(test, monkeypatch)
+
+
+def test_nodes_that_remember_nothing_claim_above_what_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All were stopped, and the group was deleted upstream."""
+
+    async def test(group: Group) -> None:
+        group.join()
+        await group.settle()
+        group.members.clear()
+        two = group.join()
+        await group.settle()
+        assert two.owned == list(range(SLOTS))
+        assert {two.view.owner(slot).epoch for slot in range(SLOTS)} == {1}
+        three = group.join()
+        await group.settle()
+        assert three.view.owner(1) == two.view.owner(1) == (2, 1)
+
+    run(test, monkeypatch)
+
+
+def test_pins_move_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(group: Group) -> None:
+        one, two = group.join(), group.join()
+        await group.settle()
+        group.pins = dict.fromkeys(two.owned[:2], 1)
+        await group.settle()
+        assert set(one.owned) >= group.pins.keys()
+        assert (len(one.owned), len(two.owned)) == (3, 3)
+
+    run(test, monkeypatch)
+
+
+def test_who_is_no_member_any_more_has_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(group: Group) -> None:
+        one, two = group.join(), group.join()
+        await group.settle()
         one.nodes.lost(KafkaError(ErrorCode.UNKNOWN_MEMBER_ID))
-        assert one.done == ["take", "resign"]
-        assert one.told[-1][0] == NOBODY
+        assert one.owned == []
+        assert one.view.owner(0).node_id == NOBODY
         assert list(one.nodes.live("PLAINTEXT")) == [1]
+        assert len(two.owned) == 3
 
-    asyncio.run(test())
+    run(test, monkeypatch)

@@ -172,8 +172,27 @@ def test_coordinators_see_their_own_records_and_each_once() -> None:
         assert [record[3] for record in after.state.scan(0)] == [b"s1", b"s2"]
         [batch] = after.groups.scan_batches(0)
         assert [(offset, value) for offset, _, _, value in batch.records] == [(4, b"g2"), (5, b"other")]
-        assert list(after.state.scan(0)) == []
+        assert list(after.groups.scan(0)) == []
         assert list(after.groups.scan_batches(0)) == []
+
+    run(test)
+
+
+def test_state_that_is_ahead_of_the_log_is_read_again_by_a_claim_alone() -> None:
+    """What was read with the claim is let go of: nothing would be left of it."""
+
+    async def test(partition: Partition) -> None:
+        node = Node(partition)
+        await node.claim()
+        assert node.write(b"kept") is None
+        list(node.state.scan(0))
+        with pytest.raises(KafkaError) as error:
+            list(node.state.scan(0))
+        assert error.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert not node.log.owned
+        assert len(node.lost) == 1
+        await node.claim()
+        assert [value for _, _, _, value in node.state.scan(0)] == [b"kept"]
 
     run(test)
 

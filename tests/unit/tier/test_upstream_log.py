@@ -244,6 +244,7 @@ def test_those_who_read_what_is_committed_have_a_window_of_their_own() -> None:
         assert committed is not cluster.subject
         assert cluster.subject.isolate(committed=True) is committed
         assert cluster.subject.isolate(committed=False) is cluster.subject
+        assert committed.isolate(committed=False) is cluster.subject
         committed.on_advance(lambda log: None)
         assert cluster.committed == [True]
         offset = cluster.log.start

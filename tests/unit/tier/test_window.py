@@ -6,6 +6,7 @@ import random
 import struct
 
 import pytest
+from tests.harness.batches import keyed_batch
 
 from sharecore._core import encode_batch
 from sharecore.storage import Slice
@@ -132,3 +133,40 @@ def test_aborted_transactions_are_those_of_what_is_kept() -> None:
     window.add(second)
     assert window.aborted(log.start, first.end) == [(9, 1), (8, 2)]
     assert window.aborted(log.start, second.end) == [(9, 1), (8, 2), (7, 3)]
+
+
+def test_aborted_transactions_of_a_batch_that_begins_before_what_was_fetched() -> None:
+    data = transactional([5, 6, 7, 8], base=5, producer_id=9)
+    window = Window(Budget(LOTS))
+    # fetched from the middle of a batch, as after records in front were deleted
+    window.add(Fetched(data, 7, 9, 20, 20, 7, [(9, 5)]))
+    assert window.read(7, LOTS, limit=20, at_least_one=True, max_records=ANY_RECORDS) is not None
+    assert window.aborted(5, 9) == [(9, 5)]
+
+
+def test_a_transaction_that_has_ended_says_nothing_of_the_next_one_of_its_producer() -> None:
+    aborted = transactional([0, 1], base=0, producer_id=9) + ended(base=2, producer_id=9, commit=False)
+    committed = transactional([3, 4], base=3, producer_id=9) + ended(base=5, producer_id=9, commit=True)
+    again = transactional([6], base=6, producer_id=9)
+    window = Window(Budget(LOTS))
+    window.add(Fetched(aborted + committed + again, 0, 7, 20, 20, 0, [(9, 0), (9, 6)]))
+    assert window.aborted(0, 7) == [(9, 0), (9, 6)]
+    assert window.aborted(0, 5) == [(9, 0)]
+    # who reads on behind the marker must not take what was committed for aborted
+    assert window.aborted(3, 6) == []
+    assert window.aborted(3, 7) == [(9, 6)]
+
+
+def transactional(values: list[int], *, base: int, producer_id: int) -> bytes:
+    entries = [(None, b"%d" % value) for value in values]
+    return keyed_batch(entries, base=base, producer_id=producer_id, producer_epoch=0, transactional=True)
+
+
+def ended(*, base: int, producer_id: int, commit: bool) -> bytes:
+    """The marker of a transaction."""
+    entry = b"\0\0\0" + bytes([commit]), bytes(6)
+    data = bytearray(
+        keyed_batch([entry], base=base, producer_id=producer_id, producer_epoch=0, transactional=True)
+    )
+    data[22] |= 1 << 5
+    return bytes(data)

@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 from tests.harness.batches import keyed_batch
-from tests.unit.client.virtual import ClientLoop, Link, LoopClock
+from tests.unit.client.in_memory import Asked, BrokerInMemory, Message, Script, empty_script
+from tests.unit.client.virtual import LoopClock
 
 from sharecore.client.settings import read_connection_settings
-from sharecore.protocol import ApiKey, codec, read_header
+from sharecore.protocol import ApiKey
 from sharecore.upstream import Upstream
 from sharecore.upstream.apis import VERSIONS
 
 OLD = {**VERSIONS, ApiKey.METADATA: (7, 8), ApiKey.FETCH: (11, 11), ApiKey.FIND_COORDINATOR: (2, 3)}
 """What a cluster without topic ids offers."""
-Said = dict[str, Any] | float | None
-"""A message; so many seconds of waiting before the usual answer; or never any."""
-
-
-class Asked(NamedTuple):
-    """A request: when, to which broker, on which connection."""
-
-    at: float
-    node: int
-    link: Link
-    api: ApiKey
-    version: int
-    body: Any
 
 
 @dataclass
@@ -67,6 +54,7 @@ class Cluster:
     Attributes:
         says: by API, what is answered next in place of the usual: values, or functions of the request.
         ids: by topic; none where the brokers give none.
+        coordinators: brokers by group or transactional id; the first of all where nothing is told.
     """
 
     nodes: int = 1
@@ -74,15 +62,14 @@ class Cluster:
     topics: dict[str, list[Log]] = field(default_factory=dict)
     ids: dict[str, uuid.UUID] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
-    says: dict[ApiKey, deque[Said | Callable[[Any], Said]]] = field(default_factory=dict)
+    says: Script = field(default_factory=empty_script)
     producer: tuple[int, int] = (7, -1)
+    coordinators: dict[str, int] = field(default_factory=dict)
     generation: int = 0
     sessions: dict[int, Session] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        loop = cast(ClientLoop, asyncio.get_running_loop())
-        self.says = {api: deque() for api in ApiKey}
-        self.brokers = [_Broker(self, node, loop) for node in range(self.nodes)]
+        self.brokers = [_Broker(self, node) for node in range(self.nodes)]
 
     def create(self, name: str, partitions: int = 1, **log: Any) -> None:
         """A topic, under another id than any before."""
@@ -104,67 +91,26 @@ class Cluster:
         return [each.body for each in self.asked if each.api is api]
 
 
-class _Broker:
-    def __init__(self, cluster: Cluster, node: int, loop: ClientLoop) -> None:
-        self._cluster, self.node, self._loop = cluster, node, loop
+class _Broker(BrokerInMemory):
+    def __init__(self, cluster: Cluster, node: int) -> None:
+        super().__init__(node, cluster.versions, cluster.asked, cluster.says)
+        self._cluster = cluster
         self._waiting: list[Callable[[], bool]] = []
-        self.links: set[Link] = set()
-        loop.listeners["broker", 9092 + node] = self
 
-    def stop(self) -> None:
-        """Takes no more connections, and drops those that there are."""
-        del self._loop.listeners["broker", 9092 + self.node]
-        for link in list(self.links):
-            link.cut()
-
-    def start(self) -> None:
-        self._loop.listeners["broker", 9092 + self.node] = self
-
-    def connected(self, link: Link) -> None:
-        self.links.add(link)
-
-    def disconnected(self, link: Link) -> None:
-        self.links.discard(link)
-
-    def received(self, link: Link, data: bytes) -> None:
-        link.buffered += data
-        while len(link.buffered) >= 4:
-            size = int.from_bytes(link.buffered[:4], "big")
-            if len(link.buffered) < 4 + size:
-                return
-            frame, link.buffered = link.buffered[4 : 4 + size], link.buffered[4 + size :]
-            self._request(link, frame)
-
-    def _request(self, link: Link, frame: bytes) -> None:
-        header = read_header(frame)
-        api = ApiKey(header.api_key)
-        messages = codec(api, header.api_version)
-        body = messages.read_request(frame, header)
-        cluster = self._cluster
-        cluster.asked.append(Asked(self._loop.time(), self.node, link, api, header.api_version, body))
-        said = cluster.says[api].popleft() if cluster.says[api] else 0.0
-        answer: Said = said(body) if callable(said) else said
-        if answer is None:
-            return
-        wait = 0.0
-        if isinstance(answer, float) and api is ApiKey.FETCH:
-            self._loop.call_later(answer, self._fetch, link, messages, header.correlation_id, body)
-            return
-        if isinstance(answer, float):
-            wait = answer
-            usual: dict[str, Any] = getattr(self, f"_{api.name.lower()}")(body)
-            answer = usual
-        self._loop.call_later(
-            wait, link.answer, b"".join(messages.write_response(header.correlation_id, answer))
-        )
+    def usual(self, asked: Asked, wait: float, respond: Callable[[Message], None]) -> None:
+        """A Fetch waits for something to tell."""
+        if asked.api is ApiKey.FETCH:
+            self.loop.call_later(wait, self._fetch, asked.body, respond)
+        else:
+            super().usual(asked, wait, respond)
 
     def wake(self) -> None:
         """Something was appended."""
         self._waiting = [waits for waits in self._waiting if not waits()]
 
-    def _fetch(self, link: Link, messages: Any, correlation_id: int, body: Any) -> None:
+    def _fetch(self, body: Any, respond: Callable[[Message], None]) -> None:
         """Answers once there is something to tell, or the time is over."""
-        until = self._loop.time() + body.max_wait_ms / 1000
+        until = self.loop.time() + body.max_wait_ms / 1000
         session = self._session(body)
 
         def answered() -> bool:
@@ -175,11 +121,10 @@ class _Broker:
                 for topic in found
                 for part in topic["partitions"]
             )
-            if not (error or told) and self._loop.time() < until:
+            if not (error or told) and self.loop.time() < until:
                 return False
             session_id = body.session_id if session is None or body.session_epoch else session_number(session)
-            message = {"error_code": error, "session_id": session_id, "responses": found}
-            link.answer(b"".join(messages.write_response(correlation_id, message)))
+            respond({"error_code": error, "session_id": session_id, "responses": found})
             return True
 
         def session_number(session: Session) -> int:
@@ -187,7 +132,7 @@ class _Broker:
 
         if not answered():
             self._waiting.append(answered)
-            self._loop.call_at(until, self.wake)
+            self.loop.call_at(until, self.wake)
 
     def _session(self, body: Any) -> Session | None:
         sessions = self._cluster.sessions
@@ -265,14 +210,6 @@ class _Broker:
             ]
         }
 
-    def _api_versions(self, _: Any) -> dict[str, Any]:
-        versions = self._cluster.versions.items()
-        return {
-            "api_keys": [
-                {"api_key": api, "min_version": low, "max_version": high} for api, (low, high) in versions
-            ]
-        }
-
     def _metadata(self, body: Any) -> dict[str, Any]:
         cluster = self._cluster
         names = cluster.topics if body.topics is None else [topic.name for topic in body.topics]
@@ -303,11 +240,13 @@ class _Broker:
         return {"name": name, "topic_id": self._cluster.ids.get(name), "partitions": partitions}
 
     def _find_coordinator(self, body: Any) -> dict[str, Any]:
-        where = {"node_id": 0, "host": "broker", "port": 9092}
-        return {
-            **where,
-            "coordinators": [{"key": key, **where} for key in getattr(body, "coordinator_keys", ())],
-        }
+        keys = getattr(body, "coordinator_keys", None) or [body.key]
+        found = [
+            {"key": key, "node_id": node, "host": "broker", "port": 9092 + node}
+            for key in keys
+            for node in [self._cluster.coordinators.get(key, 0)]
+        ]
+        return {**found[0], "coordinators": found}
 
     def _join_group(self, body: Any) -> dict[str, Any]:
         cluster = self._cluster
@@ -333,6 +272,14 @@ class _Broker:
 
     def _heartbeat(self, _: Any) -> dict[str, Any]:
         return {}
+
+    def _offset_commit(self, body: Any) -> dict[str, Any]:
+        return {
+            "topics": [
+                {"name": topic.name, "partitions": [{"partition_index": 0, "error_code": 0}]}
+                for topic in body.topics
+            ]
+        }
 
     def _leave_group(self, body: Any) -> dict[str, Any]:
         return {"members": [{"member_id": each.member_id} for each in body.members]}

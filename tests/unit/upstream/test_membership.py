@@ -12,6 +12,7 @@ from tests.unit.upstream.cluster import Cluster
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.upstream import GroupMember, Membership, Upstream
+from sharecore.upstream.apis import SPOKEN
 
 
 class Told:
@@ -21,12 +22,16 @@ class Told:
         self.assignments: list[tuple[int, bytes]] = []
         self.errors: list[ErrorCode] = []
         self.version = 0
+        self.failing = 0
 
     def metadata(self) -> bytes:
         self.version += 1
         return b"%d" % self.version
 
     def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
+        if self.failing:
+            self.failing -= 1
+            raise RuntimeError("no plan")
         return {member.member_id: member.metadata for member in members}
 
     def assigned(self, generation: int, assignment: bytes) -> None:
@@ -172,12 +177,7 @@ async def test_another_process_with_the_same_instance_id_is_final() -> None:
 async def test_what_a_listener_raises_is_tried_again() -> None:
     cluster = Cluster()
     upstream, member, told = await joined(cluster)
-
-    def broken(generation: int, members: list[GroupMember]) -> dict[str, bytes]:
-        told.assign = Told.assign.__get__(told)  # type: ignore[method-assign]
-        raise RuntimeError("no plan")
-
-    told.assign = broken  # type: ignore[method-assign]
+    told.failing = 1
     member.rejoin()
     await asyncio.sleep(5)
     assert [generation for generation, _ in told.assignments] == [1, 3]
@@ -195,4 +195,66 @@ async def test_an_answer_that_comes_after_the_place_was_lost_gives_no_lease() ->
     await asyncio.sleep(1.5)
     assert told.errors == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert member.lease_from_ms is None
+    await ended(upstream, member)
+
+
+def committed(code: int) -> dict[str, Any]:
+    return {"topics": [{"name": "state", "partitions": [{"partition_index": 0, "error_code": code}]}]}
+
+
+@in_virtual_time
+async def test_heartbeats_count_that_the_coordinator_has_written_behind() -> None:
+    cluster = Cluster(versions=SPOKEN)
+    upstream, member, _ = await joined(cluster, heartbeat_ms=1_000, confirmed_by="state")
+    for _ in range(100):
+        await asyncio.sleep(0.1)
+        assert silence_ms(upstream, member) < 1_500
+    commits = cluster.bodies(ApiKey.OFFSET_COMMIT)
+    assert len(commits) == len(cluster.bodies(ApiKey.HEARTBEAT)) == 11
+    (topic,) = commits[-1].topics
+    assert (commits[-1].member_id, commits[-1].generation_id_or_member_epoch) == ("member", 1)
+    assert (topic.name, [each.partition_index for each in topic.partitions]) == ("state", [0])
+    await ended(upstream, member)
+
+
+@pytest.mark.parametrize("answer", [committed(15), committed(7), None])
+@in_virtual_time
+async def test_a_coordinator_that_was_replaced_and_still_answers_keeps_no_lease_fresh(answer: Any) -> None:
+    """It goes on answering heartbeats, but no replica follows it: what it writes ends by a time-out."""
+    cluster = Cluster(versions=SPOKEN)
+    upstream, member, told = await joined(cluster, heartbeat_ms=1_000, confirmed_by="state")
+    cluster.says[ApiKey.OFFSET_COMMIT] += [answer] * 100
+    before = len(cluster.bodies(ApiKey.HEARTBEAT))
+    await asyncio.sleep(9)
+    assert silence_ms(upstream, member) > 8_000
+    assert len(cluster.bodies(ApiKey.HEARTBEAT)) > before + 2
+    assert told.errors == []
+    cluster.says[ApiKey.OFFSET_COMMIT].clear()
+    await asyncio.sleep(3)
+    assert silence_ms(upstream, member) < 1_500
+    await ended(upstream, member)
+
+
+@pytest.mark.parametrize("code", [27, 22, 25])
+@in_virtual_time
+async def test_a_commit_between_two_generations_says_nothing(code: int) -> None:
+    cluster = Cluster(versions=SPOKEN)
+    upstream, member, told = await joined(cluster, heartbeat_ms=1_000, confirmed_by="state")
+    cluster.says[ApiKey.OFFSET_COMMIT] += [committed(code)] * 3
+    for _ in range(50):
+        await asyncio.sleep(0.1)
+        assert silence_ms(upstream, member) < 4_500
+    assert told.errors == []
+    assert [generation for generation, _ in told.assignments] == [1]
+    links = {each.link for each in cluster.asked if each.api is ApiKey.HEARTBEAT}
+    assert len(links) == 1
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_heartbeats_alone_count_where_nothing_can_be_committed() -> None:
+    cluster = Cluster()
+    upstream, member, _ = await joined(cluster, confirmed_by="state")
+    await asyncio.sleep(20)
+    assert silence_ms(upstream, member) < 3_500
     await ended(upstream, member)

@@ -159,3 +159,44 @@ async def test_what_passes_is_asked_again(code: int) -> None:
 
     assert await upstream.retry(ask) == 3
     await upstream.close()
+
+
+@in_virtual_time
+async def test_a_broker_that_is_wrong_again_and_again_is_not_the_only_one_asked() -> None:
+    cluster = Cluster(nodes=3)
+    upstream = cluster.upstream()
+    await upstream.start()
+
+    def asked() -> list[int]:
+        return [each.node for each in cluster.asked if each.api is ApiKey.METADATA]
+
+    upstream.stale()
+    await asyncio.sleep(600)
+    assert set(asked()) == {0}, "one doubt is no reason"
+    before = len(asked())
+    for _ in range(6):
+        upstream.stale()
+        await asyncio.sleep(0.2)
+    assert set(asked()[before:]) == {0, 1, 2}
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_a_broker_that_does_not_name_itself_is_not_asked_again() -> None:
+    cluster = Cluster(nodes=2)
+    upstream = cluster.upstream()
+    await upstream.start()
+    away = {
+        "cluster_id": "a cluster",
+        "controller_id": 1,
+        "brokers": [{"node_id": 1, "host": "broker", "port": 9093, "rack": None}],
+        "topics": [],
+    }
+    cluster.says[ApiKey.METADATA].append(away)
+    upstream.stale()
+    await asyncio.sleep(600)
+    asked = [each.node for each in cluster.asked if each.api is ApiKey.METADATA]
+    assert asked[:2] == [0, 0]
+    # which one it names after that, the other one says
+    assert asked[2] == 1
+    await upstream.close()

@@ -21,7 +21,7 @@ def test_everyone_hears_though_one_of_them_raises(caplog: pytest.LogCaptureFixtu
 
 
 def test_outcomes_come_in_the_order_of_the_names() -> None:
-    gather = Gather(["a", "b", "c"])
+    gather: Gather[str] = Gather(["a", "b", "c"])
     ends: list[str] = []
     first, second = gather.part("b"), gather.part("a")
     gather.put("c", 3)

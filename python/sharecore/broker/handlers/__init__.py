@@ -11,6 +11,7 @@ A handler module has a function
 The answer is a `dict` with the names of the newest version: what an older version does not have is left out
 as it is written, what the dict does not have gets the schema's default, so that a handler names only what it
 has to say. Error codes are `ErrorCode` or int, arrays any iterable with a length, records `bytes`.
+Produce and those of share groups answer with objects of `_core`, which write themselves.
 
 - Return the dict at once where it can be known at once: no task is made.
 - Return a future (or a coroutine, which becomes a task) for an answer that comes later. It belongs to the
@@ -19,6 +20,8 @@ has to say. Error codes are `ErrorCode` or int, arrays any iterable with a lengt
 - Raise `KafkaError` to refuse the whole request where the answer has a top-level error code; set partition
   errors in the answer. `Disconnect` closes the connection. Anything else that escapes is logged and answered
   with UNKNOWN_SERVER_ERROR.
+
+A module whose handler is made once for each broker has a function `begin(broker)` instead, which returns it.
 
 `context.connection.on_close(hook)` tells when the client has gone; `context.broker` has the services.
 """
@@ -93,3 +96,9 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: Served(0, 0, "alter_share_group_offsets"),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: Served(0, 0, "delete_share_group_offsets"),
 }
+
+TELEMETRY: dict[ApiKey, Served] = {
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Served(0, 0, "get_telemetry_subscriptions"),
+    ApiKey.PUSH_TELEMETRY: Served(0, 0, "push_telemetry"),
+}
+"""Offered besides where clients are asked for their metrics."""

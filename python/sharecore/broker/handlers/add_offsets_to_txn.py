@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.transactional import fenced_as_known
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
@@ -18,8 +19,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
     def answer(error: KafkaError | None) -> dict[str, Any]:
         code = error.code if error else ErrorCode.NONE
-        if code is ErrorCode.PRODUCER_FENCED and context.api_version < _FENCED_SINCE:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        code = fenced_as_known(code, context.api_version, _FENCED_SINCE)
         return {"error_code": code}
 
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):

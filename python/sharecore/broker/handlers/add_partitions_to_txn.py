@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.transactional import fenced_as_known
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
@@ -33,8 +34,7 @@ def handle(context: RequestContext, request: Any) -> Result:
 
     def answer(error: KafkaError | None) -> dict[str, Any]:
         code = error.code if error else ErrorCode.NONE
-        if code is ErrorCode.PRODUCER_FENCED and context.api_version < _FENCED_SINCE:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        code = fenced_as_known(code, context.api_version, _FENCED_SINCE)
         codes = dict.fromkeys(partitions, code)
         codes |= dict.fromkeys(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return _answer(codes | dict.fromkeys(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED))

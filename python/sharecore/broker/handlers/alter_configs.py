@@ -9,13 +9,7 @@ from sharecore.broker.context import RequestContext
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    wanted = [
-        (
-            resource.resource_type,
-            resource.resource_name,
-            [Change(config.name, Operation.SET, config.value) for config in resource.configs],
-        )
-        for resource in request.resources
-    ]
-    answers = await alter(context, wanted, validate_only=request.validate_only, incremental=False)
-    return {"responses": answers}
+    def change(config: Any) -> Change:
+        return Change(config.name, Operation.SET, config.value)
+
+    return await alter(context, request, change, incremental=False)

@@ -6,13 +6,18 @@ from collections import Counter
 from typing import Any
 
 from sharecore.broker.context import RequestContext
-from sharecore.broker.topic_rules import PARTITIONS_PER_REQUEST_MAX, check_replicas
+from sharecore.broker.topic_rules import PARTITIONS_PER_REQUEST_MAX, TIME_IS_OVER, check_replicas
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     times = Counter(topic.name for topic in request.topics)
+    if request.timeout_ms <= 0 and any(
+        count == 1 and context.may(Operation.ALTER, ResourceType.TOPIC, name) for name, count in times.items()
+    ):
+        late = {"error_code": TIME_IS_OVER.code, "error_message": None}
+        return {"results": [{"name": topic.name} | late for topic in request.topics]}
     mutations = context.mutations(strict_since=3)
     answers = []
     for name in times:

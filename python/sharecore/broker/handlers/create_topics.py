@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from uuid import uuid4
 
 from sharecore.broker.config_report import topic_entries
 from sharecore.broker.context import RequestContext
-from sharecore.broker.topic_rules import check_collision, check_name, partition_count
+from sharecore.broker.topic_rules import TIME_IS_OVER, check_collision, check_name, partition_count
 from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.quotas import Mutations
@@ -16,6 +17,10 @@ from sharecore.security.acl import Operation, ResourceType
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     named = Counter(topic.name for topic in request.topics)
+    if request.timeout_ms <= 0 and any(
+        times == 1 and _may_create(context, name) for name, times in named.items()
+    ):
+        return {"topics": [_refused(topic.name, TIME_IS_OVER) for topic in request.topics]}
     mutations = context.mutations(strict_since=6)
     answers = []
     for name, times in named.items():
@@ -25,42 +30,48 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             answers.append(await _create(context, topic, mutations, validate_only=request.validate_only))
         except KafkaError as error:
-            answers.append(
-                {
-                    "name": name,
-                    "error_code": error.code,
-                    "error_message": error.message or None,
-                    "num_partitions": -1,
-                    "replication_factor": -1,
-                    "configs": [],
-                }
-            )
+            answers.append(_refused(name, error))
     return {"throttle_time_ms": mutations.throttle_ms, "topics": answers}
+
+
+def _refused(name: str, error: KafkaError) -> dict[str, Any]:
+    return {
+        "name": name,
+        "error_code": error.code,
+        "error_message": error.message or None,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "configs": [],
+    }
+
+
+def _may_create(context: RequestContext, name: str) -> bool:
+    return context.may(Operation.CREATE, ResourceType.CLUSTER) or context.may(
+        Operation.CREATE, ResourceType.TOPIC, name
+    )
 
 
 async def _create(
     context: RequestContext, topic: Any, mutations: Mutations, *, validate_only: bool
 ) -> dict[str, Any]:
     broker = context.broker
-    if not context.may(Operation.CREATE, ResourceType.CLUSTER) and not context.may(
-        Operation.CREATE, ResourceType.TOPIC, topic.name
-    ):
+    if not _may_create(context, topic.name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     check_name(topic.name)
     if broker.topics.get(topic.name) is not None:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     check_collision(topic.name, broker.topics.names())
     config = broker.config
+    configs = _configs(topic)
+    try:
+        check_topic_config(configs, config)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, error.answer) from None
     count = partition_count(
         topic, config.num_partitions, config.default_replication_factor, broker.identity.node_id
     )
-    configs = _configs(topic)
-    try:
-        check_topic_config(configs, broker.config)
-    except ConfigError as error:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, error.answer) from None
     mutations.take(count)
-    topic_id = None
+    topic_id = uuid4()  # of no topic where it is only asked whether one could be made
     if not validate_only:
         topic_id = (await broker.topics.create(topic.name, count, configs)).topic_id
     answer = {

@@ -20,6 +20,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             [(asked.partition_index, _begin(context, topic.name, asked)) for asked in topic.partitions],
         )
         for topic in request.topics
+        if topic.partitions
     ]
     return {
         "topics": [

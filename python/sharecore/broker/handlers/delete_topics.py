@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from uuid import UUID
 
 from sharecore.broker.context import RequestContext
+from sharecore.broker.topic_rules import TIME_IS_OVER
 from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
@@ -18,22 +20,41 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         asked = [(name, None) for name in request.topic_names]
     else:
         asked = [(topic.name, topic.topic_id) for topic in request.topics]
-    times = Counter(asked)
     mutations = context.mutations(strict_since=5)
-    answers = []
-    for name, topic_id in times:
+    answers = [_refused(name, topic_id) for name, topic_id in asked if (name is None) == (topic_id is None)]
+    names = Counter(name for name, topic_id in asked if topic_id is None and name is not None)
+    ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)
+    if request.timeout_ms <= 0 and 1 in [*names.values(), *ids.values()]:
+        late = {"error_code": TIME_IS_OVER.code, "error_message": None}
+        return {"responses": [{"name": name, "topic_id": topic_id} | late for name, topic_id in asked]}
+    met: set[UUID] = set()
+    # names first: an id that is given as well is told of with its name, and nothing is deleted
+    for name, topic_id in [*((name, None) for name in names), *((None, topic_id) for topic_id in ids)]:
         answer: dict[str, Any] = {"name": name, "topic_id": topic_id, "error_message": None}
+        if topic_id in met and ids[topic_id] == 1:
+            continue
         try:
-            if times[name, topic_id] > 1:
+            if names[name] > 1 or ids[topic_id] > 1:
                 what = "id" if name is None else "name"
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
             topic = _find(context, name, topic_id, answer)
+            if name is not None and topic.topic_id in ids:
+                met.add(topic.topic_id)
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named by its id as well.")
             mutations.take(len(topic.partitions))
             await context.broker.topics.delete(topic.name)
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
         answers.append(answer)
     return {"throttle_time_ms": mutations.throttle_ms, "responses": answers}
+
+
+def _refused(name: str | None, topic_id: UUID | None) -> dict[str, Any]:
+    """The answer about a topic with a name and an id, or with neither."""
+    both = "You may not specify both topic name and topic id."
+    text = "Neither topic name nor id were specified." if name is None else both
+    refused: dict[str, Any] = {"name": name, "topic_id": topic_id}
+    return refused | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": text}
 
 
 def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict[str, Any]) -> Topic:
@@ -43,10 +64,6 @@ def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict
         raise KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled (delete.topic.enable)."
         )
-    if name is not None and topic_id is not None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-    if name is None and topic_id is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if name is not None:
         topic = broker.topics.get(name)
     else:

@@ -10,7 +10,7 @@ from sharecore.security.acl import AclFilter, Operation, ResourceType
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    check_may(context, Operation.DESCRIBE)
+    check_may(context, Operation.DESCRIBE, "No Authorizer is configured on the broker")
     resources: dict[tuple[int, str, int], list[dict[str, Any]]] = {}
     for acl in context.broker.acls.select(filter_of(request)):
         entry = {
@@ -29,11 +29,13 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     }
 
 
-def check_may(context: RequestContext, operation: Operation) -> None:
+def check_may(
+    context: RequestContext, operation: Operation, without_any: str = "No Authorizer is configured."
+) -> None:
     """Raises KafkaError unless the client may do that with entries, and there are any."""
     context.require(operation, ResourceType.CLUSTER)
     if context.broker.authorizer is None:
-        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, without_any)
 
 
 def filter_of(asked: Any) -> AclFilter:

@@ -8,14 +8,19 @@ from sharecore.broker.context import NOT_REQUESTED, RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 
-_BROKERS = 1
+_BROKERS, _CONTROLLERS = 1, 2
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    if request.endpoint_type != _BROKERS:
+    if request.endpoint_type == _CONTROLLERS:
         return {
             "error_code": ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             "error_message": "this is a broker's endpoint; the request asks for controllers",
+        }
+    if request.endpoint_type != _BROKERS:
+        return {
+            "error_code": ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            "error_message": f"Unsupported endpoint type {request.endpoint_type}",
         }
     broker = context.broker
     return {

@@ -1,4 +1,4 @@
-"""DescribeConfigs: topics, brokers and groups."""
+"""DescribeConfigs: topics, brokers, groups and subscriptions to metrics of clients."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sharecore.broker.config_report import (
     CLUSTER_WIDE,
     Entry,
     broker_entries,
+    client_metrics_entries,
     cluster_entries,
     group_entries,
     letter_entries,
@@ -95,4 +96,8 @@ def _entries(context: RequestContext, resource_type: int, name: str) -> list[Ent
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
         return group_entries(broker, broker.configs.get(ResourceType.GROUP, name))
+    if resource_type == ResourceType.CLIENT_METRICS:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        return client_metrics_entries(broker.configs.get(ResourceType.CLIENT_METRICS, name))
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resource type {resource_type} has no configuration here.")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
-from sharecore.broker.cluster import NOBODY, Cluster
+from sharecore.broker.cluster import describe_partition
 from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
+
+_NO_ELECTIONS: dict[str, Any] = {"eligible_leader_replicas": [], "last_known_elr": []}
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
@@ -21,7 +22,13 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     ]
     first_name, first_partition = "", 0
     if request.cursor is not None:
-        first_name, first_partition = request.cursor.topic_name, max(request.cursor.partition_index, 0)
+        first_name, first_partition = request.cursor.topic_name, request.cursor.partition_index
+        if first_partition < 0 or (request.topics and first_name not in names):
+            return {
+                "topics": [
+                    {"name": topic.name, "error_code": ErrorCode.INVALID_REQUEST} for topic in request.topics
+                ]
+            }
         names = [name for name in names if name >= first_name]
     room = min(request.response_partition_limit, context.broker.config.max_request_partition_size_limit)
     room = max(room, 1)
@@ -45,7 +52,8 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                 "topic_id": topic.topic_id,
                 "is_internal": name in INTERNAL_TOPICS,
                 "partitions": [
-                    _partition(context.broker.cluster, topic.topic_id, index) for index in indexes
+                    describe_partition(context.broker.cluster, topic.topic_id, index) | _NO_ELECTIONS
+                    for index in indexes
                 ],
                 "topic_authorized_operations": context.operations(ResourceType.TOPIC, name),
             }
@@ -53,21 +61,6 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         if indexes.stop < len(topic.partitions):
             return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": indexes.stop}}
     return {"topics": answers, "next_cursor": None}
-
-
-def _partition(cluster: Cluster, topic_id: UUID, index: int) -> dict[str, Any]:
-    leader = cluster.leader(topic_id, index)
-    led = leader.node_id != NOBODY
-    return {
-        "error_code": ErrorCode.NONE if led else ErrorCode.LEADER_NOT_AVAILABLE,
-        "partition_index": index,
-        "leader_id": leader.node_id,
-        "leader_epoch": leader.epoch,
-        "replica_nodes": [leader.node_id] if led else [],
-        "isr_nodes": [leader.node_id] if led else [],
-        "eligible_leader_replicas": [],
-        "last_known_elr": [],
-    }
 
 
 def _refused(name: str) -> dict[str, Any]:

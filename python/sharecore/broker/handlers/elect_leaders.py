@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext
+from sharecore.broker.topic_rules import TIME_IS_OVER
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 
@@ -14,6 +15,8 @@ _PREFERRED, _UNCLEAN = 0, 1
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     if not context.may(Operation.ALTER, ResourceType.CLUSTER):
         return _refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if request.timeout_ms <= 0:
+        return _refused(request, TIME_IS_OVER.code)
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         text = f"Unknown election type {request.election_type}"
         return _refused(request, ErrorCode.INVALID_REQUEST, text)

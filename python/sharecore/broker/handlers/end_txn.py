@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext
+from sharecore.broker.transactional import fenced_as_known
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
@@ -22,9 +23,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     def answer(result: ProducerState | KafkaError) -> dict[str, Any]:
         if not isinstance(result, KafkaError):
             return {"producer_id": result.id, "producer_epoch": result.epoch}
-        code = result.code
-        if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        code = fenced_as_known(result.code, version, _FENCED_SINCE)
         return {"error_code": code}
 
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext
+from sharecore.broker.transactional import fenced_as_known
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
@@ -20,13 +21,11 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     def answer(result: ProducerState | KafkaError) -> dict[str, Any]:
         if not isinstance(result, KafkaError):
             return {"producer_id": result.id, "producer_epoch": result.epoch}
-        code = result.code
-        if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        code = fenced_as_known(result.code, version, _FENCED_SINCE)
         return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
 
-    if (refusal := _refusal(context, request)) is not None:
-        return answer(KafkaError(refusal))
+    if (code := refusal(context, request)) is not None:
+        return answer(KafkaError(code))
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return answer(KafkaError(ErrorCode.INVALID_REQUEST))
     expected = None
@@ -46,7 +45,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         return answer(error)
 
 
-def _refusal(context: RequestContext, request: Any) -> ErrorCode | None:
+def refusal(context: RequestContext, request: Any) -> ErrorCode | None:
+    """Why a client may not have a producer id so; None where it may."""
     if request.transactional_id is not None:
         may = context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         return None if may else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

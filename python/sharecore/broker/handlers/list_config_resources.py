@@ -15,7 +15,7 @@ _TYPES_SINCE = 1
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     context.require(Operation.DESCRIBE_CONFIGS, Protected.CLUSTER)
-    # version 0 asks for client metrics alone, of which there are none here
+    # version 0 asks for subscriptions to metrics of clients alone
     wanted = (
         set(request.resource_types) if context.api_version >= _TYPES_SINCE else {ResourceType.CLIENT_METRICS}
     )
@@ -24,6 +24,7 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     broker = context.broker
     names = {
         ResourceType.GROUP: broker.configs.names(ResourceType.GROUP),
+        ResourceType.CLIENT_METRICS: broker.configs.names(ResourceType.CLIENT_METRICS),
         ResourceType.BROKER: [str(broker.identity.node_id)],
         ResourceType.TOPIC: broker.topics.names(),
     }

@@ -74,15 +74,12 @@ def _answers(
     answers = []
     for topic in request.topics:
         times = Counter(asked.partition_index for asked in topic.partitions)
-        answers.append(
-            {
-                "name": topic.name,
-                "partitions": [
-                    _answer(context, request, topic.name, asked, times[asked.partition_index], known)
-                    for asked in topic.partitions
-                ],
-            }
-        )
+        once = {asked.partition_index: asked for asked in topic.partitions}
+        partitions = [
+            _answer(context, request, topic.name, asked, times[index], known) for index, asked in once.items()
+        ]
+        if partitions:
+            answers.append({"name": topic.name, "partitions": partitions})
     return {"topics": answers}
 
 
@@ -102,14 +99,14 @@ def _answer(
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     elif times > 1:
         code = ErrorCode.INVALID_REQUEST
+    elif asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, 1 << 15):
+        code = ErrorCode.UNSUPPORTED_VERSION
     elif log is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif isinstance(looked_up, KafkaError):
         code = looked_up.code
     elif asked.current_leader_epoch > context.broker.cluster.leader(log.topic_id, log.index).epoch:
         code = ErrorCode.UNKNOWN_LEADER_EPOCH
-    elif asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, 1 << 15):
-        code = ErrorCode.UNSUPPORTED_VERSION
     else:
         end = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
         if _by_time(asked.timestamp):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import Any
 from uuid import UUID
 
-from sharecore.broker.cluster import NOBODY, Cluster
+from sharecore.broker.cluster import describe_partition
 from sharecore.broker.context import NOT_REQUESTED, RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_collision, check_name
 from sharecore.errors import ErrorCode, KafkaError
@@ -137,19 +137,6 @@ def _look_up(
     }
 
 
-def _partition(cluster: Cluster, topic_id: UUID, index: int) -> dict[str, Any]:
-    leader = cluster.leader(topic_id, index)
-    led = leader.node_id != NOBODY
-    return {
-        "error_code": ErrorCode.NONE if led else ErrorCode.LEADER_NOT_AVAILABLE,
-        "partition_index": index,
-        "leader_id": leader.node_id,
-        "leader_epoch": leader.epoch,
-        "replica_nodes": [leader.node_id] if led else [],
-        "isr_nodes": [leader.node_id] if led else [],
-    }
-
-
 def _operations(context: RequestContext, request: Any, name: str) -> int:
     asked = request.include_topic_authorized_operations
     return context.operations(ResourceType.TOPIC, name) if asked else NOT_REQUESTED
@@ -161,7 +148,7 @@ def _describe(context: RequestContext, request: Any, topic: Topic) -> dict[str, 
         "topic_id": topic.topic_id,
         "is_internal": topic.name in INTERNAL_TOPICS,
         "partitions": [
-            _partition(context.broker.cluster, topic.topic_id, index)
+            describe_partition(context.broker.cluster, topic.topic_id, index)
             for index in range(len(topic.partitions))
         ],
         "topic_authorized_operations": _operations(context, request, topic.name),

@@ -5,19 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from sharecore._core import ShareAnswer
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_acknowledgements import acknowledge
-from sharecore.broker.share_answer import ShareAnswer
-from sharecore.broker.share_rights import may_read
+from sharecore.broker.share_rights import check_share_group, may_read
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.security.acl import Operation, ResourceType
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId
 from sharecore.waiting import Gather, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    context.broker.features.check_share_groups()
-    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    check_share_group(context, request.group_id)
     share = context.broker.share
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
@@ -39,7 +37,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     lock_ms = share.partitions.config(session.group_id).share_record_lock_duration_ms
     answer = ShareAnswer(context.broker.cluster, context.connection.listener, lock_ms)
 
-    def ended() -> dict[str, Any]:
+    def ended() -> ShareAnswer:
         answer.acknowledged(gather.outcomes)
         return answer.message()
 

@@ -8,14 +8,13 @@ from uuid import UUID
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_fetching import RECORD_LIMIT, ShareFetching, acknowledges
+from sharecore.broker.share_rights import check_share_group
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.security.acl import Operation, ResourceType
 from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    context.broker.features.check_share_groups()
-    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    check_share_group(context, request.group_id)
     try:
         _check(request)
         session = _session(context, request)

@@ -37,6 +37,8 @@ def handle(context: RequestContext, request: Any) -> Result:
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
         refused.clear()
         return answer(KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    if not commits:
+        return answer(None)  # nothing for the coordinators, which are not asked
     wanted = CommitRequest(
         request.group_id,
         request.member_id,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.admin.letters import Letter, Wanted
 from sharecore.cli.admin import Settings, SettingsFile, check_answers, confluent_settings
 from sharecore.cli.clients import (
     BOOTSTRAP,
@@ -39,6 +38,8 @@ from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
+
+    from sharecore.admin.letters import Letter, Wanted
 
 dlq = commands(
     "Dead letters (KIP-1191) of share groups, here or on Apache Kafka 4.4 and later.",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.admin.letters import EXHAUSTED, REJECTED, Wanted
 from sharecore.cli.admin import key_values
 from sharecore.cli.clients import CommandFailed, failures_in_one_line
+
+if TYPE_CHECKING:
+    from sharecore.admin.letters import Wanted
 
 Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
 Group = Annotated[Text, typer.Option("--group", "-g", help="Letters of this share group.")]
@@ -43,6 +45,8 @@ def wanted_of(
     headers: list[str] | None = None,
 ) -> Wanted:
     """Which letters the options ask for; ends the program where one cannot be."""
+    from sharecore.admin.letters import EXHAUSTED, REJECTED, Wanted
+
     with failures_in_one_line():
         if cause not in (None, REJECTED, EXHAUSTED):
             raise CommandFailed(f"--cause {cause}: one of {REJECTED}, {EXHAUSTED} is needed")

@@ -6,18 +6,20 @@ import json
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sharecore.admin.letters import Header, Letter
-from sharecore.admin.origin import redriven_headers
+from sharecore.admin.letters import Letter
+from sharecore.admin.origin import Header
 from sharecore.cli.clients import CommandFailed
 from sharecore.cli.dlq.reading import Origins, headers_of, open_consumer, partitions_of, plain
+from sharecore.cli.producing import Records
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-_FLUSH_SECONDS = 60.0
+_TRIED_SECONDS = 60.0
 _SAVE_SECONDS = 1.0
 _PRODUCER: dict[str, object] = {
     "enable.idempotence": True,
@@ -61,7 +63,7 @@ class Progress:
         entry[1] = 1
 
     def save(self, *, now: bool = False) -> None:
-        """Writes down what is done, once a second or now."""
+        """Writes down what is done, once a second or now; raises CommandFailed where it cannot."""
         for index, entries in self._open.items():
             while entries and entries[0][1]:
                 self.next[index] = entries.popleft()[0] + 1
@@ -69,8 +71,15 @@ class Progress:
             return
         self._saved = time.monotonic()
         fresh = self._file.with_name(self._file.name + ".new")
-        fresh.write_text(json.dumps({"topic": self._topic, "next": self.next}) + "\n")
-        fresh.replace(self._file)
+        try:
+            fresh.write_text(json.dumps({"topic": self._topic, "next": self.next}) + "\n")
+            fresh.replace(self._file)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise CommandFailed(
+                f"--progress {self._file}: {error.strerror or error}; what was produced since it was written "
+                "last is produced once more by the next run"
+            ) from None
 
 
 class Redrive:
@@ -87,9 +96,7 @@ class Redrive:
     """
 
     def __init__(self, settings: Mapping[str, str], to: str | None, rate: float | None, *, dry: bool) -> None:
-        from confluent_kafka import Producer
-
-        self._producer = None if dry else Producer({**settings, **_PRODUCER})
+        self._records = None if dry else Records({**settings, **_PRODUCER}, _TRIED_SECONDS)
         self._reader = open_consumer(settings)
         self._origins = Origins(self._reader)
         self._to = to
@@ -97,7 +104,6 @@ class Redrive:
         self._began = time.monotonic()
         self._sent = 0
         self._partitions: dict[str, int] = {}
-        self._failed: list[str] = []
         self.moved: Counter[str] = Counter()
         self.gone = 0
 
@@ -116,57 +122,26 @@ class Redrive:
         if target not in self._partitions:
             self._partitions[target] = partitions_of(self._reader, target)
         self.moved[target] += 1
-        if self._producer is None:
+        if self._records is None:
             progress.end(entry)
             return
-        headers = redriven_headers(
-            own,
-            topic=topic,
-            partition=partition,
-            offset=offset,
-            group=letter.group,
-            deliveries=letter.deliveries,
-        )
         self._pace()
-        self._produce(target, partition % self._partitions[target], key, value, headers, progress, entry)
+        self._records.send(
+            target,
+            value,
+            key,
+            partition=partition % self._partitions[target],
+            headers=letter.redriven_headers(own),
+            written=partial(progress.end, entry),
+        )
+        if self._records.failed:
+            raise CommandFailed(f"{target}: {self._records.failed[0]}")
 
     def finish(self) -> None:
         """Waits for the broker's answers; raises CommandFailed where one is missing or is an error."""
-        if self._producer is not None:
-            left = self._producer.flush(_FLUSH_SECONDS)
-            if left:
-                self._failed.append(f"{left} without an answer within {_FLUSH_SECONDS:g} s")
+        if self._records is not None:
+            self._records.finish()
         self._reader.close()
-        if self._failed:
-            raise CommandFailed(f"{len(self._failed)} records were not written, the first: {self._failed[0]}")
-
-    def _produce(
-        self,
-        topic: str,
-        partition: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: list[Header],
-        progress: Progress,
-        entry: list[int],
-    ) -> None:
-        assert self._producer is not None
-
-        def answered(error: Any, message: Any) -> None:
-            if error is None:
-                progress.end(entry)
-            else:
-                self._failed.append(error.str())
-
-        while True:
-            try:
-                self._producer.produce(topic, value, key, partition, on_delivery=answered, headers=[*headers])
-                break
-            except BufferError:
-                self._producer.poll(0.1)
-        self._producer.poll(0)
-        if self._failed:
-            raise CommandFailed(f"{topic}: {self._failed[0]}")
 
     def _pace(self) -> None:
         self._sent += 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from sharecore.cli.admin import client_settings
-from sharecore.cli.clients import CommandFailed, connect, failures_in_one_line
+from sharecore.cli.clients import CommandFailed, connect, ctrl_c_ends, failures_in_one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ _EXTRA = 'pip install "sharecore[spark]"'
 @contextmanager
 def failures() -> Iterator[None]:
     """Ends the program with one line where a job cannot be run."""
-    with failures_in_one_line():
+    with failures_in_one_line(), ctrl_c_ends():
         _check_extra()
         from pyspark.errors import PySparkException
 
@@ -63,8 +63,6 @@ def failures() -> Iterator[None]:
             raise CommandFailed(str(error)) from None
         except PySparkException as error:
             raise CommandFailed(cause(str(error))) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import asyncio
 import itertools
 import random
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 from sharecore.client.errors import Disconnected
 from sharecore.client.settings import ConnectionSettings
@@ -19,6 +20,16 @@ _SHARED = ("any", "coordinator")
 """Purposes of connections on which no request waits for long."""
 
 AnySettings = TypeVar("AnySettings", bound=ConnectionSettings)
+
+
+class Watch(Protocol):
+    """Who counts connections and takes the time of requests."""
+
+    def connected(self) -> None:
+        """A connection was made."""
+
+    def answered(self, node: str, seconds: float) -> None:
+        """A broker has answered a request; `node` is its number, -1 where that is not known yet."""
 
 
 class Brokers(Generic[AnySettings]):
@@ -45,6 +56,7 @@ class Brokers(Generic[AnySettings]):
         self._opening: dict[str, asyncio.Lock] = {}
         self._bootstrap = itertools.cycle(settings.bootstrap_servers)
         self._closed = False
+        self.watch: Watch | None = None
 
     async def connect(self, node: int, purpose: str = "data") -> Connection:
         """The open connection to a broker, made when there is none.
@@ -71,6 +83,10 @@ class Brokers(Generic[AnySettings]):
                     host, port, self.settings, self._context, self._versions, self._dial
                 )
                 self._connections[name] = connection
+                if self.watch is not None:
+                    node = name.rpartition(" ")[2]
+                    self.watch.connected()
+                    connection.on_answer = partial(self.watch.answered, node if node.isdigit() else "-1")
         return connection
 
     @property
@@ -79,17 +95,22 @@ class Brokers(Generic[AnySettings]):
         return list(self._nodes)
 
     async def any_connection(self) -> Connection:
-        """An open connection to whichever broker answers; raises Disconnected when none does."""
+        """An open connection to whichever broker answers; raises Disconnected when none does.
+
+        One that the brokers do not name any more sends its clients away, and is not asked.
+        """
+        known = list(self._nodes.values())
+        named = {f"{host}:{port}" for host, port in known}
         for name, connection in self._connections.items():
-            if name.startswith(_SHARED) and not connection.closed:
+            is_named = not named or connection.address in named
+            if name.startswith(_SHARED) and is_named and not connection.closed:
                 return connection
         error = Disconnected("no broker is known")
-        known = list(self._nodes.values())
         random.shuffle(known)
         tried = known + [next(self._bootstrap) for _ in self.settings.bootstrap_servers]
         for host, port in dict.fromkeys(tried):
             try:
-                return await self._connect("any", host, port)
+                return await self._connect(f"any {host}:{port}", host, port)
             except Disconnected as refusal:  # noqa: PERF203
                 error = refusal
         raise error

@@ -35,6 +35,7 @@ class _Sent(NamedTuple):
     read: Callable[[bytes], Any]
     answered: Answered
     timer: asyncio.TimerHandle
+    at: float
 
 
 def _resolve(answer: asyncio.Future[Any], response: Any) -> None:
@@ -74,6 +75,8 @@ class Connection(asyncio.Protocol):
         self._authenticating = asyncio.Lock()
         self._reason = "the connection was closed"
         self._heard = False
+        self.on_answer: Callable[[float], None] | None = None
+        """Told how many seconds each answer took."""
 
     @classmethod
     async def open(
@@ -245,7 +248,7 @@ class Connection(asyncio.Protocol):
         self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
         timeout_ms = self._settings.request_timeout_ms + wait_ms
         timer = self._loop.call_later(timeout_ms / 1000, self.close, f"no answer within {timeout_ms} ms")
-        self._sent.append(_Sent(self._correlation_id, read, answered, timer))
+        self._sent.append(_Sent(self._correlation_id, read, answered, timer, self._loop.time()))
         self._transport.write(messages.write_request(self._correlation_id, self._settings.client_id, message))
 
     def close(self, reason: str = "the connection was closed") -> None:
@@ -308,6 +311,8 @@ class Connection(asyncio.Protocol):
         self._heard = bool(self._versions)
         self._sent.popleft()
         sent.timer.cancel()
+        if self.on_answer is not None:
+            self.on_answer(self._loop.time() - sent.at)
         throttle_ms = getattr(response, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self._throttled_until = self._loop.time() + throttle_ms / 1000

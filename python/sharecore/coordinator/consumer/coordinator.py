@@ -25,9 +25,8 @@ from sharecore.coordinator.consumer.heartbeat import (
 from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState
 from sharecore.coordinator.consumer.records import (
     IGNORED,
+    RECORDS,
     ConsumerRecord,
-    decode_consumer_key,
-    decode_consumer_value,
 )
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
@@ -96,16 +95,7 @@ class ConsumerCoordinator:
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
         if kind in IGNORED:
             return
-        decoded = decode_consumer_key(kind, key)
-        group = self._loaded.get(decoded.group_id)
-        if decoded.kind is ConsumerRecord.METADATA and value is None:
-            self._loaded.pop(decoded.group_id, None)
-            return
-        if group is None:
-            if value is None:
-                return
-            group = self._loaded[decoded.group_id] = ConsumerGroup(decoded.group_id)
-        group.replay(decoded, None if value is None else decode_consumer_value(decoded.kind, value))
+        RECORDS.replay(self._loaded, ConsumerGroup, kind, key, value)
 
     def start(self) -> None:
         """Goes on with the groups that were read; their members have a session's time to be heard again."""
@@ -356,6 +346,9 @@ class ConsumerCoordinator:
         records = group.gone_records(member.member_id)
         if group.is_empty:
             group.topics, group.metadata_hash = {}, 0
+        else:
+            # one new epoch is for what has changed about its topics, too
+            self._observe_topics(group)
         self._raise_epoch(group, records)
         return records
 

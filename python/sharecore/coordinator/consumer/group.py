@@ -10,9 +10,8 @@ from uuid import UUID
 from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState, Partition
 from sharecore.coordinator.consumer.records import (
     NO_CLASSIC_MEMBER,
-    ConsumerKey,
+    RECORDS,
     ConsumerRecord,
-    consumer_record,
 )
 from sharecore.coordinator.registry import GroupType
 from sharecore.coordinator_log.topic_log import Record
@@ -163,11 +162,11 @@ class ConsumerGroup:
     def epoch_record(self) -> Record:
         """The group epoch."""
         value = {"epoch": self.epoch, "metadata_hash": self.metadata_hash}
-        return consumer_record(ConsumerRecord.METADATA, self.group_id, value)
+        return RECORDS.record(ConsumerRecord.METADATA, self.group_id, value)
 
     def member_record(self, member: ConsumerMember) -> Record:
         """What a member has said about itself."""
-        return consumer_record(
+        return RECORDS.record(
             ConsumerRecord.MEMBER_METADATA,
             self.group_id,
             {
@@ -187,7 +186,7 @@ class ConsumerGroup:
     def target_records(self, changed: Iterable[str]) -> list[Record]:
         """The target assignment of the members that it changed for, and its epoch."""
         records = [
-            consumer_record(
+            RECORDS.record(
                 ConsumerRecord.TARGET_MEMBER,
                 self.group_id,
                 {"topic_partitions": _as_fields(self.target.get(member_id, {}))},
@@ -196,11 +195,11 @@ class ConsumerGroup:
             for member_id in changed
         ]
         value = {"assignment_epoch": self.target_epoch, "assignment_timestamp": self.target_ms}
-        return [*records, consumer_record(ConsumerRecord.TARGET_METADATA, self.group_id, value)]
+        return [*records, RECORDS.record(ConsumerRecord.TARGET_METADATA, self.group_id, value)]
 
     def current_record(self, member: ConsumerMember) -> Record:
         """What a member has been told."""
-        return consumer_record(
+        return RECORDS.record(
             ConsumerRecord.CURRENT_MEMBER,
             self.group_id,
             {
@@ -216,12 +215,12 @@ class ConsumerGroup:
     def gone_records(self, member_id: str) -> list[Record]:
         """Tombstones of a member."""
         kinds = (ConsumerRecord.CURRENT_MEMBER, ConsumerRecord.TARGET_MEMBER, ConsumerRecord.MEMBER_METADATA)
-        return [consumer_record(kind, self.group_id, None, member_id=member_id) for kind in kinds]
+        return [RECORDS.record(kind, self.group_id, None, member_id=member_id) for kind in kinds]
 
     def deleted_records(self) -> list[Record]:
         """Tombstones of the group; it has no members."""
         kinds = (ConsumerRecord.TARGET_METADATA, ConsumerRecord.METADATA)
-        return [consumer_record(kind, self.group_id, None) for kind in kinds]
+        return [RECORDS.record(kind, self.group_id, None) for kind in kinds]
 
     def all_records(self) -> list[Record]:
         """Everything that is known."""
@@ -233,9 +232,9 @@ class ConsumerGroup:
             *map(self.current_record, members),
         ]
 
-    def replay(self, key: ConsumerKey, value: Any) -> None:
+    def replay(self, kind: ConsumerRecord, member_id: str, value: Any) -> None:
         """Takes the content of a record; `value` is None for a tombstone."""
-        _REPLAYS[key.kind](self, key.member_id, value)
+        _REPLAYS[kind](self, member_id, value)
 
     def _replay_epoch(self, _: str, value: Any) -> None:
         if value is not None:

@@ -12,12 +12,13 @@ from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import GroupRegistry
 from sharecore.coordinator.share.assignor import AssignorMember, assign
 from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
-from sharecore.coordinator.share.records import ShareRecord, decode_share_key, decode_share_value
+from sharecore.coordinator.share.records import RECORDS, ShareRecord
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.coordinator.topics import TopicView, existing
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.waiting import Deadline, Done
 
 logger = logging.getLogger(__name__)
@@ -98,16 +99,7 @@ class ShareGroupCoordinator:
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
         """Takes a record as the broker starts; raises ValueError for a damaged one."""
-        decoded = decode_share_key(kind, key)
-        if decoded.kind is ShareRecord.METADATA and value is None:
-            self._loaded.pop(decoded.group_id, None)
-            return
-        group = self._loaded.get(decoded.group_id)
-        if group is None:
-            if value is None:
-                return
-            group = self._loaded[decoded.group_id] = ShareGroup(decoded.group_id)
-        group.replay(decoded, None if value is None else decode_share_value(decoded.kind, value))
+        RECORDS.replay(self._loaded, ShareGroup, kind, key, value)
 
     def start(self) -> None:
         """Goes on with the groups that were read: members have a new session, unfinished state changes
@@ -401,6 +393,12 @@ class ShareGroupCoordinator:
             self._records.append(group.group_id, group.deleted_records(), done)
 
         self._states.delete_all(group, state_deleted)
+
+    def state_lost(self, key: SharePartitionKey) -> None:
+        """A leader has found no state of a share partition."""
+        group = self._registry.get(key.group_id)
+        if isinstance(group, ShareGroup):
+            self._states.lost(group, key.topic_id)
 
     def topics_changed(self, deleted: Iterable[UUID] = ()) -> None:
         """Topics have gone: their share-partition state goes too."""

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from sharecore.coordinator.registry import GroupType
-from sharecore.coordinator.share.records import ShareKey, ShareRecord, share_record
+from sharecore.coordinator.share.records import RECORDS, ShareRecord
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.topic_log import Record
 
@@ -120,7 +120,7 @@ class ShareGroup:
 
     def member_record(self, member: Member) -> Record:
         """What the member has said about itself."""
-        return share_record(
+        return RECORDS.record(
             ShareRecord.MEMBER_METADATA,
             self.group_id,
             {
@@ -134,14 +134,14 @@ class ShareGroup:
 
     def epoch_record(self) -> Record:
         """The group epoch."""
-        return share_record(
+        return RECORDS.record(
             ShareRecord.METADATA, self.group_id, {"epoch": self.epoch, "metadata_hash": self.metadata_hash}
         )
 
     def target_records(self, changed: Iterable[str]) -> list[Record]:
         """The target assignment of the members that it changed for, and its epoch."""
         records = [
-            share_record(
+            RECORDS.record(
                 ShareRecord.TARGET_ASSIGNMENT_MEMBER,
                 self.group_id,
                 {"topic_partitions": _as_fields(self.target.get(member_id, {}))},
@@ -150,12 +150,12 @@ class ShareGroup:
             for member_id in changed
         ]
         value = {"assignment_epoch": self.assignment_epoch, "assignment_timestamp": self.assigned_at_ms}
-        records.append(share_record(ShareRecord.TARGET_ASSIGNMENT_METADATA, self.group_id, value))
+        records.append(RECORDS.record(ShareRecord.TARGET_ASSIGNMENT_METADATA, self.group_id, value))
         return records
 
     def current_record(self, member: Member) -> Record:
         """What the member has been told."""
-        return share_record(
+        return RECORDS.record(
             ShareRecord.CURRENT_MEMBER_ASSIGNMENT,
             self.group_id,
             {
@@ -170,7 +170,7 @@ class ShareGroup:
     def topics_record(self) -> Record:
         """Which share partitions have state, are to get it or to lose it."""
         self.has_topics_record = True
-        return share_record(
+        return RECORDS.record(
             ShareRecord.STATE_PARTITION_METADATA,
             self.group_id,
             {
@@ -189,7 +189,7 @@ class ShareGroup:
             ShareRecord.TARGET_ASSIGNMENT_MEMBER,
             ShareRecord.MEMBER_METADATA,
         )
-        return [share_record(kind, self.group_id, None, member_id=member_id) for kind in kinds]
+        return [RECORDS.record(kind, self.group_id, None, member_id=member_id) for kind in kinds]
 
     def deleted_records(self) -> list[Record]:
         """Tombstones of the group; it has no members."""
@@ -198,11 +198,11 @@ class ShareGroup:
             ShareRecord.STATE_PARTITION_METADATA,
             ShareRecord.METADATA,
         )
-        return [share_record(kind, self.group_id, None) for kind in kinds]
+        return [RECORDS.record(kind, self.group_id, None) for kind in kinds]
 
-    def replay(self, key: ShareKey, value: Any) -> None:
+    def replay(self, kind: ShareRecord, member_id: str, value: Any) -> None:
         """Takes the content of a record; `value` is None for a tombstone."""
-        _REPLAYS[key.kind](self, key.member_id, value)
+        _REPLAYS[kind](self, member_id, value)
 
     def _replay_metadata(self, _: str, value: Any) -> None:
         if value is not None:

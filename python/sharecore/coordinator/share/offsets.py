@@ -41,7 +41,8 @@ class ShareOffsets:
     """Reads, sets and deletes start offsets.
 
     Args:
-        end_offset: the offset behind the last readable record of a topic's partition, or None without one.
+        end_offset: finds the offset behind the last readable record of a topic's partition, and calls back
+            with it; with None where that is not known.
         restarted: called with a group and its topics whose state was begun anew or deleted: leaders load it
             again.
     """
@@ -53,7 +54,7 @@ class ShareOffsets:
         states: ShareTopicStates,
         persister: Persister,
         topics: TopicView,
-        end_offset: Callable[[TopicInfo, int], int | None],
+        end_offset: Callable[[TopicInfo, int, Callable[[int | None], None]], object],
         restarted: Callable[[str, Sequence[TopicInfo]], None],
     ) -> None:
         self._registry = registry
@@ -85,12 +86,19 @@ class ShareOffsets:
         found: dict[int, SharePartitionOffset] = dict.fromkeys(partitions, _NOTHING)
         left = len(found)
 
-        def read(partition: int, summary: StateSummary | KafkaError) -> None:
+        def ended(partition: int, offset: SharePartitionOffset) -> None:
             nonlocal left
-            found[partition] = self._offset(topic, partition, summary)
+            found[partition] = offset
             left -= 1
             if not left:
                 done(found)
+
+        def read(partition: int, summary: StateSummary | KafkaError) -> None:
+            if isinstance(summary, KafkaError):
+                ended(partition, SharePartitionOffset(error=summary))
+            else:
+                known = partial(_offset, summary)
+                self._end_offset(topic, partition, lambda end: ended(partition, known(end)))
 
         for partition in tuple(found):
             key = SharePartitionKey(group_id, topic.topic_id, partition)
@@ -100,17 +108,6 @@ class ShareOffsets:
                 read(partition, error)
         if not found:
             done(found)
-
-    def _offset(
-        self, topic: TopicInfo, partition: int, summary: StateSummary | KafkaError
-    ) -> SharePartitionOffset:
-        if isinstance(summary, KafkaError):
-            return SharePartitionOffset(error=summary)
-        lag = _NOT_KNOWN
-        end = self._end_offset(topic, partition)
-        if end is not None and summary.start_offset >= 0 and summary.delivery_complete_count >= 0:
-            lag = max(0, end - summary.start_offset - summary.delivery_complete_count)
-        return SharePartitionOffset(summary.start_offset, summary.leader_epoch, lag)
 
     def alter(
         self,
@@ -163,6 +160,13 @@ class ShareOffsets:
         if not group.is_empty:
             raise _not_empty()
         return group
+
+
+def _offset(summary: StateSummary, end: int | None) -> SharePartitionOffset:
+    lag = _NOT_KNOWN
+    if end is not None and summary.start_offset >= 0 and summary.delivery_complete_count >= 0:
+        lag = max(0, end - summary.start_offset - summary.delivery_complete_count)
+    return SharePartitionOffset(summary.start_offset, summary.leader_epoch, lag)
 
 
 def _check(group_id: str) -> None:

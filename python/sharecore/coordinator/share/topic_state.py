@@ -8,14 +8,15 @@ that stops in the middle goes on where it was (KIP-932, "Managing durable share-
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeGuard
 from uuid import UUID
 
 from sharecore.coordinator.share.group import ShareGroup, TopicState
 from sharecore.coordinator.topics import TopicInfo, TopicView, existing
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import KafkaError
-from sharecore.persister import Persister
+from sharecore.persister import Persister, StateSummary
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.waiting import Done, Gather
 
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 _NOT_KNOWN = -1
 _FROM_THE_START = 0
+_Missing = Sequence[tuple[TopicInfo, TopicState]]
+"""Topics, with what is planned to be made of them."""
 
 
 class ShareTopicStates:
@@ -53,67 +56,102 @@ class ShareTopicStates:
             self._retry_deletions(group)
         if group.complete_at == self._topics.version or group.group_id in self._making:
             return
-        missing = list(self._missing(group))
+        missing = [(topic, TopicState(topic.name, some)) for topic, some in self._missing(group)]
         if not missing:
             group.complete_at = self._topics.version
             return
         self._making[group.group_id] = self._clock.monotonic_ms()
-        for topic, partitions in missing:
-            group.initializing[topic.topic_id] = TopicState(topic.name, set(partitions))
+        group.initializing |= {topic.topic_id: state for topic, state in missing}
 
         def planned(error: KafkaError | None) -> None:
             if error is None:
-                self._make(group, [each for each in missing if each[0].topic_id in group.initializing])
+                self._look(group, missing)
             else:
                 del self._making[group.group_id]
 
         self._write_plan(group, planned)
 
-    def _make(self, group: ShareGroup, missing: Sequence[tuple[TopicInfo, list[int]]]) -> None:
-        made: Gather[tuple[UUID, int]] = Gather()
-        for topic, partitions in missing:
-            # partitions that a known topic has grown by are new: nothing in them may be missed
-            grown = topic.topic_id in group.initialized
-            for partition in partitions:
-                key = SharePartitionKey(group.group_id, topic.topic_id, partition)
-                start_offset = _FROM_THE_START if grown else _NOT_KNOWN
-                made.run(
-                    (topic.topic_id, partition), self._persister.initialize, key, group.epoch, start_offset
-                )
-        made.when_ended(lambda: self._initialized(group, missing, made.failed))
+    def lost(self, group: ShareGroup, topic_id: UUID) -> None:
+        """A leader has found no state where the group has noted some: what is missing is made anew with the
+        next heartbeat, and begins where the group's reset policy says.
+        """
+        state = group.initialized.pop(topic_id, None)
+        if state is not None:
+            group.complete_at = -1
+            logger.error(
+                "state of share group %s and topic %s is lost",
+                group.group_id,
+                state.name,
+                extra={"group": group.group_id},
+            )
 
-    def _missing(self, group: ShareGroup) -> Iterable[tuple[TopicInfo, list[int]]]:
+    def _missing(self, group: ShareGroup) -> Iterable[tuple[TopicInfo, set[int]]]:
         for topic in existing(self._topics, group.subscribed):
             state = group.initialized.get(topic.topic_id)
             known = state.partitions if state is not None else set()
             if topic.topic_id not in group.deleting and len(known) < topic.partitions:
-                yield topic, [index for index in range(topic.partitions) if index not in known]
+                yield topic, set(range(topic.partitions)) - known
 
-    @staticmethod
-    def _count(missing: Iterable[tuple[TopicInfo, list[int]]]) -> int:
-        return sum(len(partitions) for _, partitions in missing)
+    def _look(self, group: ShareGroup, missing: _Missing) -> None:
+        """Asks what state there is already: a group whose record of it was lost keeps it.
 
-    def _initialized(
+        Begun anew, it would give out again what is settled, and the leader that has it would not notice.
+        """
+        found: Gather[SharePartitionKey] = Gather()
+        for key in _keys(group, _wanted(group, missing)):
+            found.run(key, self._persister.summary, key)
+        found.when_ended(lambda: self._make(group, missing, found.outcomes))
+
+    def _make(
         self,
         group: ShareGroup,
-        missing: Iterable[tuple[TopicInfo, list[int]]],
-        failed: Mapping[tuple[UUID, int], KafkaError],
+        missing: _Missing,
+        found: Mapping[SharePartitionKey, StateSummary | KafkaError],
+    ) -> None:
+        keys = list(_keys(group, _wanted(group, missing)))
+        kept = {key: each for key in keys if _is_state(each := found[key])}
+        if kept:
+            self._keep(group, kept)
+        made: Gather[SharePartitionKey] = Gather()
+        for key in keys:
+            if isinstance(found[key], KafkaError):
+                made.put(key, found[key])
+            elif key not in kept:
+                # partitions that a known topic has grown by are new: nothing in them may be missed
+                start_offset = _FROM_THE_START if key.topic_id in group.initialized else _NOT_KNOWN
+                made.run(key, self._persister.initialize, key, group.epoch, start_offset)
+        made.when_ended(lambda: self._initialized(group, missing, made.failed))
+
+    def _keep(self, group: ShareGroup, kept: Mapping[SharePartitionKey, StateSummary]) -> None:
+        """Goes on with state that was there already; the group's epoch is to be no lower than the state's."""
+        logger.warning(
+            "share group %s keeps the state that there is of %d partitions",
+            group.group_id,
+            len(kept),
+            extra={"group": group.group_id},
+        )
+        epoch = max(each.state_epoch for each in kept.values())
+        if epoch > group.epoch:
+            group.epoch = epoch
+            self._records.append(group.group_id, [group.epoch_record()], _ignore)
+
+    def _initialized(
+        self, group: ShareGroup, missing: _Missing, failed: Mapping[SharePartitionKey, KafkaError]
     ) -> None:
         del self._making[group.group_id]
-        for topic, partitions in missing:
-            self._add_made(
-                group, topic, {each for each in partitions if (topic.topic_id, each) not in failed}
-            )
-        for (topic_id, partition), error in failed.items():
+        wanted = _wanted(group, missing)
+        for topic, state in wanted:
+            lost = {key.partition for key in failed if key.topic_id == topic.topic_id}
+            group.add_initialized(topic, state.partitions - lost)
+        for key, error in failed.items():
             logger.error(
-                "state of %s partition %d of %s was not made: %s",
-                topic_id,
-                partition,
-                group.group_id,
+                "state of %s was not made: %s",
+                key.coordinator_key(),
                 error,
-                extra={"group": group.group_id, "partition": partition},
+                extra={"group": group.group_id, "partition": key.partition},
             )
-        self._write(group, _ignore)
+        if wanted:
+            self._write(group, _ignore)
 
     def begin_anew(
         self,
@@ -244,3 +282,19 @@ class ShareTopicStates:
 def _ignore(error: KafkaError | None) -> None:
     if error is not None:
         logger.error("the state of a share group's topics was not written: %s", error)
+
+
+def _wanted(group: ShareGroup, missing: _Missing) -> _Missing:
+    """What of a plan stands: nobody has asked meanwhile for the state to be deleted, or begun anew."""
+    return [each for each in missing if group.initializing.get(each[0].topic_id) is each[1]]
+
+
+def _keys(group: ShareGroup, missing: _Missing) -> Iterator[SharePartitionKey]:
+    for topic, state in missing:
+        for partition in sorted(state.partitions):
+            yield SharePartitionKey(group.group_id, topic.topic_id, partition)
+
+
+def _is_state(found: StateSummary | KafkaError) -> TypeGuard[StateSummary]:
+    """Whether there is state; of none a summary says that nothing is known."""
+    return not isinstance(found, KafkaError) and (found.state_epoch > 0 or found.start_offset != _NOT_KNOWN)

@@ -183,7 +183,9 @@ class TransactionCoordinator:
         if transaction.has(partitions):
             return
         if not implicit:
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE, "The partition was not added to the transaction before."
+            )
         refused: list[KafkaError] = []
         self._add(transaction, partitions, lambda error: refused.append(error) if error else None)
         # ahead of the caller's records: where they are durable, so is that they are part of the transaction
@@ -291,13 +293,25 @@ class TransactionCoordinator:
         self._write(added, done)
 
     def _abort_fenced(self, transaction: Transaction) -> None:
-        self._decide(transaction.fenced(self._clock.now_ms()), lambda result: None)
+        name = transaction.transactional_id
+
+        def decided(result: ProducerState | KafkaError) -> None:
+            # the producer may never come back, and what cannot be written now may be later
+            if isinstance(result, KafkaError):
+                self._deadlines[name].set(RETRY_MS)
+
+        self._decide(transaction.fenced(self._clock.now_ms()), decided)
 
     def _timed_out(self, transactional_id: str) -> None:
         transaction = self._transactions.get(transactional_id)
-        if transaction is not None and transaction.is_open and transactional_id not in self._busy:
-            logger.info("the transaction of %s took too long and is aborted", transactional_id)
-            self._abort_fenced(transaction)
+        if transaction is None or not transaction.is_open:
+            return
+        if transactional_id in self._busy:
+            # how it ends is being written, which may fail
+            self._deadlines[transactional_id].set(RETRY_MS)
+            return
+        logger.info("the transaction of %s took too long and is aborted", transactional_id)
+        self._abort_fenced(transaction)
 
     def _decide(self, decided: Transaction, done: ProducerDone) -> None:
         """Writes a decision and carries it out; as long as it is not written the transaction stays open."""

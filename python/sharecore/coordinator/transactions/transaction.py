@@ -38,6 +38,7 @@ class TransactionState(Enum):
         return self.name.title().replace("_", "")
 
 
+COMPLETE = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 DECIDED = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
 
@@ -106,8 +107,11 @@ class Transaction:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
     def check_expected(self, expected: ProducerState | None) -> None:
-        """Raises KafkaError (PRODUCER_FENCED) when the client is no longer the current producer (KIP-360)."""
-        if expected is None or self.epoch == NO_EPOCH:
+        """Raises KafkaError (PRODUCER_FENCED) when the client is no longer the current producer (KIP-360).
+
+        While a transaction is open the id is all that counts: it is aborted first, and the client asks again.
+        """
+        if expected is None or self.epoch == NO_EPOCH or (self.is_open and expected.id == self.producer_id):
             return
         current = expected.id == self.producer_id and expected.epoch in (self.epoch, self.last_epoch)
         before = expected == ProducerState(self.previous_producer_id, EPOCH_MAX - 1)
@@ -115,12 +119,16 @@ class Transaction:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
     def ended_as(self, producer: ProducerState) -> TransactionState | None:
-        """How the last transaction ended, when the client asks again with the epoch that it had then."""
+        """How the last transaction ended, when a client asks with the epoch before: whatever version of
+        transactions it was ended by.
+        """
+        if self.state not in COMPLETE:
+            return None
         if producer.id == self.producer_id:
-            again = self.epoch > 0 and producer.epoch == self.epoch - 1
+            again = producer.epoch == self.epoch - 1
         else:
-            again = producer == ProducerState(self.previous_producer_id, EPOCH_MAX - 1)
-        return self.state if again and not self.is_open and not self.is_decided else None
+            again = self.epoch == 0 and producer == ProducerState(self.previous_producer_id, EPOCH_MAX - 1)
+        return self.state if again else None
 
     def initialized(
         self, timeout_ms: int, expected: ProducerState | None, new_producer_id: Callable[[], int], now_ms: int
@@ -169,6 +177,7 @@ class Transaction:
             self,
             state=TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
             partitions=self.partitions if self.is_open else frozenset(),
+            start_ms=self.start_ms if self.is_open else now_ms,
             update_ms=now_ms,
             client_version=version,
         )
@@ -180,13 +189,14 @@ class Transaction:
         return after
 
     def fenced(self, now_ms: int) -> Transaction:
-        """The transaction is to be aborted, and whoever wrote it is fenced."""
+        """The transaction is to be aborted; whoever wrote it is fenced until it asks for its next epoch."""
         return replace(
             self,
             state=TransactionState.PREPARE_ABORT,
             epoch=self.epoch + 1,
-            last_epoch=NO_EPOCH,
+            last_epoch=self.epoch,
             update_ms=now_ms,
+            client_version=RISING_EPOCHS,
         )
 
     def completed(self, now_ms: int) -> Transaction:

@@ -157,6 +157,29 @@ fn a_batch_is_full_at_its_limit_and_the_rest_follows() {
 }
 
 #[test]
+fn what_finds_no_room_comes_whole_in_the_next_batch() {
+    let values: [&[u8]; 3] = [&[7; 100], &[8; 100], &[9; 100]];
+    let records = source(10, 0, &values, &[]);
+    let whole = |range: Range| {
+        let mut letters = letters(true, 1 << 20);
+        letters.add(&[range], &records, 13);
+        letters.finish().len()
+    };
+    // room for two and for a third without its content
+    let limit = whole(Range { last: 11, ..RANGE }) + 240;
+    assert!(limit < whole(RANGE));
+    let mut letters = letters(true, limit);
+    assert_eq!(letters.add(&[RANGE], &records, 13), (0, 12));
+    assert_eq!(
+        read(&letters.finish()),
+        [copied(10, values[0], &[]), copied(11, values[1], &[])]
+    );
+    let rest = Range { first: 12, ..RANGE };
+    assert_eq!(letters.add(&[rest], &records, 13), (1, 0));
+    assert_eq!(read(&letters.finish()), [copied(12, values[2], &[])]);
+}
+
+#[test]
 fn what_is_too_large_loses_its_headers_and_then_its_content() {
     let name = "n".repeat(200);
     let one = Range { last: 10, ..RANGE };

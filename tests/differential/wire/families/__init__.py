@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.differential.wire.families import configs, fetches, groups, heartbeats, malformed, offsets, state
+from tests.differential.wire.families import (
+    configs,
+    fetches,
+    groups,
+    heartbeats,
+    isolation,
+    malformed,
+    offsets,
+    producers,
+    state,
+    topics,
+    transactions,
+)
 from tests.differential.wire.script import Scenario, Stage
 
 FAMILIES: dict[str, Callable[[Random, Stage], Scenario]] = {
@@ -15,5 +27,9 @@ FAMILIES: dict[str, Callable[[Random, Stage], Scenario]] = {
     "state": state.scenario,
     "heartbeats": heartbeats.scenario,
     "fetches": fetches.scenario,
+    "producers": producers.scenario,
+    "transactions": transactions.scenario,
+    "isolation": isolation.scenario,
+    "topics": topics.scenario,
     "malformed": malformed.scenario,
 }

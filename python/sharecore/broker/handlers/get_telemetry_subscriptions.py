@@ -1,0 +1,23 @@
+"""GetTelemetrySubscriptions: which metrics a client is to push, and how often (KIP-714)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.metrics.telemetry.instances import COMPRESSIONS
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    telemetry = context.broker.telemetry
+    assert telemetry is not None, "it is offered"
+    asked = telemetry.ask(context.connection, context.client_id, request)
+    return {
+        "client_instance_id": asked.instance_id,
+        "subscription_id": asked.subscription_id,
+        "accepted_compression_types": bytes(COMPRESSIONS),
+        "push_interval_ms": asked.interval_ms,
+        "telemetry_max_bytes": telemetry.bytes_max,
+        "delta_temporality": True,
+        "requested_metrics": asked.metrics,
+    }

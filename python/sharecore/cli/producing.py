@@ -1,0 +1,140 @@
+"""Records to a cluster with confluent-kafka, and a word at once where the cluster refuses them for now."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import typer
+
+from sharecore.cli.clients import CommandFailed, is_refusal
+
+_LOOK_SECONDS = 0.5
+_SAID_AGAIN_SECONDS = 10.0
+_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
+"""librdkafka's name and Java's."""
+_ERROR = re.compile(r"encountered error: (.*) \(actions [^)]*Retry|PID from broker \S+: (.*): retrying")
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Records:
+    """Records that are sent, and tried again until their time runs out.
+
+    Args:
+        settings: of confluent-kafka; with `debug` or another `log_level` librdkafka's own log is left alone,
+            and nothing is told from it.
+        seconds: how long a record is tried, unless the settings say so.
+
+    Attributes:
+        count: how many were sent.
+        failed: why records were not written, in the order in which it was heard.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], seconds: float) -> None:
+        from confluent_kafka import KafkaError, KafkaException, Producer
+
+        chosen = {"enable.idempotence": True, "acks": "all", "error_cb": self._on_error, **settings}
+        if not chosen.keys() & {*_TIMEOUTS}:
+            chosen[_TIMEOUTS[0]] = round(seconds * 1000)
+        self._seconds = next(float(chosen[name]) / 1000 for name in _TIMEOUTS if name in chosen)
+        logger = None
+        if "debug" not in chosen and chosen.get("log_level") == "0":
+            # of what it tries again librdkafka tells nothing else
+            chosen |= {"debug": "msg", "log_level": "7"}
+            logger = logging.Logger("librdkafka")
+            logger.addHandler(_Errors(self._tried_again))
+        self._timed_out = KafkaError._MSG_TIMED_OUT
+        try:
+            self._producer = Producer(chosen, logger=logger) if logger else Producer(chosen)
+        except KafkaException as error:
+            raise CommandFailed(error.args[0].str()) from None
+        self.count = 0
+        self.failed: list[str] = []
+        self._sent_at: dict[int, float] = {}
+        self._refused = ""
+        self._answered = ""
+        self._said: dict[str, float] = {}
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        partition: int = -1,
+        headers: Headers = (),
+        written: Callable[[], None] | None = None,
+    ) -> None:
+        """Sends one; waits while there are too many on their way.
+
+        Args:
+            partition: -1: as its key says.
+            written: is called once the cluster has it.
+        """
+        number = self.count
+
+        def answered(error: Any, message: Any) -> None:
+            del self._sent_at[number]
+            if error is not None:
+                late = error.code() == self._timed_out
+                self.failed.append((self._answered or self._refused or error.str()) if late else error.str())
+            elif written is not None:
+                written()
+
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, on_delivery=answered, headers=[*headers])
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self._sent_at[number] = time.monotonic()
+        self.count += 1
+        self._producer.poll(0)
+
+    def finish(self) -> None:
+        """Waits for what is on its way; raises CommandFailed where anything was not written."""
+        while self._producer.flush(_LOOK_SECONDS) and not self._refused:
+            pass
+        lost = len(self.failed) + len(self._sent_at)
+        if lost:
+            reason = self._refused or self.failed[0]
+            raise CommandFailed(f"{lost} of {self.count} records were not written: {reason}")
+
+    def _on_error(self, error: Any) -> None:
+        if is_refusal(error):
+            self._refused = error.str()
+        else:
+            self._answered = error.str()
+
+    def _tried_again(self, error: str) -> None:
+        """The cluster has refused records that are sent again."""
+        self._answered = error
+        now = time.monotonic()
+        if now < self._said.get(error, -_SAID_AGAIN_SECONDS) + _SAID_AGAIN_SECONDS:
+            return
+        self._said[error] = now
+        first = next(iter(self._sent_at.values()), now)
+        until = "until they are written"
+        if self._seconds:
+            left = max(0.0, first + self._seconds - now)
+            until = f"until {datetime.fromtimestamp(time.time() + left):%H:%M:%S}"
+        typer.echo(f"sharecore: {error}; what is not written is tried again {until}", err=True)
+
+
+class _Errors(logging.Handler):
+    """Tells of errors that librdkafka answers by trying again."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        super().__init__()
+        self._told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line of librdkafka's debug log."""
+        found = _ERROR.search(record.getMessage())
+        if found is not None:
+            self._told(found[1] or found[2])

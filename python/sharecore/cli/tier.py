@@ -1,0 +1,362 @@
+"""`sharecore tier`: the nodes in front of an existing cluster, and what each of them has."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
+
+import typer
+
+from sharecore.cli.clients import CommandFailed, failures_in_one_line
+from sharecore.cli.serve import Assignments, behind, gather, read_config
+from sharecore.cli.tables import known, show
+from sharecore.cli.typers import commands
+from sharecore.errors import ConfigError, KafkaError
+
+if TYPE_CHECKING:
+    from sharecore.tier.operator import Operator, Status
+    from sharecore.tier.repair import Finding
+
+Answer = TypeVar("Answer")
+
+EXIT_DAMAGED = 1
+
+tier = commands("The nodes in front of an existing cluster: who has what, and who is to have it.")
+
+Upstream = Annotated[
+    Optional[str],  # noqa: UP045 - typer evaluates the annotation
+    typer.Option(metavar="HOST:PORT,...", help="The cluster behind the tier, as `serve` has it."),
+]
+UpstreamSettings = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("-X", metavar="KEY=VALUE", help="A setting of the connection to it; repeat for more."),
+]
+Config = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--config", "-c", metavar="FILE", help="The server.properties of a node."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Timeout = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0, help="How long to wait until it is so; 0 does not wait.")
+]
+Undo = Annotated[bool, typer.Option("--undo", help="Take it back.")]
+
+
+@tier.callback()
+def options() -> None:
+    """The nodes in front of an existing cluster: who has what, and who is to have it.
+
+    All of it is read from the cluster behind the tier, and told to nodes through it: with the same
+    --upstream, -X and -c as `sharecore serve`, and the rights of a node's user.
+    """
+
+
+@tier.command("status", short_help="Show nodes and slots.")
+def status(
+    upstream: Upstream = None,
+    upstream_settings: UpstreamSettings = None,
+    config: Config = None,
+    settings: Assignments = None,
+    slots: Annotated[bool, typer.Option("--slots", help="One line a slot, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the nodes of a tier, and how many slots each has; with --slots, who has which.
+
+    \b
+    sharecore tier status --upstream kafka-1:9092
+    sharecore tier status -c node.properties --slots
+    sharecore tier status -c node.properties --json | jq '.slots[] | select(.owner == null)'
+
+    RECORDS is how many records of the state topic are kept of a slot: who takes it over reads so many.
+
+    \b
+    exit status 0  every slot has an owner, and enough replicas upstream
+                1  some have not, or no node is there
+    """
+    found = _run(upstream, upstream_settings, config, settings, lambda operator: operator.status())
+    ailing = _ailing(found)
+    if as_json:
+        typer.echo(json.dumps(_as_dict(found), indent=2))
+    else:
+        _show(found, slots=slots)
+        for line in ailing:
+            typer.echo(line)
+    if ailing:
+        raise typer.Exit(1)
+
+
+@tier.command("move", short_help="Have a slot, or a topic's partition, at a node.")
+def move(
+    what: Annotated[str, typer.Argument(metavar="SLOT|TOPIC[:PARTITION]", help="What is to move.")],
+    to: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--to", metavar="NODE", min=0, help="The node.id of the node that is to have it."),
+    ] = None,
+    undo: Undo = False,
+    timeout: Timeout = 30.0,
+    upstream: Upstream = None,
+    upstream_settings: UpstreamSettings = None,
+    config: Config = None,
+    settings: Assignments = None,
+) -> None:
+    """Have a slot at a certain node, or the slots that partitions of a topic lie in. Nothing is delivered
+    again, where members settle what they hold in time.
+
+    \b
+    sharecore tier move 5 --to 2 --upstream kafka-1:9092
+    sharecore tier move orders:0 --to 2 -c node.properties
+    sharecore tier move orders --undo -c node.properties       wherever the tier puts them
+
+    It stays there as long as the node is there, and comes back with it. A slot holds partitions of many
+    topics, and groups: all of them move.
+    """
+    with failures_in_one_line():
+        if undo == (to is not None):
+            raise CommandFailed("either --to NODE or --undo")
+
+    async def work(operator: Operator) -> str:
+        from sharecore.tier.wishes import Pin
+
+        slots = await operator.find_slots(what)
+        if to is not None:
+            _check_node(await operator.status(), to)
+        await operator.wishes.pin([Pin(slot, to) for slot in slots])
+        names = f"slot{'s'[: len(slots) > 1]} {', '.join(map(str, slots))}"
+        if to is None:
+            return f"{names}: wherever the tier puts them"
+        there = timeout and await operator.wait(
+            lambda status: all(status.slots[slot].owner == to for slot in slots), timeout
+        )
+        return f"{names}: {'at' if there else 'to go to'} node {to}"
+
+    typer.echo(_run(upstream, upstream_settings, config, settings, work))
+
+
+@tier.command("drain", short_help="Have a node give up all its slots.")
+def drain(
+    node: Annotated[int, typer.Argument(metavar="NODE", min=0, help="The node.id of the node.")],
+    undo: Undo = False,
+    timeout: Timeout = 60.0,
+    upstream: Upstream = None,
+    upstream_settings: UpstreamSettings = None,
+    config: Config = None,
+    settings: Assignments = None,
+) -> None:
+    """Have a node give all its slots to the others, one by one as members settle what they hold. It stays a
+    node of the tier, and answers clients; it gets no slots until that is taken back, even if it is started
+    again. (A node that gets SIGTERM does the same before it ends.)
+
+    \b
+    sharecore tier drain 2 --upstream kafka-1:9092
+    sharecore tier drain 2 --undo -c node.properties
+
+    \b
+    exit status 0  it has no slots
+                1  it still had some when the time was over, or there is no other node
+    """
+
+    async def work(operator: Operator) -> tuple[bool, str]:
+        await operator.load()
+        if not undo:
+            before = await operator.status()
+            _check_node(before, node)
+            if all(each.leaving or each.node == node for each in before.nodes):
+                raise CommandFailed(f"node {node} is the only one that takes slots: start another one first")
+        await operator.wishes.drain(node, drained=not undo)
+        if undo:
+            return True, f"node {node} takes its share of the slots"
+        if timeout and await operator.wait(lambda status: not _slots_of(status, node), timeout):
+            return True, f"node {node} has no slots"
+        left = _slots_of(await operator.status(), node)
+        return not timeout, f"node {node} is drained; it has {left} slots left"
+
+    done, text = _run(upstream, upstream_settings, config, settings, work)
+    typer.echo(text)
+    if not done:
+        raise typer.Exit(1)
+
+
+@tier.command("repair", short_help="Check the state topic, and put right what keeps nodes from it.")
+def repair(
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; else it is only told what there is to do.")
+    ] = False,
+    upstream: Upstream = None,
+    upstream_settings: UpstreamSettings = None,
+    config: Config = None,
+    settings: Assignments = None,
+) -> None:
+    """Read all of the state topic and tell what is wrong with it; with --yes, put that right. The nodes must
+    be stopped for that.
+
+    \b
+    sharecore tier repair --upstream kafka-1:9092
+    sharecore tier repair --upstream kafka-1:9092 --yes
+
+    Wrong are: records that cannot be read, records that are missing between others, and those without a
+    claim before them, as compaction leaves them; a cleanup.policy other than delete; a topic that is gone.
+    What can be read is written once more. What a record would have settled that is lost comes again; a topic
+    that is gone is made anew, and all groups begin where their reset policy says. What an unclean election
+    has cut off needs no repair: nodes go on with what is left.
+
+    \b
+    exit status 0  nothing is wrong, or it has been put right
+                1  something is wrong
+    """
+
+    async def work(operator: Operator) -> bool:
+        from sharecore.tier import repair as repairs
+
+        if await repairs.is_missing(operator):
+            typer.echo(f"{operator.topic} is gone: all groups begin anew once it is made")
+            if yes:
+                await repairs.make_topic(operator)
+                typer.echo(f"{operator.topic} was made")
+            return yes
+        topic = await operator.load()
+        whole = True
+        policy = await repairs.find_policy(operator)
+        if policy is not None:
+            typer.echo(f"{operator.topic}: cleanup.policy is {policy}, and is to be delete")
+            whole = False
+        findings = [await repairs.look(operator, slot) for slot in range(len(topic.partitions))]
+        damaged = [each for each in findings if not each.is_whole]
+        for each in damaged:
+            typer.echo(_told(each))
+        records = sum(each.records for each in findings)
+        if not damaged and whole:
+            typer.echo(f"{operator.topic} is whole: {len(findings)} slots, {records} records")
+            return True
+        if not yes:
+            typer.echo("sharecore tier repair --yes puts that right, once the nodes are stopped")
+            return False
+        _, nodes, _, _ = await operator.members()
+        if nodes:
+            raise CommandFailed(f"{len(nodes)} nodes are there: stop them first")
+        if policy is not None:
+            await repairs.set_policy(operator)
+        for each in damaged:
+            await repairs.rewrite(operator, each)
+            typer.echo(f"slot {each.slot}: {len(each.kept)} records were written once more")
+        return True
+
+    if not _run(upstream, upstream_settings, config, settings, work):
+        raise typer.Exit(EXIT_DAMAGED)
+
+
+def _run(
+    upstream: str | None,
+    upstream_settings: list[str] | None,
+    config: Path | None,
+    settings: list[str] | None,
+    work: Callable[[Operator], Awaitable[Answer]],
+) -> Answer:
+    """What comes of work on a tier; ends the program with one line where it fails."""
+    from sharecore.tier.operator import Operator
+
+    async def main() -> Answer:
+        properties = gather(config, settings or [], environment=os.environ)
+        properties |= behind(upstream, upstream_settings or [])
+        async with Operator.connect(read_config(properties)) as operator:
+            return await work(operator)
+
+    # what is tried again is told of in the end, or not at all
+    logging.getLogger("sharecore").addHandler(logging.NullHandler())
+    with failures_in_one_line():
+        try:
+            return asyncio.run(main())
+        except (ConfigError, KafkaError, OSError) as error:
+            raise CommandFailed(str(error)) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+def _check_node(status: Status, node: int) -> None:
+    there = [each.node for each in status.nodes]
+    if node not in there:
+        raise CommandFailed(f"there is no node {node}: there are {', '.join(map(str, there)) or 'none'}")
+
+
+def _slots_of(status: Status, node: int) -> int:
+    return sum(each.slots for each in status.nodes if each.node == node)
+
+
+def _ailing(status: Status) -> list[str]:
+    """What is wrong, a line each."""
+    if not status.nodes:
+        return ["no node is there"]
+    ownerless = [each.slot for each in status.slots if each.owner is None]
+    behind_ = [each.slot for each in status.slots if each.leader < 0 or each.in_sync[0] < each.in_sync[1]]
+    lines = []
+    if ownerless:
+        lines.append(f"no node has slots {_list(ownerless)}")
+    if behind_:
+        lines.append(f"replicas upstream are not in sync of slots {_list(behind_)}")
+    return lines
+
+
+def _list(slots: list[int]) -> str:
+    shown = ", ".join(map(str, slots[:20]))
+    return shown if len(slots) <= 20 else f"{shown} and {len(slots) - 20} more"
+
+
+def _show(status: Status, *, slots: bool) -> None:
+    records = sum(each.end - each.start for each in status.slots)
+    typer.echo(
+        f"{status.topic} at cluster {status.cluster_id} ({status.brokers} brokers): "
+        f"{len(status.slots)} slots, {records} records, the nodes' group is {status.state}"
+    )
+    if status.nodes:
+        rows = [
+            [
+                str(each.node),
+                ", ".join(f"{host}:{port}" for host, port in each.endpoints.values()),
+                each.rack or "-",
+                str(each.slots),
+                str(each.gets),
+                str(each.gives_up),
+                "drained" if each.node in status.drained else "leaving" if each.leaving else "works",
+            ]
+            for each in status.nodes
+        ]
+        typer.echo()
+        show(["NODE", "ADDRESS", "RACK", "SLOTS", "GETS", "GIVES UP", "STATE"], rows)
+    if slots:
+        typer.echo()
+        show(
+            ["SLOT", "NODE", "EPOCH", "NEXT", "PINNED", "RECORDS", "LEADER", "IN SYNC"],
+            [
+                [
+                    str(each.slot),
+                    known(each.owner),
+                    str(each.epoch),
+                    known(each.next),
+                    known(each.pin),
+                    str(each.end - each.start),
+                    str(each.leader),
+                    f"{each.in_sync[0]}/{each.in_sync[1]}",
+                ]
+                for each in status.slots
+            ],
+        )
+
+
+def _as_dict(status: Status) -> dict[str, object]:
+    return status._asdict() | {
+        "nodes": [each._asdict() for each in status.nodes],
+        "slots": [each._asdict() for each in status.slots],
+    }
+
+
+def _told(finding: Finding) -> str:
+    parts = [
+        f"{finding.lost} records are missing" if finding.lost else "",
+        f"{finding.unclaimed} records have no claim before them" if finding.unclaimed else "",
+        *finding.unreadable[:3],
+    ]
+    return f"slot {finding.slot}: {'; '.join(part for part in parts if part)}"

@@ -1,0 +1,87 @@
+"""What the records of consumer groups and of share groups in `__consumer_offsets` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+from sharecore.coordinator_log.record_schema import RecordSchema, field
+from sharecore.coordinator_log.topic_log import Record
+from sharecore.protocol.schema import FieldSpec
+
+GROUP = (field("group_id", "string"),)
+MEMBER = (*GROUP, field("member_id", "string"))
+PARTITIONS = (field("topic_id", "uuid"), field("partitions", "int32", array=True))
+
+Kind = TypeVar("Kind", bound=IntEnum)
+Fields = tuple[FieldSpec, ...]
+
+
+class ReplayedGroup(Protocol):
+    """A group that is read."""
+
+    def replay(self, kind: Any, member_id: str, value: Any) -> None:
+        """Takes the content of a record; `value` is None for one that erases."""
+
+
+Group = TypeVar("Group", bound=ReplayedGroup)
+
+
+class GroupRecords(Generic[Kind]):
+    """The records of one type of groups, each about a group or one of its members.
+
+    Args:
+        name: what Kafka's names of them begin with.
+        fields: of key and value, by kind; the number of a kind is its key's type.
+        group: the kind that a group lives and dies with.
+    """
+
+    def __init__(self, name: str, fields: Mapping[Kind, tuple[Fields, Fields]], group: Kind) -> None:
+        self._keys = {
+            kind: RecordSchema(f"{name}{kind.name}Key", kind, *key) for kind, (key, _) in fields.items()
+        }
+        self._values = {
+            kind: RecordSchema(f"{name}{kind.name}Value", 0, *value, flexible=True)
+            for kind, (_, value) in fields.items()
+        }
+        self._kinds = {int(kind): kind for kind in fields}
+        self._group = group
+
+    def record(
+        self, kind: Kind, group_id: str, value: Mapping[str, Any] | None, *, member_id: str = ""
+    ) -> Record:
+        """A record; without a value, the one that erases it."""
+        key = self._keys[kind].write(group_id=group_id, member_id=member_id)
+        return key, None if value is None else self._values[kind].pack(value)
+
+    def replay(
+        self,
+        groups: dict[str, Group],
+        make: Callable[[str], Group],
+        number: int,
+        key: bytes,
+        value: bytes | None,
+    ) -> None:
+        """Has the group of a record take it; groups come and go.
+
+        Args:
+            groups: by name, those that there are.
+            make: a group by its name.
+            number: the key's type.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        kind = self._kinds[number]
+        about = self._keys[kind].read(key)
+        if kind is self._group and value is None:
+            groups.pop(about.group_id, None)
+            return
+        group = groups.get(about.group_id)
+        if group is None:
+            if value is None:
+                return
+            group = groups[about.group_id] = make(about.group_id)
+        member_id = getattr(about, "member_id", "")
+        group.replay(kind, member_id, None if value is None else self._values[kind].read(value))

@@ -1,0 +1,76 @@
+"""What a node does with its slots: coordinate groups, lead share partitions, and stop in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from sharecore.broker.coordinators import Coordinators
+from sharecore.broker.share import ShareServices
+from sharecore.clock import Clock
+from sharecore.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+_SETTLING_S = 0.01
+
+
+class SlotDuties:
+    """As `leadership.Duties` has them.
+
+    Args:
+        groups, share: the services of the node.
+        slot_of: in which slot a partition of a topic lies.
+        drain_ms: how long members are waited for, to settle what they hold of a slot that is given up.
+    """
+
+    def __init__(
+        self,
+        groups: Coordinators,
+        share: ShareServices,
+        clock: Clock,
+        slot_of: Callable[[UUID, int], int],
+        drain_ms: int,
+    ) -> None:
+        self._groups, self._share = groups, share
+        self._clock = clock
+        self._slot_of = slot_of
+        self._drain_ms = drain_ms
+
+    def take_over(self, slot: int) -> None:
+        """Goes on with the groups and the share partitions of a slot."""
+        self._groups.records.load_partition(slot)
+        self._share.take_over(slot)
+
+    def resign(self, slot: int) -> None:
+        """Forgets the groups and the share partitions of a slot."""
+        self._share.resign(slot, self._holds(slot))
+
+    async def rest(self, slot: int) -> None:
+        """Leases nothing more of a slot, and waits until members have settled what they hold of it."""
+        until_ms = self._clock.monotonic_ms() + self._drain_ms
+        leaders = self._share.rest(slot, self._holds(slot))
+        while leaders := [leader for leader in leaders if leader.holds]:
+            if self._clock.monotonic_ms() >= until_ms:
+                logger.warning("slot %d: %d share partitions are not settled in time", slot, len(leaders))
+                return
+            await asyncio.sleep(_SETTLING_S)
+
+    def resume(self, slot: int) -> None:
+        """Leases again."""
+        self._share.resume(slot)
+
+    def topic_gone(self, topic_id: UUID) -> None:
+        """Drops the state of a topic that was deleted: coordinators elsewhere may not name it any more."""
+        coordinator = self._share.coordinator
+        for shard in coordinator.shards:
+            for key in [key for key in shard.states if key.topic_id == topic_id]:
+                with contextlib.suppress(KafkaError):
+                    coordinator.delete(key, lambda error: None)
+
+    def _holds(self, slot: int) -> Callable[[UUID, int], bool]:
+        slot_of = self._slot_of
+        return lambda topic_id, partition: slot_of(topic_id, partition) == slot

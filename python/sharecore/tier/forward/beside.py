@@ -1,0 +1,74 @@
+"""Groups of the tier beside those of the cluster: what is about a share group is answered here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.broker.handlers import SERVED
+from sharecore.coordinator.share.group import ShareGroup
+from sharecore.errors import ErrorCode
+from sharecore.protocol import ApiKey
+from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.shapes import Keys
+
+Handle = Callable[[Desk, RequestContext, Any], Awaitable[dict[str, Any] | None]]
+"""Answers a request by the cluster; None where the client wants no answer."""
+
+
+async def own_answer(context: RequestContext, request: Any) -> dict[str, Any]:
+    """What the node itself answers, as if there was no cluster behind it."""
+    module = import_module(f"sharecore.broker.handlers.{SERVED[ApiKey(context.api_key)].module}")
+    result = module.handle(context, request)
+    if isinstance(result, Awaitable):
+        result = await result
+    answer: dict[str, Any] = result
+    return answer
+
+
+def _is_ours(context: RequestContext, group_id: str) -> bool:
+    return isinstance(context.broker.groups.registry.get(group_id), ShareGroup)
+
+
+def about_one(route: Handle) -> Handle:
+    """For requests that name one group."""
+
+    async def handle(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
+        ours = _is_ours(context, request.group_id)
+        return await (own_answer(context, request) if ours else route(desk, context, request))
+
+    return handle
+
+
+def about_many(route: Handle, keys: Keys) -> Handle:
+    """For requests that name any number of groups."""
+
+    async def handle(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
+        named = keys.read(request)
+        ours = [group_id for group_id in named if _is_ours(context, group_id)]
+        if not ours:
+            return await route(desk, context, request)
+        own = await own_answer(context, keys.select(request, ours))
+        theirs = [group_id for group_id in named if group_id not in ours]
+        if not theirs:
+            return own
+        told = await route(desk, context, keys.select(request, theirs))
+        assert told is not None
+        answers = keys.answers(told) | keys.answers(own)
+        return {**told, **keys.join(named, answers, ErrorCode.UNKNOWN_SERVER_ERROR)}
+
+    return handle
+
+
+def listing(route: Handle) -> Handle:
+    """For ListGroups."""
+
+    async def handle(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
+        own = await own_answer(context, request)
+        told = await route(desk, context, request)
+        assert told is not None
+        return {**told, "groups": [*own["groups"], *told["groups"]]}
+
+    return handle

@@ -1,0 +1,150 @@
+"""Requests about one group or one transaction: they go to its coordinator upstream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import ResourceType
+from sharecore.tier.forward.coordinators import MOVED
+from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.forward.shapes import Key, Place, Places
+from sharecore.upstream.cluster import GROUP
+
+Check = Callable[[Desk, RequestContext, Any], None]
+"""Raises KafkaError unless the client may do what a request asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByCoordinator:
+    """An API that a coordinator serves.
+
+    Args:
+        kind: `GROUP` or `TRANSACTION`.
+        key: the field that names the group or the transactional id.
+        check: whether the client may.
+        wait: the field, or the milliseconds, for which the coordinator may wait.
+        places: the partitions in it, where the answer has an error for each.
+        right: what the client must be allowed to do with their topics.
+        whole: the answer has a place for an error of the whole request, too.
+        all_or_none: where one partition is refused no other is tried.
+        tell: changes what the coordinator says.
+    """
+
+    kind: int
+    key: str
+    check: Check
+    wait: str | int = 0
+    places: Places | None = None
+    right: int = 0
+    whole: bool = False
+    all_or_none: bool = False
+    tell: Callable[[RequestContext, Any, Any], Any] | None = None
+
+    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+        """Forwards a request."""
+        key = getattr(request, self.key)
+        try:
+            self.check(desk, context, request)
+            refused = self._refused(context, request)
+            if refused and self.all_or_none:
+                untried = ErrorCode.OPERATION_NOT_ATTEMPTED
+                return self._join(context, request, refused, untried)
+            message = self._allowed(context, request, refused) if refused else request
+            response = await self._ask(desk, context, key, message)
+        except KafkaError as error:
+            code = code_of(error, unsent=ErrorCode.NOT_COORDINATOR, sent=ErrorCode.NOT_COORDINATOR)
+            if self.places is None or self.whole:
+                raise KafkaError(code, error.message) from error
+            return self._join(context, request, {}, code)
+        if any(code in MOVED for code in self._codes(context, response)):
+            desk.coordinators.forget(self.kind, key)
+        if self.tell is not None:
+            response = self.tell(context, request, response)
+        told: dict[str, Any] = response._asdict()
+        if refused and self.places is not None:
+            answers = self.places.answers(response, context.api_version) | refused
+            told |= self._join(context, request, answers, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return told
+
+    async def _ask(self, desk: Desk, context: RequestContext, key: str | None, message: Any) -> Any:
+        node = await self._find(desk, context, key)
+        wait_ms = getattr(message, self.wait, 0) if isinstance(self.wait, str) else self.wait
+        try:
+            return await desk.send(context, node, message, wait_ms=wait_ms)
+        except KafkaError:
+            if key is not None:
+                desk.coordinators.forget(self.kind, key)
+            desk.upstream.stale()
+            raise
+
+    async def _find(self, desk: Desk, context: RequestContext, key: str | None) -> int:
+        # a producer that is idempotent, but not transactional, belongs to nobody
+        return desk.any_node(context) if key is None else await desk.coordinators.find(self.kind, key)
+
+    def _refused(self, context: RequestContext, request: Any) -> dict[Place, Any]:
+        """Partitions of topics that the client may not use so."""
+        if self.places is None or context.broker.authorizer is None:
+            return {}
+        refused: dict[Place, Any] = {}
+        for key, parts in self.places.read(request, context.api_version):
+            name = key if isinstance(key, str) else _name(context, key)
+            if name is not None and not context.may(self.right, ResourceType.TOPIC, name):
+                for index, _ in parts:
+                    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                    refused[key, index] = self.places.refused(index, code)
+        return refused
+
+    def _allowed(self, context: RequestContext, request: Any, refused: dict[Place, Any]) -> Any:
+        assert self.places is not None
+        chosen: dict[Key, list[Any]] = {}
+        for key, parts in self.places.read(request, context.api_version):
+            allowed = [part for index, part in parts if (key, index) not in refused]
+            if allowed:
+                chosen.setdefault(key, []).extend(allowed)
+        return self.places.select(request, context.api_version, chosen)
+
+    def _join(
+        self, context: RequestContext, request: Any, answers: dict[Place, Any], missing: int
+    ) -> dict[str, Any]:
+        assert self.places is not None
+        return self.places.join(request, context.api_version, answers, missing)
+
+    def _codes(self, context: RequestContext, response: Any) -> list[int]:
+        if hasattr(response, "error_code"):
+            return [response.error_code]
+        if self.places is None:
+            return []
+        answers = self.places.answers(response, context.api_version)
+        return [getattr(part, self.places.error) for part in answers.values()]
+
+
+def _name(context: RequestContext, topic_id: Any) -> str | None:
+    topic = None if topic_id is None else context.broker.topics.by_id(topic_id)
+    return None if topic is None else topic.name
+
+
+def group(right: int, field: str = "group_id") -> Check:
+    """Checks the right on a group."""
+    return lambda desk, context, request: desk.check_group(context, getattr(request, field), right)
+
+
+def transactional_id(right: int, field: str = "transactional_id") -> Check:
+    """Checks the right on a transactional id."""
+    return lambda desk, context, request: desk.check_transactional_id(context, getattr(request, field), right)
+
+
+def both(first: Check, second: Check) -> Check:
+    """Checks two rights, in this order."""
+
+    def check(desk: Desk, context: RequestContext, request: Any) -> None:
+        first(desk, context, request)
+        second(desk, context, request)
+
+    return check
+
+
+__all__ = ["GROUP", "ByCoordinator", "both", "group", "transactional_id"]

@@ -1,0 +1,90 @@
+"""Requests about several groups or transactional ids: each goes to its own coordinator upstream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.tier.forward.coordinators import MOVED
+from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.forward.shapes import Keys
+
+CheckKey = Callable[[Desk, RequestContext, str], None]
+"""Raises KafkaError unless the client may ask for a key."""
+Tell = Callable[[RequestContext, Any, Any], Any]
+"""Makes of the coordinator's answer for a key what the client is told; it is given the request as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByKeys:
+    """An API whose requests name any number of groups or transactional ids.
+
+    Args:
+        kind: `GROUP` or `TRANSACTION`.
+        keys: how requests and answers name them.
+        check: whether the client may.
+        tell: changes what a coordinator says of a key.
+    """
+
+    kind: int
+    keys: Keys
+    check: CheckKey
+    tell: Tell | None = None
+
+    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+        """Forwards a request."""
+        keys = self.keys.read(request)
+        answers: dict[str, Any] = {}
+        by_node = await self._split(desk, context, keys, answers)
+        sent = [
+            (node, some, desk.send(context, node, self.keys.select(request, some)))
+            for node, some in by_node.items()
+        ]
+        throttle_ms = 0
+        for _, some, answer in sent:
+            try:
+                response = await answer
+            except KafkaError as error:
+                desk.upstream.stale()
+                for key in some:
+                    self._failed(desk, key, error, answers)
+                continue
+            throttle_ms = max(throttle_ms, response.throttle_time_ms)
+            for key, each in self.keys.answers(response).items():
+                if getattr(each, self.keys.error) in MOVED:
+                    desk.coordinators.forget(self.kind, key)
+                answers[key] = each if self.tell is None else self.tell(context, request, each)
+        missing = ErrorCode.UNKNOWN_SERVER_ERROR
+        return self.keys.join(keys, answers, missing) | {"throttle_time_ms": throttle_ms}
+
+    async def _split(
+        self, desk: Desk, context: RequestContext, keys: Sequence[str], answers: dict[str, Any]
+    ) -> dict[int, list[str]]:
+        """Finds the coordinators of what the client may ask for."""
+        allowed: list[str] = []
+        for key in keys:
+            try:
+                self.check(desk, context, key)
+                allowed.append(key)
+            except KafkaError as error:  # noqa: PERF203
+                answers[key] = self.keys.refused(key, error.code)
+        finding = (desk.coordinators.find(self.kind, key) for key in allowed)
+        found = await asyncio.gather(*finding, return_exceptions=True)
+        by_node: dict[int, list[str]] = {}
+        for key, node in zip(allowed, found, strict=True):
+            if isinstance(node, KafkaError):
+                self._failed(desk, key, node, answers)
+            elif isinstance(node, BaseException):
+                raise node
+            else:
+                by_node.setdefault(node, []).append(key)
+        return by_node
+
+    def _failed(self, desk: Desk, key: str, error: KafkaError, answers: dict[str, Any]) -> None:
+        desk.coordinators.forget(self.kind, key)
+        code = code_of(error, unsent=ErrorCode.NOT_COORDINATOR, sent=ErrorCode.NOT_COORDINATOR)
+        answers[key] = self.keys.refused(key, code)

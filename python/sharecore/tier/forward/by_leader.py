@@ -1,0 +1,149 @@
+"""Requests about partitions: taken apart by upstream's leaders, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.forward.shapes import Key, Place, Places
+
+
+class Split:
+    """The partitions of a request by the brokers that lead them.
+
+    Attributes:
+        chosen: by broker, and by topic as the cluster names it.
+        answers: partitions that are answered here, because they cannot be served.
+    """
+
+    def __init__(self) -> None:
+        self.chosen: dict[int, dict[Key, list[Any]]] = {}
+        self.answers: dict[Place, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ByLeader:
+    """An API whose partitions are served by their leaders.
+
+    Args:
+        places: how requests and answers name partitions.
+        right: what the client must be allowed to do with a topic.
+        writes: whether it changes the partitions.
+        wait: the field that says for how many milliseconds a broker may wait; none where it is empty.
+        after_loss: what a client is told where a broker may have done what it was asked, and did not answer.
+        ask: makes of a partition in the request what the leader is asked.
+        tell: makes of the leader's answer for a partition what the client is told.
+    """
+
+    places: Places
+    right: int
+    writes: bool = False
+    wait: str = ""
+    after_loss: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    ask: Callable[[Any], Any] | None = None
+    tell: Callable[[Any], Any] | None = None
+
+    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+        """Forwards a request; the answer is whole when the slowest broker has answered."""
+        places, version = self.places, context.api_version
+        split = self.split(desk, context, request)
+        wait_ms = getattr(request, self.wait) if self.wait else 0
+        sent = [
+            (
+                chosen,
+                desk.send(
+                    context,
+                    node,
+                    places.select(request, version, chosen, desk.own.shown),
+                    wait_ms=wait_ms,
+                ),
+            )
+            for node, chosen in split.chosen.items()
+        ]
+        throttle_ms = 0
+        for chosen, answer in sent:
+            try:
+                response = await answer
+            except KafkaError as error:
+                self.lose(desk, split, chosen, error)
+                continue
+            throttle_ms = max(throttle_ms, getattr(response, "throttle_time_ms", 0))
+            self.take(desk, context, split, response)
+        return self.answer(context, request, split) | {"throttle_time_ms": throttle_ms}
+
+    def split(self, desk: Desk, context: RequestContext, request: Any) -> Split:
+        """Finds the leaders."""
+        split, shown = Split(), desk.own.shown
+        for key, parts in self.places.read(request, context.api_version):
+            try:
+                name = desk.topic(context, key, self.right, writes=self.writes)
+            except KafkaError as error:
+                for index, _ in parts:
+                    split.answers[key, index] = self.places.refused(index, error.code)
+                continue
+            asked = name if key in shown else key
+            for index, part in parts:
+                try:
+                    node = self._leader(desk, name, index)
+                except KafkaError as error:
+                    split.answers[key, index] = self.places.refused(index, error.code)
+                    continue
+                chosen = split.chosen.setdefault(node, {}).setdefault(asked, [])
+                chosen.append(part if self.ask is None else self.ask(part))
+        return split
+
+    def _leader(self, desk: Desk, name: str, index: int) -> int:
+        topic = desk.upstream.metadata.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            desk.upstream.stale()
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return desk.leader(name, index)
+
+    def take(self, desk: Desk, context: RequestContext, split: Split, response: Any) -> None:
+        """Takes in what a broker has answered."""
+        names = {there: here for here, there in desk.own.shown.items()}
+        for (key, index), part in self.places.answers(response, context.api_version).items():
+            code = getattr(part, self.places.error)
+            if code:
+                desk.noticed(code)
+            found = part if self.tell is None else self.tell(part)
+            split.answers[names.get(key, key) if isinstance(key, str) else key, index] = found
+
+    def lose(self, desk: Desk, split: Split, chosen: dict[Key, list[Any]], error: KafkaError) -> None:
+        """A broker did not answer."""
+        desk.upstream.stale()
+        code = code_of(error, unsent=ErrorCode.NOT_LEADER_OR_FOLLOWER, sent=self.after_loss)
+        names = {there: here for here, there in desk.own.shown.items()}
+        for key, parts in chosen.items():
+            known = names.get(key, key) if isinstance(key, str) else key
+            for part in parts:
+                index = getattr(part, self.places.index) if self.places.index else part
+                split.answers[known, index] = self.places.refused(index, code)
+
+    def answer(self, context: RequestContext, request: Any, split: Split) -> dict[str, Any]:
+        """The answer to the whole request."""
+        missing = ErrorCode.UNKNOWN_SERVER_ERROR
+        return self.places.join(request, context.api_version, split.answers, missing)
+
+
+def without_epoch(part: Any) -> Any:
+    """A partition whose current leader epoch, which is the tier's, is not for the cluster to check."""
+    return part._replace(current_leader_epoch=-1) if "current_leader_epoch" in part._fields else part
+
+
+def without_leader(part: Any) -> Any:
+    """An answer that does not name a broker of the cluster as the leader."""
+    if not part.error_code or "current_leader" not in part._fields:
+        return part
+    told = part._asdict()
+    del told["current_leader"]
+    return told
+
+
+def without_offset_epoch(part: Any) -> Any:
+    """An offset without its leader epoch: clients would hold the cluster's epochs against the tier's."""
+    return part._replace(leader_epoch=-1) if "leader_epoch" in part._fields else part

@@ -1,0 +1,185 @@
+"""CreateTopics, DeleteTopics and CreatePartitions: done by the cluster, known here once answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.config import check_topic_config
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.security.acl import Operation, ResourceType
+from sharecore.storage import ResourceType as Resource
+from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.forward.shapes import Keys
+from sharecore.tier.topics import INTERNAL_PREFIX, OWN_SETTINGS
+
+_CREATED = Keys(
+    "topics",
+    "topics",
+    "name",
+    "name",
+    failed={"num_partitions": -1, "replication_factor": -1, "configs": [], "error_message": None},
+)
+_GROWN = Keys("topics", "results", "name", "name", failed={"error_message": None})
+_BY_ID_SINCE = 6
+_SEEN_S, _LOOK_S = 5.0, 0.05
+"""How long the metadata may take to show a change, and how often it is looked at."""
+
+
+async def create_topics(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    """Creates topics; settings that the cluster does not know are kept by the tier."""
+    answers: dict[Any, Any] = {}
+    allowed, ours = [], {}
+    for topic in request.topics:
+        try:
+            _check_creation(context, topic.name)
+            own = {each.name: each.value for each in topic.configs if each.name in OWN_SETTINGS}
+            check_topic_config(own, context.broker.config)
+        except ConfigError as error:  # noqa: PERF203
+            answers[topic.name] = _refused(_CREATED, topic.name, ErrorCode.INVALID_CONFIG, error.answer)
+        except KafkaError as error:
+            answers[topic.name] = _refused(_CREATED, topic.name, error.code, error.message)
+        else:
+            ours[topic.name] = own
+            theirs = [each for each in topic.configs if each.name not in OWN_SETTINGS]
+            allowed.append(topic._replace(configs=theirs))
+    throttle_ms = await _change(desk, context, request, _CREATED, allowed, answers)
+    made = [topic.name for topic in allowed if not _code(answers.get(topic.name))]
+    if not request.validate_only:
+        for name in made:
+            if ours[name]:
+                await context.broker.configs.replace(Resource.TOPIC, name, ours[name])
+        await _seen(desk, made, lambda name: _is_led(desk, name))
+    for name in made:
+        if not context.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name) and context.api_version >= 5:
+            answers[name] = {
+                **answers[name]._asdict(),
+                "num_partitions": -1,
+                "replication_factor": -1,
+                "configs": None,
+                "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            }
+    missing = ErrorCode.UNKNOWN_SERVER_ERROR
+    return _CREATED.join(_CREATED.read(request), answers, missing) | {"throttle_time_ms": throttle_ms}
+
+
+def _check_creation(context: RequestContext, name: str) -> None:
+    if not context.may(Operation.CREATE, ResourceType.CLUSTER):
+        context.require(Operation.CREATE, ResourceType.TOPIC, name, said=True)
+    if name.startswith(INTERNAL_PREFIX):
+        text = f"{name}: topics that begin with {INTERNAL_PREFIX} are made on the cluster itself."
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+
+
+async def create_partitions(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    """Has topics grow."""
+    answers: dict[Any, Any] = {}
+    allowed = []
+    for topic in request.topics:
+        try:
+            desk.topic(context, topic.name, Operation.ALTER, writes=True)
+            allowed.append(topic)
+        except KafkaError as error:  # noqa: PERF203
+            answers[topic.name] = _refused(_GROWN, topic.name, error.code, error.message)
+    throttle_ms = await _change(desk, context, request, _GROWN, allowed, answers)
+    counts = {topic.name: topic.count for topic in allowed if not _code(answers.get(topic.name))}
+    if not request.validate_only:
+        await _seen(desk, counts, lambda name: _is_led(desk, name, counts[name]))
+    missing = ErrorCode.UNKNOWN_SERVER_ERROR
+    return _GROWN.join(_GROWN.read(request), answers, missing) | {"throttle_time_ms": throttle_ms}
+
+
+async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    """Deletes topics, with their share state."""
+    by_id = context.api_version >= _BY_ID_SINCE
+    asked = request.topics if by_id else request.topic_names
+    refused, allowed, names = [], [], []
+    for topic in asked:
+        key = (topic.name if topic.topic_id is None else topic.topic_id) if by_id else topic
+        try:
+            desk.topic(context, key, Operation.DESCRIBE, writes=True)
+            names.append(desk.topic(context, key, Operation.DELETE, writes=True))
+            allowed.append(topic)
+        except KafkaError as error:
+            named = {"name": topic.name, "topic_id": topic.topic_id} if by_id else {"name": topic}
+            refused.append(named | {"error_code": error.code, "error_message": error.message or None})
+    changed = request._replace(**{"topics" if by_id else "topic_names": allowed})
+    answers, throttle_ms = [], 0
+    if allowed:
+        try:
+            response = await desk.send(context, desk.controller(context), changed, wait_ms=request.timeout_ms)
+            answers, throttle_ms = list(response.responses), getattr(response, "throttle_time_ms", 0)
+        except KafkaError as error:
+            code = _lost(desk, error)
+            answers = [
+                {"name": topic.name, "topic_id": topic.topic_id, "error_code": code, "error_message": None}
+                if by_id
+                else {"name": topic, "error_code": code}
+                for topic in allowed
+            ]
+    for name, answer in zip(names, answers, strict=False):
+        told = answer["name"] if isinstance(answer, dict) else answer.name
+        if not _code(answer) and told == name:
+            desk.upstream.metadata.drop(name)
+        else:
+            desk.noticed(_code(answer))
+    return {"responses": answers + refused, "throttle_time_ms": throttle_ms}
+
+
+async def _change(
+    desk: Desk, context: RequestContext, request: Any, keys: Keys, topics: list[Any], answers: dict[Any, Any]
+) -> int:
+    """Has the controller change topics; adds its answers, and returns for how long it throttles."""
+    if not topics:
+        return 0
+    message = request._replace(topics=topics)
+    try:
+        response = await desk.send(context, desk.controller(context), message, wait_ms=request.timeout_ms)
+    except KafkaError as error:
+        code = _lost(desk, error)
+        answers |= {topic.name: keys.refused(topic.name, code) for topic in topics}
+        return 0
+    answers |= keys.answers(response)
+    for answer in answers.values():
+        desk.noticed(_code(answer))
+    throttle_ms: int = getattr(response, "throttle_time_ms", 0)
+    return throttle_ms
+
+
+def _lost(desk: Desk, error: KafkaError) -> ErrorCode:
+    desk.upstream.stale()
+    return code_of(error, unsent=ErrorCode.NOT_CONTROLLER, sent=ErrorCode.REQUEST_TIMED_OUT)
+
+
+def _refused(keys: Keys, name: str, code: int, text: str) -> dict[str, Any]:
+    return keys.refused(name, code) | {"error_message": text or None}
+
+
+def _code(answer: Any) -> int:
+    code: int = answer["error_code"] if isinstance(answer, dict) else getattr(answer, "error_code", 0)
+    return code
+
+
+def _is_led(desk: Desk, name: str, partitions: int = 1) -> bool:
+    topic = desk.upstream.metadata.get(name)
+    return (
+        topic is not None
+        and len(topic.partitions) >= partitions
+        and all(partition.leader >= 0 for partition in topic.partitions)
+    )
+
+
+async def _seen(desk: Desk, names: Mapping[str, Any] | list[str], known: Callable[[str], bool]) -> None:
+    """Waits until the metadata shows what was changed, but not for long: the cluster has done it."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _SEEN_S
+    while (left := [name for name in names if not known(name)]) and loop.time() < until:
+        try:
+            await desk.upstream.topics(left)
+        except KafkaError:
+            return
+        if all(map(known, left)):
+            return
+        await asyncio.sleep(_LOOK_S)

@@ -1,0 +1,177 @@
+"""What every route needs: the cluster, each client's lines to it, and what of it clients may see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.network import Connection
+from sharecore.protocol import ApiKey
+from sharecore.security.acl import ResourceType
+from sharecore.tier.forward.coordinators import UpstreamCoordinators
+from sharecore.tier.forward.lines import Lines, Lost
+from sharecore.tier.forward.shapes import Key
+from sharecore.upstream import Upstream
+
+MOVED = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Errors after which the metadata of the cluster is asked for anew."""
+
+
+class Own(NamedTuple):
+    """Names on the cluster that belong to the tier: clients neither see nor touch what has them.
+
+    Args:
+        groups: consumer groups.
+        is_transactional_id: whether a transactional id is one.
+        shown: topics that clients see under another name, and may only read: that name, and the cluster's.
+        closed: topics that clients see, to find coordinators by, and can neither read nor write.
+    """
+
+    groups: Collection[str]
+    is_transactional_id: Callable[[str], bool]
+    shown: Mapping[str, str]
+    closed: Collection[str] = ()
+
+
+class Desk:
+    """The cluster, as the requests of clients are sent on to it.
+
+    Args:
+        spoken: versions of the APIs that are forwarded.
+    """
+
+    def __init__(self, upstream: Upstream, own: Own, spoken: Mapping[ApiKey, tuple[int, int]]) -> None:
+        self.upstream = upstream
+        self.own = own
+        self.coordinators = UpstreamCoordinators(upstream)
+        self._spoken = spoken
+        self._lines: dict[int, Lines] = {}
+
+    # requests
+
+    def lines(self, connection: Connection, client_id: str | None) -> Lines:
+        """The lines of a client, which end with its connection."""
+        found = self._lines.get(connection.id)
+        if found is None:
+            found = self._lines[connection.id] = Lines(
+                lambda node: self.upstream.dial(node, client_id or None, self._spoken)
+            )
+            connection.on_close(lambda: self._gone(connection.id))
+        return found
+
+    def _gone(self, connection_id: int) -> None:
+        lines = self._lines.pop(connection_id, None)
+        if lines is not None:
+            lines.close()
+
+    def close(self) -> None:
+        """Ends the lines of all clients."""
+        for connection_id in list(self._lines):
+            self._gone(connection_id)
+
+    def send(
+        self, context: RequestContext, node: int, message: Any, *, wait_ms: int = 0, purpose: str = ""
+    ) -> asyncio.Future[Any]:
+        """Has a broker answer a client's request, or a part of it; the future fails with `Lost`."""
+        line = self.lines(context.connection, context.client_id).to(node, purpose)
+        return line.send(ApiKey(context.api_key), context.api_version, message, wait_ms)
+
+    # who answers
+
+    def any_node(self, context: RequestContext) -> int:
+        """A broker that can be asked anything; one client asks the same one."""
+        nodes = sorted(self.upstream.metadata.nodes)
+        if not nodes:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "No broker of the cluster is known.")
+        return nodes[context.connection.id % len(nodes)]
+
+    def controller(self, context: RequestContext) -> int:
+        """The broker that changes topics: any one passes that on where none is named."""
+        controller = self.upstream.metadata.controller
+        return controller if controller in self.upstream.metadata.nodes else self.any_node(context)
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition of a topic of the cluster; raises LEADER_NOT_AVAILABLE."""
+        node, _ = self.upstream.metadata.leader(topic, partition)
+        if node < 0:
+            self.upstream.stale()
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
+        return node
+
+    def noticed(self, code: int) -> None:
+        """An answer had an error: what is known of the cluster may be out of date."""
+        if code in MOVED:
+            self.upstream.stale()
+
+    # what clients see
+
+    def topic(self, context: RequestContext, key: Key, right: int, *, writes: bool = False) -> str:
+        """The name on the cluster of a topic that the client may use so.
+
+        Args:
+            key: its name or its id, as the client has it.
+            right: the operation that the client must be allowed.
+            writes: it is to be changed.
+
+        Raises:
+            KafkaError: it may not, or does not see such a topic.
+        """
+        topics = context.broker.topics
+        if isinstance(key, str):
+            context.require(right, ResourceType.TOPIC, key)
+            topic, unknown = topics.get(key), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            topic, unknown = (None if key is None else topics.by_id(key)), ErrorCode.UNKNOWN_TOPIC_ID
+            if topic is not None:
+                context.require(right, ResourceType.TOPIC, topic.name)
+        if topic is None:
+            # it may be new
+            self.upstream.stale()
+            raise KafkaError(unknown)
+        if topic.name in self.own.closed:
+            raise KafkaError(
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"{topic.name} only shows who coordinates."
+            )
+        if writes and topic.name in self.own.shown:
+            text = f"{topic.name} is written by the tier alone."
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+        return self.own.shown.get(topic.name, topic.name)
+
+    def check_group(self, context: RequestContext, group_id: str, right: int) -> None:
+        """Raises KafkaError unless the client may do something with a group of the cluster."""
+        context.require(right, ResourceType.GROUP, group_id)
+        if group_id in self.own.groups:
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    def check_transactional_id(self, context: RequestContext, name: str, right: int) -> None:
+        """Raises KafkaError unless the client may do something with a transactional id."""
+        context.require(right, ResourceType.TRANSACTIONAL_ID, name)
+        if self.own.is_transactional_id(name):
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def code_of(error: KafkaError, *, unsent: ErrorCode, sent: ErrorCode) -> ErrorCode:
+    """What a client is told of a request that was not answered, so that it tries again.
+
+    Args:
+        unsent: where no broker can have seen it.
+        sent: where one may have done it.
+    """
+    if isinstance(error, Lost):
+        return sent if error.sent else unsent
+    return error.code

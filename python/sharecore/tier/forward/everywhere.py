@@ -1,0 +1,60 @@
+"""Requests that every broker answers for its part: groups and transactions are listed by their coordinators.
+
+Clients ask each node of the tier, so that each node asks some of the brokers, and all together each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.tier.forward.desk import Desk
+
+Shown = Callable[[Desk, RequestContext, Any], bool]
+"""Whether the client sees an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """An API that lists what the brokers coordinate.
+
+    Args:
+        listed: the field of the answer that has the list.
+        shown: whether the client sees an entry.
+    """
+
+    listed: str
+    shown: Shown
+
+    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+        """Forwards a request."""
+        sent = [desk.send(context, node, request) for node in _brokers_of(desk, context)]
+        merged: dict[str, Any] = {self.listed: []}
+        throttle_ms = code = 0
+        for answer in sent:
+            try:
+                response = await answer
+            except KafkaError:
+                desk.upstream.stale()
+                code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                continue
+            code = code or response.error_code
+            throttle_ms = max(throttle_ms, response.throttle_time_ms)
+            listed = getattr(response, self.listed)
+            found = [each for each in listed if self.shown(desk, context, each)]
+            merged = {**response._asdict(), self.listed: merged[self.listed] + found}
+        return {**merged, "error_code": code, "throttle_time_ms": throttle_ms}
+
+
+def _brokers_of(desk: Desk, context: RequestContext) -> list[int]:
+    """The brokers that this node asks."""
+    broker = context.broker
+    nodes = sorted(node.node_id for node in broker.cluster.nodes(context.connection.listener))
+    own = broker.identity.node_id
+    brokers = sorted(desk.upstream.metadata.nodes)
+    if own not in nodes:
+        return brokers
+    return brokers[nodes.index(own) :: len(nodes)]

@@ -1,0 +1,49 @@
+"""The requests of clients that the cluster answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sharecore.broker.context import RequestContext, Result
+from sharecore.broker.features import GROUP, TRANSACTION
+from sharecore.broker.handlers import SERVED
+from sharecore.broker.served import Handler
+from sharecore.tier.forward.beside import Handle
+from sharecore.tier.forward.desk import Desk, Own
+from sharecore.tier.forward.routes import routes
+from sharecore.tier.forward.versions import Offer, in_common, levels_in_common
+from sharecore.upstream import Upstream
+
+
+class Forwarding:
+    """The way through a node.
+
+    Args:
+        upstream: the cluster.
+        own: what of it belongs to the tier.
+        offers: what its brokers have.
+
+    Attributes:
+        served: the APIs that are forwarded, in the versions that both sides have.
+        feature_limits: the levels of features that the cluster has.
+    """
+
+    def __init__(self, upstream: Upstream, own: Own, offers: list[Offer]) -> None:
+        found = routes()
+        known = {api: replace(SERVED[api], handler=self._handler(handle)) for api, handle in found.items()}
+        self.served = in_common(known, offers)
+        self.feature_limits: Mapping[str, int] = levels_in_common((GROUP, TRANSACTION), offers)
+        spoken = {api: (each.min_version, each.max_version) for api, each in self.served.items()}
+        self._desk = Desk(upstream, own, spoken)
+
+    def _handler(self, handle: Handle) -> Handler:
+        def forward(context: RequestContext, request: Any) -> Result:
+            return handle(self._desk, context, request)
+
+        return forward
+
+    def close(self) -> None:
+        """Ends what is under way."""
+        self._desk.close()

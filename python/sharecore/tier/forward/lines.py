@@ -1,0 +1,162 @@
+"""Connections to the cluster that belong to one client of the node, one a broker and purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from sharecore.client.wire.connection import Connection
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+
+logger = logging.getLogger(__name__)
+
+_GONE = "the client has gone"
+
+Open = Callable[[int], Awaitable[Connection]]
+"""Connects to a broker by its id; raises KafkaError."""
+
+
+class Lost(KafkaError):
+    """There is no answer from the cluster.
+
+    Attributes:
+        sent: whether the broker may have done what it was asked.
+    """
+
+    def __init__(self, error: KafkaError, *, sent: bool) -> None:
+        super().__init__(error.code, error.message)
+        self.sent = sent
+
+
+class _Request(NamedTuple):
+    api_key: ApiKey
+    version: int
+    message: Any
+    wait_ms: int
+    answer: asyncio.Future[Any]
+
+
+class Line:
+    """The way to one broker: requests leave in the order in which they came, also while it is being made.
+
+    Args:
+        open: makes the connection, again where it has ended.
+    """
+
+    def __init__(self, open: Callable[[], Awaitable[Connection]]) -> None:
+        self._open = open
+        self._loop = asyncio.get_running_loop()
+        self._connection: Connection | None = None
+        self._waiting: deque[_Request] = deque()
+        self._opening: asyncio.Task[None] | None = None
+
+    def send(self, api_key: ApiKey, version: int, message: Any, wait_ms: int = 0) -> asyncio.Future[Any]:
+        """Sends a request on; the future is the answer, or fails with `Lost`.
+
+        Args:
+            message: what was read from the client in this version, or the same as a dict.
+            wait_ms: how long the broker may take beyond the time-out of requests.
+        """
+        request = _Request(api_key, version, message, wait_ms, self._loop.create_future())
+        connection = self._connection
+        if self._opening is None and connection is not None and not connection.closed and connection.ready:
+            _put(connection, request)
+        else:
+            self._waiting.append(request)
+            if self._opening is None:
+                self._opening = self._loop.create_task(self._prepare(), name="sharecore forward")
+        return request.answer
+
+    def close(self) -> None:
+        """Ends the connection; what is under way is lost."""
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._connection is not None:
+            self._connection.close(_GONE)
+        self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, _GONE))
+
+    async def _prepare(self) -> None:
+        """Connects, or waits until the broker takes requests again, and sends what has come meanwhile."""
+        try:
+            connection = self._connection
+            if connection is None or connection.closed:
+                connection = self._connection = await self._open()
+            if not connection.ready:
+                await connection.prepare()
+            while self._waiting:
+                _put(connection, self._waiting.popleft())
+        except KafkaError as error:
+            logger.info("a request cannot be sent on: %s", error)
+            self._fail(error)
+        finally:
+            self._opening = None
+
+    def _fail(self, error: KafkaError) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for request in waiting:
+            _end(request.answer, Lost(error, sent=False))
+
+
+def _put(connection: Connection, request: _Request) -> None:
+    answer = request.answer
+    if answer.cancelled():
+        return
+
+    def answered(response: Any) -> None:
+        _end(answer, Lost(response, sent=True) if isinstance(response, KafkaError) else response)
+
+    try:
+        if connection.version(request.api_key, request.version) != request.version:
+            text = f"{connection.address} does not speak version {request.version} of {request.api_key.name}"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+        connection.send(
+            request.api_key, request.message, answered, wait_ms=request.wait_ms, newest=request.version
+        )
+    except KafkaError as error:
+        _end(answer, Lost(error, sent=False))
+
+
+def _end(answer: asyncio.Future[Any], outcome: Any) -> None:
+    if answer.done():
+        return
+    if isinstance(outcome, Lost):
+        answer.set_exception(outcome)
+        answer.exception()  # nobody may be left who asks
+    else:
+        answer.set_result(outcome)
+
+
+class Lines:
+    """The lines of one client: at most one a broker and purpose.
+
+    Args:
+        open: connects to a broker.
+    """
+
+    def __init__(self, open: Open) -> None:
+        self._open = open
+        self._closed = False
+        self._lines: dict[tuple[int, str], Line] = {}
+
+    def to(self, node: int, purpose: str = "") -> Line:
+        """The line to a broker."""
+        line = self._lines.get((node, purpose))
+        if line is None:
+            line = self._lines[node, purpose] = Line(lambda: self._connect(node))
+        return line
+
+    async def _connect(self, node: int) -> Connection:
+        if self._closed:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, _GONE)
+        return await self._open(node)
+
+    def close(self) -> None:
+        """Ends all, and makes no new ones."""
+        self._closed = True
+        for line in self._lines.values():
+            line.close()
+        self._lines.clear()

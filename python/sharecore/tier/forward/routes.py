@@ -1,0 +1,219 @@
+"""The APIs that are forwarded, and where to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import NOT_REQUESTED, RequestContext
+from sharecore.broker.handlers.init_producer_id import refusal as producer_refusal
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.security.acl import Operation, ResourceType
+from sharecore.tier.forward.beside import Handle, about_many, about_one, listing
+from sharecore.tier.forward.by_coordinator import ByCoordinator, both, group, transactional_id
+from sharecore.tier.forward.by_keys import ByKeys
+from sharecore.tier.forward.by_leader import ByLeader, without_epoch, without_leader, without_offset_epoch
+from sharecore.tier.forward.changes import create_partitions, create_topics, delete_topics
+from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.everywhere import Everywhere
+from sharecore.tier.forward.fetching import Fetching
+from sharecore.tier.forward.offset_answers import KEYS as OFFSETS_OF_GROUPS
+from sharecore.tier.forward.offset_answers import tell_group, tell_groups_own
+from sharecore.tier.forward.producing import Producing
+from sharecore.tier.forward.settings import alter_configs, describe_configs
+from sharecore.tier.forward.shapes import Keys, Places
+from sharecore.upstream.cluster import GROUP, TRANSACTION
+
+_SYNC_MS = 300_000
+"""A member waits in SyncGroup as long as its leader takes; the request does not say how long that may be."""
+_COMMITTED = Places(ids_since=10)
+_PLACES = Places()
+
+
+def _describe_group(desk: Desk, context: RequestContext, group_id: str) -> None:
+    desk.check_group(context, group_id, Operation.DESCRIBE)
+
+
+def _describe_transaction(desk: Desk, context: RequestContext, name: str) -> None:
+    desk.check_transactional_id(context, name, Operation.DESCRIBE)
+
+
+def _delete_group(desk: Desk, context: RequestContext, group_id: str) -> None:
+    desk.check_group(context, group_id, Operation.DELETE)
+
+
+def _with_operations(context: RequestContext, request: Any, answer: Any) -> Any:
+    """A description of a group with what this client may do, not what the node may upstream."""
+    if "authorized_operations" not in answer._fields or answer.authorized_operations == NOT_REQUESTED:
+        return answer
+    return answer._replace(authorized_operations=context.operations(ResourceType.GROUP, answer.group_id))
+
+
+def _check_producer(desk: Desk, context: RequestContext, request: Any) -> None:
+    code = producer_refusal(context, request)
+    if code is not None:
+        raise KafkaError(code)
+    name = request.transactional_id
+    if name is not None and desk.own.is_transactional_id(name):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def _check_heartbeat(desk: Desk, context: RequestContext, request: Any) -> None:
+    desk.check_group(context, request.group_id, Operation.READ)
+    for name in request.subscribed_topic_names or ():
+        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+def _sees_group(desk: Desk, context: RequestContext, each: Any) -> bool:
+    share = getattr(each, "group_type", "").lower() == "share" or each.protocol_type == "share"
+    if share or each.group_id in desk.own.groups:
+        return False
+    return context.may(Operation.DESCRIBE, ResourceType.CLUSTER, quiet=True) or context.may(
+        Operation.DESCRIBE, ResourceType.GROUP, each.group_id, quiet=True
+    )
+
+
+def _sees_transaction(desk: Desk, context: RequestContext, each: Any) -> bool:
+    name = each.transactional_id
+    return not desk.own.is_transactional_id(name) and context.may(
+        Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name, quiet=True
+    )
+
+
+_IN_GROUP = group(Operation.READ)
+_IN_TRANSACTION = transactional_id(Operation.WRITE)
+
+BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
+    ApiKey.JOIN_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP, "rebalance_timeout_ms"),
+    ApiKey.SYNC_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP, _SYNC_MS),
+    ApiKey.HEARTBEAT: ByCoordinator(GROUP, "group_id", _IN_GROUP),
+    ApiKey.LEAVE_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ByCoordinator(GROUP, "group_id", _check_heartbeat),
+    ApiKey.OFFSET_COMMIT: ByCoordinator(
+        GROUP, "group_id", _IN_GROUP, places=_COMMITTED, right=Operation.READ
+    ),
+    ApiKey.OFFSET_DELETE: ByCoordinator(
+        GROUP, "group_id", group(Operation.DELETE), places=_PLACES, right=Operation.READ, whole=True
+    ),
+    ApiKey.TXN_OFFSET_COMMIT: ByCoordinator(
+        GROUP, "group_id", both(_IN_TRANSACTION, _IN_GROUP), places=_PLACES, right=Operation.READ
+    ),
+    ApiKey.INIT_PRODUCER_ID: ByCoordinator(TRANSACTION, "transactional_id", _check_producer),
+    ApiKey.ADD_PARTITIONS_TO_TXN: ByCoordinator(
+        TRANSACTION,
+        "v3_and_below_transactional_id",
+        transactional_id(Operation.WRITE, "v3_and_below_transactional_id"),
+        places=Places(
+            topics="v3_and_below_topics",
+            index="",
+            answered_topics="results_by_topic_v3_and_below",
+            answered_partitions="results_by_partition",
+            error="partition_error_code",
+        ),
+        right=Operation.WRITE,
+        all_or_none=True,
+    ),
+    ApiKey.ADD_OFFSETS_TO_TXN: ByCoordinator(
+        TRANSACTION, "transactional_id", both(_IN_TRANSACTION, _IN_GROUP)
+    ),
+    ApiKey.END_TXN: ByCoordinator(TRANSACTION, "transactional_id", _IN_TRANSACTION),
+}
+"""By the one group or transactional id that they are about."""
+
+BY_KEYS: dict[ApiKey, ByKeys] = {
+    ApiKey.DESCRIBE_GROUPS: ByKeys(
+        GROUP, Keys("groups", "groups", "group_id"), _describe_group, _with_operations
+    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ByKeys(
+        GROUP, Keys("group_ids", "groups", "group_id"), _describe_group, _with_operations
+    ),
+    ApiKey.DELETE_GROUPS: ByKeys(GROUP, Keys("groups_names", "results", "group_id"), _delete_group),
+    ApiKey.DESCRIBE_TRANSACTIONS: ByKeys(
+        TRANSACTION,
+        Keys("transactional_ids", "transaction_states", "transactional_id"),
+        _describe_transaction,
+    ),
+}
+"""By the groups or transactional ids that they name."""
+
+OFFSET_FETCH_OF_ONE = ByCoordinator(GROUP, "group_id", group(Operation.DESCRIBE), tell=tell_group)
+OFFSET_FETCH = ByKeys(GROUP, OFFSETS_OF_GROUPS, _describe_group, tell_groups_own)
+_GROUPS_SINCE = 8
+
+_LED: dict[ApiKey, ByLeader] = {
+    ApiKey.LIST_OFFSETS: ByLeader(
+        Places(failed={"offset": -1, "timestamp": -1, "leader_epoch": -1}),
+        Operation.DESCRIBE,
+        ask=without_epoch,
+        tell=without_offset_epoch,
+    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: ByLeader(
+        Places(name="topic", index="partition", answered_index="partition",
+               failed={"leader_epoch": -1, "end_offset": -1}),
+        Operation.DESCRIBE,
+        ask=without_epoch,
+    ),
+    ApiKey.DELETE_RECORDS: ByLeader(
+        Places(failed={"low_watermark": -1}), Operation.DELETE, writes=True, wait="timeout_ms",
+        after_loss=ErrorCode.REQUEST_TIMED_OUT,
+    ),
+    ApiKey.DESCRIBE_PRODUCERS: ByLeader(
+        Places(partitions="partition_indexes", index=""), Operation.READ,
+    ),
+}  # fmt: skip
+PRODUCED = ByLeader(
+    Places(
+        "topic_data",
+        "name",
+        "partition_data",
+        "index",
+        13,
+        "responses",
+        "partition_responses",
+        "index",
+        failed={"base_offset": -1},
+    ),
+    Operation.WRITE,
+    writes=True,
+    wait="timeout_ms",
+    after_loss=ErrorCode.REQUEST_TIMED_OUT,
+    tell=without_leader,
+)
+FETCHED = ByLeader(
+    Places("topics", "topic", "partitions", "partition", 13, "responses",
+           failed={"high_watermark": -1, "aborted_transactions": None, "records": b""}),
+    Operation.READ,
+    ask=without_epoch,
+    tell=without_leader,
+)  # fmt: skip
+
+
+_OFFSETS_OF_ONE = about_one(OFFSET_FETCH_OF_ONE.handle)
+_OFFSETS_OF_MANY = about_many(OFFSET_FETCH.handle, OFFSET_FETCH.keys)
+
+
+async def _offset_fetch(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
+    several = context.api_version >= _GROUPS_SINCE
+    return await (_OFFSETS_OF_MANY if several else _OFFSETS_OF_ONE)(desk, context, request)
+
+
+def routes() -> dict[ApiKey, Handle]:
+    """What handles each API that is forwarded."""
+    found: dict[ApiKey, Handle] = {api: route.handle for api, route in _LED.items()}
+    for api, one in BY_COORDINATOR.items():
+        found[api] = about_one(one.handle) if one.kind == GROUP else one.handle
+    for api, many in BY_KEYS.items():
+        found[api] = about_many(many.handle, many.keys) if many.kind == GROUP else many.handle
+    return found | {
+        ApiKey.PRODUCE: Producing(PRODUCED).handle,
+        ApiKey.FETCH: Fetching(FETCHED).handle,
+        ApiKey.OFFSET_FETCH: _offset_fetch,
+        ApiKey.LIST_GROUPS: listing(Everywhere("groups", _sees_group).handle),
+        ApiKey.LIST_TRANSACTIONS: Everywhere("transaction_states", _sees_transaction).handle,
+        ApiKey.CREATE_TOPICS: create_topics,
+        ApiKey.DELETE_TOPICS: delete_topics,
+        ApiKey.CREATE_PARTITIONS: create_partitions,
+        ApiKey.DESCRIBE_CONFIGS: describe_configs,
+        ApiKey.ALTER_CONFIGS: alter_configs,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs,
+    }

@@ -1,0 +1,108 @@
+"""Settings: those of topics are the cluster's, but for a few, all others the tier's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.config_rights import require_config
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.security.acl import Operation
+from sharecore.storage import ResourceType
+from sharecore.tier.forward.beside import own_answer
+from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.topics import OWN_SETTINGS
+
+_Resource = tuple[int, str]
+_Told = dict[_Resource, dict[str, Any]]
+
+
+async def describe_configs(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    """Tells settings; of topics the cluster's, with those beside them that the tier keeps."""
+    own = await own_answer(context, request)
+    results = {(each["resource_type"], each["resource_name"]): each for each in own["results"]}
+    topics = {
+        key: desk.own.shown.get(key[1], key[1])
+        for key, each in results.items()
+        if key[0] == ResourceType.TOPIC and not each.get("error_code")
+    }
+    asked = [
+        each._replace(resource_name=topics[each.resource_type, each.resource_name])
+        for each in request.resources
+        if (each.resource_type, each.resource_name) in topics
+    ]
+    told, throttle_ms = await _ask(desk, context, request._replace(resources=asked), "results")
+    for key, name in topics.items():
+        found = told.get((ResourceType.TOPIC, name)) or _nothing(ResourceType.TOPIC, name)
+        kept = [entry for entry in results[key]["configs"] if entry["name"] in OWN_SETTINGS]
+        theirs = [entry for entry in found["configs"] if entry.name not in OWN_SETTINGS]
+        results[key] = {**found, "resource_name": key[1], "configs": theirs + kept}
+        if found["error_code"]:
+            results[key]["configs"] = []
+    return {"results": list(results.values()), "throttle_time_ms": throttle_ms}
+
+
+async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+    """Alters settings; those of topics on the cluster."""
+    responses: dict[_Resource, Any] = {}
+    ours, theirs = [], []
+    for resource in request.resources:
+        if resource.resource_type != ResourceType.TOPIC:
+            ours.append(resource)
+            continue
+        kept = [each for each in resource.configs if each.name in OWN_SETTINGS]
+        rest = [each for each in resource.configs if each.name not in OWN_SETTINGS]
+        name = resource.resource_name
+        try:
+            require_config(context, Operation.ALTER_CONFIGS, ResourceType.TOPIC, name)
+            if context.broker.topics.get(name) is None:
+                text = f"The topic '{name}' does not exist."
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+            desk.topic(context, name, Operation.ALTER_CONFIGS, writes=True)
+        except KafkaError as error:
+            responses[ResourceType.TOPIC, name] = _nothing(ResourceType.TOPIC, name) | {
+                "error_code": error.code,
+                "error_message": error.message or None,
+            }
+            continue
+        replaces = context.api_key == ApiKey.ALTER_CONFIGS
+        if kept or (replaces and context.broker.configs.get(ResourceType.TOPIC, name)):
+            ours.append(resource._replace(configs=kept))
+        if rest or replaces or not kept:
+            theirs.append(resource._replace(configs=rest))
+    own = await own_answer(context, request._replace(resources=ours))
+    for each in own["responses"]:
+        responses[each["resource_type"], each["resource_name"]] = each
+    told, throttle_ms = await _ask(desk, context, request._replace(resources=theirs), "responses")
+    for resource in theirs:
+        key = resource.resource_type, resource.resource_name
+        if not responses.get(key, {}).get("error_code"):
+            responses[key] = told.get(key) or _nothing(*key)
+    return {"responses": list(responses.values()), "throttle_time_ms": throttle_ms}
+
+
+async def _ask(desk: Desk, context: RequestContext, request: Any, answered: str) -> tuple[_Told, int]:
+    """What any broker says of the resources of a request, and for how long it throttles."""
+    if not request.resources:
+        return {}, 0
+    try:
+        response = await desk.send(context, desk.any_node(context), request)
+    except KafkaError as error:
+        desk.upstream.stale()
+        lost = ErrorCode.REQUEST_TIMED_OUT
+        code = code_of(error, unsent=lost, sent=lost)
+        keys = [(each.resource_type, each.resource_name) for each in request.resources]
+        return {key: _nothing(*key, code) for key in keys}, 0
+    told = {(each.resource_type, each.resource_name): each._asdict() for each in getattr(response, answered)}
+    return told, response.throttle_time_ms
+
+
+def _nothing(kind: int, name: str, code: int = ErrorCode.UNKNOWN_SERVER_ERROR) -> dict[str, Any]:
+    return {
+        "error_code": code,
+        "error_message": None,
+        "resource_type": kind,
+        "resource_name": name,
+        "configs": [],
+    }

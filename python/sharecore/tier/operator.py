@@ -1,0 +1,282 @@
+"""A tier as its operators see it: read from the cluster behind it, and told through its settings topic.
+
+Nothing here needs a node: what nodes say of themselves stands in their group, and what they are to do in the
+settings topic, which all follow. So it takes the rights of a node's user, and works where no node does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple
+
+from sharecore.broker.cluster import NOBODY
+from sharecore.client.settings import read_connection_settings
+from sharecore.clock import SystemClock
+from sharecore.config import BrokerConfig
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.tier.names import group_of, settings_topic
+from sharecore.tier.seats import Report, Seat, unpack_seats
+from sharecore.tier.sending import Sending
+from sharecore.tier.settings import SettingsCatalogue
+from sharecore.tier.slots import slot_of_partition
+from sharecore.tier.view import FIRST_NODE_ID
+from sharecore.tier.wishes import Wishes
+from sharecore.upstream import EARLIEST, LATEST, Administration, ListedOffset, Outlet, Topic, Upstream
+from sharecore.upstream.cluster import GROUP
+from sharecore.upstream.errors import refusal
+
+_DEFAULTS = {
+    "client.id": "sharecore-tier-operator",
+    "request.timeout.ms": "10000",
+    "default.api.timeout.ms": "30000",
+}
+_LOOK_S = 0.2
+_REBALANCE_S = 15.0
+_REBALANCING = ("PreparingRebalance", "CompletingRebalance")
+
+
+class NodeStatus(NamedTuple):
+    """A node, by its `node.id`.
+
+    Attributes:
+        endpoints: host and port by listener.
+        slots, gets, gives_up: how many it has, is about to get, and is about to give up.
+        leaving: it is about to end, or drained.
+    """
+
+    node: int
+    endpoints: Mapping[str, tuple[str, int]]
+    rack: str | None
+    slots: int
+    gets: int
+    gives_up: int
+    leaving: bool
+
+
+class SlotStatus(NamedTuple):
+    """A slot.
+
+    Attributes:
+        owner: its node, by `node.id`; None where nobody has it.
+        epoch: the leader epoch that clients are told, at least.
+        next: the node that it is given up for.
+        pin: the node that it is to be at.
+        start, end: of its partition: so many records are read by who takes it.
+        leader: the broker upstream that leads the partition; -1 where none does.
+        in_sync: replicas of it that are in sync, of how many.
+    """
+
+    slot: int
+    owner: int | None
+    epoch: int
+    next: int | None
+    pin: int | None
+    start: int
+    end: int
+    leader: int
+    in_sync: tuple[int, int]
+
+
+class Status(NamedTuple):
+    """A tier.
+
+    Attributes:
+        cluster_id, brokers: of the cluster behind it.
+        state: of the nodes' group, such as Stable, PreparingRebalance, Empty.
+        drained: nodes that are to have no slots, there or not.
+    """
+
+    cluster_id: str
+    brokers: int
+    topic: str
+    state: str
+    nodes: list[NodeStatus]
+    slots: list[SlotStatus]
+    drained: list[int]
+
+
+class Operator:
+    """One tier; made by `connect`."""
+
+    def __init__(self, config: BrokerConfig, upstream: Upstream) -> None:
+        self.topic = config.sharecore_tier_state_topic
+        self.config = config
+        self.upstream = upstream
+        self.admin = Administration(upstream)
+        self.outlet = Outlet(upstream)
+        self.catalogue = SettingsCatalogue(
+            settings_topic(self.topic), self.admin, Sending(upstream, self.outlet).send, SystemClock()
+        )
+        self.wishes = Wishes(self.catalogue)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def connect(cls, config: BrokerConfig) -> AsyncIterator[Operator]:
+        """Connects to the cluster behind a tier.
+
+        Raises:
+            ConfigError: there is no such setting of a connection, or no cluster is named.
+            KafkaError: the cluster cannot be reached.
+        """
+        if "bootstrap.servers" not in config.upstream_settings:
+            raise ConfigError("which cluster? allowed: --upstream HOST:PORT, or -c with the file of a node")
+        upstream = Upstream(
+            read_connection_settings(_DEFAULTS | dict(config.upstream_settings)), SystemClock()
+        )
+        await upstream.start()
+        try:
+            yield cls(config, upstream)
+        finally:
+            await upstream.close()
+
+    async def load(self) -> Topic:
+        """Reads the settings; returns the state topic.
+
+        Raises:
+            KafkaError: there is no tier of this name, or it cannot be read.
+        """
+        found = await self.upstream.topics([self.topic, self.catalogue.topic])
+        for name, topic in found.items():
+            if isinstance(topic, KafkaError):
+                raise KafkaError(
+                    topic.code,
+                    f"{topic.message}; if no node was ever started with sharecore.tier.state.topic="
+                    f"{self.topic}, there is no such tier",
+                )
+            del name
+        await self.catalogue.load()
+        state = found[self.topic]
+        assert isinstance(state, Topic)
+        return state
+
+    async def members(self) -> tuple[str, dict[str, Any], list[Report], list[Seat]]:
+        """The state of the group, what members told of themselves, their reports, and what was settled."""
+        group = group_of(self.topic)
+        until = asyncio.get_running_loop().time() + _REBALANCE_S
+
+        async def ask() -> Any:
+            connection = await self.upstream.coordinator(GROUP, group, "ask")
+            message = {"groups": [group], "include_authorized_operations": False}
+            (found,) = (await connection.request(ApiKey.DESCRIBE_GROUPS, message)).groups
+            if found.error_code and found.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
+                raise refusal(found.error_code, "to describe group", group, "Describe")
+            return found
+
+        # while members join, nothing is told of them
+        while (found := await self.upstream.retry(ask)).group_state in _REBALANCING:
+            if asyncio.get_running_loop().time() >= until:
+                break
+            await asyncio.sleep(_LOOK_S)
+        told = {each.member_id: each for each in found.members if each.member_metadata}
+        read = [_read(each.member_metadata) for each in told.values()]
+        nodes = {str(each["node_id"]): each for each in read}
+        assignments = [each.member_assignment for each in found.members if each.member_assignment]
+        seats = unpack_seats(_read(assignments[0])) if assignments else []
+        return found.group_state, nodes, [Report.unpack(each) for each in nodes.values()], seats
+
+    async def status(self) -> Status:
+        """How the tier is.
+
+        Raises:
+            KafkaError: the cluster cannot be asked.
+        """
+        topic = await self.load()
+        state, told, reports, seats = await self.members()
+        pins, drained = self.wishes.pins(), self.wishes.drained()
+        if len(seats) < len(topic.partitions):
+            seats = [Seat(NOBODY, -1)] * len(topic.partitions)
+        live = {report.node_id for report in reports}
+        places = [(self.topic, slot) for slot in range(len(topic.partitions))]
+        starts = await self.admin.list_offsets(dict.fromkeys(places, EARLIEST))
+        ends = await self.admin.list_offsets(dict.fromkeys(places, LATEST))
+        slots = []
+        for slot, partition in enumerate(topic.partitions):
+            start, end = (_offset(each[self.topic, slot]) for each in (starts, ends))
+            seat = seats[slot]
+            slots.append(
+                SlotStatus(
+                    slot,
+                    _number(seat.node_id) if seat.node_id in live else None,
+                    seat.epoch,
+                    _number(seat.next_id),
+                    pins.get(slot),
+                    start,
+                    end,
+                    partition.leader,
+                    (len(partition.isr), len(partition.replicas)),
+                )
+            )
+        nodes = [
+            NodeStatus(
+                report.node_id - FIRST_NODE_ID,
+                {name: (host, port) for name, (host, port) in told[str(report.node_id)]["endpoints"].items()},
+                told[str(report.node_id)]["rack"],
+                sum(seat.node_id == report.node_id for seat in seats),
+                sum(seat.next_id == report.node_id for seat in seats),
+                sum(seat.node_id == report.node_id and seat.next_id != NOBODY for seat in seats),
+                report.leaving,
+            )
+            for report in sorted(reports, key=lambda each: each.node_id)
+        ]
+        metadata = self.upstream.metadata
+        return Status(
+            metadata.cluster_id, len(metadata.nodes), self.topic, state, nodes, slots, sorted(drained)
+        )
+
+    async def find_slots(self, what: str) -> list[int]:
+        """The slots of `SLOT`, of `TOPIC:PARTITION`, or of all partitions of `TOPIC`.
+
+        Raises:
+            KafkaError: there is no such slot, topic or partition.
+        """
+        count = len((await self.load()).partitions)
+        name, colon, index = what.rpartition(":")
+        if what.isdecimal():
+            if int(what) >= count:
+                raise _invalid(f"there is no slot {what}: there are 0 to {count - 1}")
+            return [int(what)]
+        name, chosen = (name, index) if colon and index.isdecimal() else (what, "")
+        topic = (await self.upstream.topics([name]))[name]
+        if isinstance(topic, KafkaError):
+            raise topic
+        partitions = range(len(topic.partitions))
+        if chosen and int(chosen) not in partitions:
+            raise _invalid(f"{name} has partitions 0 to {len(partitions) - 1}, not {chosen}")
+        wanted = [int(chosen)] if chosen else partitions
+        if name == self.topic:
+            return list(wanted)
+        return sorted({slot_of_partition(topic.topic_id, each, count) for each in wanted})
+
+    async def wait(self, settled: Any, seconds_max: float) -> bool:
+        """Whether the tier comes to be as is wanted in that time.
+
+        Args:
+            settled: called with a `Status`.
+        """
+        until = asyncio.get_running_loop().time() + seconds_max
+        while not settled(await self.status()):
+            if asyncio.get_running_loop().time() >= until:
+                return False
+            await asyncio.sleep(_LOOK_S)
+        return True
+
+
+def _offset(found: ListedOffset | KafkaError) -> int:
+    return -1 if isinstance(found, KafkaError) else found.offset
+
+
+def _number(node_id: int) -> int | None:
+    return None if node_id == NOBODY else node_id - FIRST_NODE_ID
+
+
+def _read(message: bytes) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(message)
+    return read
+
+
+def _invalid(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, text)

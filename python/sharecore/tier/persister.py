@@ -1,0 +1,291 @@
+"""Share state with the owner of its slot: here, or on another node.
+
+The leader of a share partition has its state in the same slot, so it reads and writes here; a leader that has
+lost the slot is refused here. The coordinator of the group may be another node, which makes state, deletes it
+and reads its summary over the wire: by the RPCs that Kafka has for it (KIP-932).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from sharecore._core import Write
+from sharecore.broker.cluster import NOBODY, Leader
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.persister import Done, LoadedState, Persister, SharePartitionKey, StateSummary
+from sharecore.protocol import ApiKey
+from sharecore.waiting import Timer, Timers
+
+logger = logging.getLogger(__name__)
+
+_BACKOFF_MS, _BACKOFF_MAX_MS = 50, 1_000
+_PASSING = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.REQUEST_TIMED_OUT,
+        # the owner has not heard of a new topic yet
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+class Asking(Protocol):
+    """Who asks other nodes (`tier.peers.Peers`)."""
+
+    async def ask(
+        self, node: int, api_key: ApiKey, message: dict[str, Any], check: Callable[[], None]
+    ) -> Any: ...
+
+
+class View(Protocol):
+    """Who has which slot (`tier.view.TierView`)."""
+
+    def leader(self, topic_id: UUID, partition: int) -> Leader: ...
+
+    def check_coordinator(self, group_id: str) -> None: ...
+
+    def term(self, group_id: str) -> int: ...
+
+
+def _nothing(result: Any) -> None:
+    return None
+
+
+def _summary(result: Any) -> StateSummary:
+    return StateSummary(*(getattr(result, name, -1) for name in StateSummary._fields))
+
+
+class _Kind(NamedTuple):
+    """An operation over the wire: its API, what its result means, and errors that are none."""
+
+    api_key: ApiKey
+    read: Callable[[Any], Any]
+    done_already: frozenset[ErrorCode] = frozenset()
+
+
+_INITIALIZE = _Kind(ApiKey.INITIALIZE_SHARE_GROUP_STATE, _nothing)
+_SUMMARY = _Kind(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, _summary)
+# an owner that has seen the end of a topic has dropped its state
+_DELETE = _Kind(ApiKey.DELETE_SHARE_GROUP_STATE, _nothing, frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}))
+
+
+class _Call:
+    """One operation on one share partition, until it has ended."""
+
+    def __init__(
+        self,
+        kind: _Kind,
+        key: SharePartitionKey,
+        fields: Mapping[str, Any],
+        local: Callable[[Callable[[Any], None]], object],
+        done: Callable[[Any], None],
+        until_ms: int,
+        term: int,
+    ) -> None:
+        self.kind, self.key, self.fields = kind, key, fields
+        self.local, self.done = local, done
+        self.until_ms, self.term = until_ms, term
+        self.backoff_ms = _BACKOFF_MS
+        self.timer: Timer | None = None
+
+
+class TierPersister:
+    """Keeps share state where its slot is (`persister.Persister`).
+
+    What cannot be done at the moment is tried again, while a slot moves for instance. Operations on one share
+    partition wait for those before them.
+
+    Args:
+        local: keeps state in the slots of this node.
+        view: who leads share partitions and coordinates groups.
+        node_id: this node's.
+        peers: asks other nodes.
+        timers: for what is tried again.
+        now_ms: a monotonic clock.
+        timeout_ms: for how long an operation is tried.
+    """
+
+    def __init__(
+        self,
+        local: Persister,
+        view: View,
+        node_id: int,
+        peers: Asking,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        timeout_ms: int,
+    ) -> None:
+        self._local = local
+        self._view = view
+        self._node_id = node_id
+        self._peers = peers
+        self._timers = timers
+        self._now_ms = now_ms
+        self._timeout_ms = timeout_ms
+        self._calls: dict[SharePartitionKey, deque[_Call]] = {}
+        self._outgoing: dict[tuple[int, ApiKey, str], list[_Call]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # what leaders ask for: theirs is here
+
+    def read(
+        self, key: SharePartitionKey, leader_epoch: int, done: Callable[[LoadedState | KafkaError], None]
+    ) -> None:
+        self._local.read(key, leader_epoch, done)
+
+    def write(
+        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
+    ) -> None:
+        self._local.write(key, state_epoch, leader_epoch, write, done)
+
+    def write_start(
+        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, start_offset: int, done: Done
+    ) -> None:
+        self._local.write_start(key, state_epoch, leader_epoch, start_offset, done)
+
+    # what coordinators of groups ask for
+
+    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, done: Done) -> None:
+        fields = {"state_epoch": state_epoch, "start_offset": start_offset}
+        local = partial(self._local.initialize, key, state_epoch, start_offset)
+        self._begin(_INITIALIZE, key, fields, local, done)
+
+    def delete(self, key: SharePartitionKey, done: Done) -> None:
+        self._begin(_DELETE, key, {}, partial(self._local.delete, key), done)
+
+    def summary(self, key: SharePartitionKey, done: Callable[[StateSummary | KafkaError], None]) -> None:
+        self._begin(_SUMMARY, key, {"leader_epoch": 0}, partial(self._local.summary, key), done)
+
+    def close(self) -> None:
+        """Ends what is under way, since the node stops."""
+        for task in self._tasks:
+            task.cancel()
+        calls, self._calls = self._calls, {}
+        for call in (each for queue in calls.values() for each in queue):
+            if call.timer is not None:
+                call.timer.cancel()
+            call.done(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The node stops."))
+        self._local.close()
+
+    def _begin(
+        self,
+        kind: _Kind,
+        key: SharePartitionKey,
+        fields: Mapping[str, Any],
+        local: Callable[[Callable[[Any], None]], object],
+        done: Callable[[Any], None],
+    ) -> None:
+        until_ms, term = self._now_ms() + self._timeout_ms, self._view.term(key.group_id)
+        call = _Call(kind, key, fields, local, done, until_ms, term)
+        before = self._calls.setdefault(key, deque())
+        before.append(call)
+        if len(before) == 1:
+            self._try(call)
+
+    def _try(self, call: _Call) -> None:
+        call.timer = None
+        owner = self._view.leader(call.key.topic_id, call.key.partition).node_id
+        try:
+            self._check(call)
+            if owner == NOBODY:
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "No node has the slot now.")
+            if owner == self._node_id:
+                call.local(partial(self._ended, call))
+                return
+        except KafkaError as error:
+            self._ended(call, error)
+            return
+        if not self._outgoing:
+            self._timers.call_soon(self._send)
+        asked = self._outgoing.setdefault((owner, call.kind.api_key, call.key.group_id), [])
+        asked.append(call)
+
+    def _is_former(self, call: _Call) -> bool:
+        """Whether another node has coordinated the group since this was asked for, or does now."""
+        return self._view.term(call.key.group_id) != call.term
+
+    def _check(self, call: _Call) -> None:
+        """Raises KafkaError where this node may not ask now."""
+        self._view.check_coordinator(call.key.group_id)
+        if self._is_former(call):
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, "Another node has coordinated the group meanwhile.")
+
+    def _ended(self, call: _Call, outcome: Any) -> None:
+        queue = self._calls.get(call.key)
+        if queue is None or queue[0] is not call:
+            return
+        if isinstance(outcome, KafkaError):
+            if outcome.code in call.kind.done_already:
+                outcome = None
+            elif self._may_pass(call, outcome):
+                call.timer = self._timers.call_later(call.backoff_ms / 1000, partial(self._try, call))
+                call.backoff_ms = min(2 * call.backoff_ms, _BACKOFF_MAX_MS)
+                return
+        queue.popleft()
+        if not queue:
+            del self._calls[call.key]
+        call.done(outcome)
+        if queue:
+            self._try(queue[0])
+
+    def _may_pass(self, call: _Call, error: KafkaError) -> bool:
+        in_time = self._now_ms() + call.backoff_ms < call.until_ms
+        return error.code in _PASSING and in_time and not self._is_former(call)
+
+    # over the wire
+
+    def _send(self) -> None:
+        outgoing, self._outgoing = self._outgoing, {}
+        for (node, api_key, group_id), calls in outgoing.items():
+            task = asyncio.get_running_loop().create_task(self._ask(node, api_key, group_id, calls))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, node: int, api_key: ApiKey, group_id: str, calls: list[_Call]) -> None:
+        topics: dict[UUID, list[dict[str, Any]]] = {}
+        for call in calls:
+            partitions = topics.setdefault(call.key.topic_id, [])
+            partitions.append({"partition": call.key.partition} | dict(call.fields))
+        message = {
+            "group_id": group_id,
+            "topics": [{"topic_id": topic_id, "partitions": asked} for topic_id, asked in topics.items()],
+        }
+        results: dict[tuple[UUID, int], Any] = {}
+        failed = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {node} did not say what became of it")
+        try:
+            answer = await self._peers.ask(node, api_key, message, partial(self._check_all, calls))
+            for topic in answer.results:
+                results |= {(topic.topic_id, each.partition): each for each in topic.partitions}
+        except KafkaError as error:
+            if error.code not in _PASSING:
+                logger.error("node %d could not be asked about share state: %s", node, error)
+            failed = error
+        for call in calls:
+            result = results.get((call.key.topic_id, call.key.partition))
+            if result is None:
+                self._ended(call, failed)
+            elif result.error_code:
+                self._ended(call, _error(node, result))
+            else:
+                self._ended(call, call.kind.read(result))
+
+    def _check_all(self, calls: list[_Call]) -> None:
+        for call in calls:
+            self._check(call)
+
+
+def _error(node: int, result: Any) -> KafkaError:
+    code, text = ErrorCode(result.error_code), result.error_message or ""
+    if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        text = f"node {node} refuses share state to this one: give its user CLUSTER_ACTION on the cluster"
+        logger.error("%s", text)
+    return KafkaError(code, text)

@@ -1,0 +1,180 @@
+"""What is wrong with the state topic of a tier, and how it is put right.
+
+What an unclean election upstream cuts off is gone, and nodes go on with what is left by themselves. What
+keeps them from it is a record that cannot be read, a claim that is gone, as compaction takes all but the last
+of them away, or the topic itself. Then what can be read is written once more, behind a claim of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sharecore.broker.cluster import NOBODY
+from sharecore.clock import SystemClock
+from sharecore.coordinator_log.staged_log import cut
+from sharecore.coordinator_log.topic_log import Record
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+from sharecore.tier.claims import Batch, Scanned, SlotHistory, claim_record, cut_batches, decode, is_mark
+from sharecore.tier.names import transactional_id
+from sharecore.tier.operator import Operator
+from sharecore.tier.replay import bounds_of, replay
+from sharecore.tier.settings import topics_of
+from sharecore.upstream import ExclusiveWriter
+from sharecore.upstream.errors import refusal
+
+_TOPIC, _SET = 2, 0
+
+
+class Finding(NamedTuple):
+    """What was found in one slot.
+
+    Attributes:
+        records: how many can be read.
+        lost: offsets that the log does not have, though it has later ones.
+        unclaimed: records in front of the first claim, which nobody would count.
+        unreadable: why batches cannot be read.
+        kept: what is to be written once more; nothing where the slot is whole.
+    """
+
+    slot: int
+    records: int
+    lost: int
+    unclaimed: int
+    unreadable: Sequence[str]
+    epoch: int
+    end: int
+    kept: Sequence[Record]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is nothing to repair."""
+        return not (self.lost or self.unclaimed or self.unreadable)
+
+
+class _Reading:
+    """A slot's partition, read whatever it holds."""
+
+    def __init__(self, name: str, start: int) -> None:
+        self.history = SlotHistory(name)
+        self.records: list[Scanned] = []
+        self.counted: list[Scanned] = []
+        self.lost = self.unclaimed = 0
+        self.unreadable: list[str] = []
+        self._name, self._expected = name, start
+
+    def take(self, batch: Batch) -> None:
+        self.lost += max(0, batch.base_offset - self._expected)
+        self._expected = batch.last_offset + 1
+        try:
+            records = decode([batch], self._name)
+        except ValueError as error:
+            self.unreadable.append(str(error))
+            return
+        self.lost += batch.last_offset - batch.base_offset + 1 - len(records)
+        own = [record for record in records if not is_mark(record)]
+        self.records += own
+        try:
+            self.counted += self.history.take(batch.data)
+        except ValueError as error:
+            self.unreadable.append(f"offset {batch.base_offset} to {batch.last_offset}: {error}")
+            self.counted += own
+        if self.history.claim is None:
+            self.unclaimed += len(own)
+
+
+async def look(operator: Operator, slot: int) -> Finding:
+    """Reads a slot.
+
+    Raises:
+        KafkaError: the cluster cannot be read.
+    """
+    start, end = await bounds_of(operator.admin, operator.topic, slot)
+    reading = _Reading(f"{operator.topic}-{slot}", start)
+    async for some in replay(operator.admin, operator.topic, slot, start, end):
+        for batch in cut_batches(some):
+            reading.take(batch)
+    claim = reading.history.claim
+    # where claims are lost it cannot be told what came too late to count
+    kept = reading.records if reading.lost or reading.unclaimed else reading.counted
+    return Finding(
+        slot,
+        len(reading.records),
+        reading.lost,
+        reading.unclaimed,
+        reading.unreadable,
+        -1 if claim is None else claim.epoch,
+        end,
+        [(key or b"", value) for _, _, key, value in kept],
+    )
+
+
+async def rewrite(operator: Operator, finding: Finding) -> None:
+    """Writes what a slot has once more, behind a new claim, and deletes what was before it.
+
+    Raises:
+        KafkaError: somebody else writes there, or the cluster refuses.
+    """
+    slot, topic = finding.slot, operator.topic
+    writer = ExclusiveWriter(operator.outlet, topic, slot, transactional_id(topic, slot))
+    await writer.open(finding.end)
+    now_ms = SystemClock().now_ms()
+    await _append(writer, [claim_record(slot, finding.epoch + 1, NOBODY, now_ms)], now_ms)
+    for records in cut(finding.kept) if finding.kept else ():
+        await _append(writer, records, now_ms)
+    deleted = (await operator.admin.delete_records(topic, {slot: finding.end}))[slot]
+    if isinstance(deleted, KafkaError):
+        raise deleted
+
+
+async def _append(writer: ExclusiveWriter, records: Sequence[Record], now_ms: int) -> None:
+    ended: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+    writer.append(records, now_ms, ended.set_result)
+    error = await ended
+    if error is not None:
+        raise error
+
+
+async def find_policy(operator: Operator) -> str | None:
+    """The clean-up policy of the state topic where it is a wrong one."""
+    policy = (await operator.admin.topic_configs(operator.topic)).get("cleanup.policy")
+    return None if policy == "delete" else str(policy)
+
+
+async def set_policy(operator: Operator) -> None:
+    """Has the state topic kept as nodes need it; raises KafkaError."""
+    wanted = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    configs = [{"name": name, "config_operation": _SET, "value": value} for name, value in wanted.items()]
+    resource = {"resource_type": _TOPIC, "resource_name": operator.topic, "configs": configs}
+    node = next(iter(operator.upstream.metadata.nodes), -1)
+    message = {"resources": [resource], "validate_only": False}
+    answer = await operator.upstream.request(node, ApiKey.INCREMENTAL_ALTER_CONFIGS, message)
+    (changed,) = answer.responses
+    if changed.error_code:
+        doing, words = "to set cleanup.policy of", changed.error_message
+        raise refusal(changed.error_code, doing, operator.topic, "AlterConfigs", words)
+
+
+async def is_missing(operator: Operator) -> bool:
+    """Whether the state topic is gone, though there was a tier.
+
+    Raises:
+        KafkaError: there never was one, or it cannot be asked for.
+    """
+    found = await operator.upstream.topics([operator.topic, operator.catalogue.topic])
+    state, settings = found[operator.topic], found[operator.catalogue.topic]
+    if isinstance(settings, KafkaError):
+        raise settings
+    if isinstance(state, KafkaError) and state.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise state
+    return isinstance(state, KafkaError)
+
+
+async def make_topic(operator: Operator) -> None:
+    """Makes the state topic anew, with as many slots as there were; raises KafkaError."""
+    await operator.catalogue.load()
+    name, partitions, replicas, settings = topics_of(operator.config)[0]
+    slots = operator.catalogue.slots or partitions
+    await operator.admin.create_topic(name, slots, replicas, settings)

@@ -1,0 +1,56 @@
+"""What operators want of the nodes: slots that belong to certain ones, and nodes that are to have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sharecore.storage import Catalogue
+
+_PINS, _DRAINED = b"tier/pin/", b"tier/drain/"
+
+
+class Pin(NamedTuple):
+    """A slot that is to be at a node, by the node's number; None: wherever it is put."""
+
+    slot: int
+    node: int | None
+
+
+class Wishes:
+    """Wishes as they lie in the settings of a tier; nodes are named by their `node.id`.
+
+    Args:
+        catalogue: where they lie.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    def pins(self) -> dict[int, int]:
+        """Nodes that are to have certain slots, by slot."""
+        return {int(key.removeprefix(_PINS)): int(value) for key, value in self._catalogue.scan(_PINS)}
+
+    def drained(self) -> set[int]:
+        """Nodes that are to have no slots."""
+        return {int(key.removeprefix(_DRAINED)) for key, _ in self._catalogue.scan(_DRAINED)}
+
+    async def pin(self, pins: list[Pin]) -> None:
+        """Has slots at certain nodes; raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        await self._catalogue.change(
+            [(b"%s%d" % (_PINS, pin.slot), b"%d" % pin.node) for pin in pins if pin.node is not None],
+            [b"%s%d" % (_PINS, pin.slot) for pin in pins if pin.node is None],
+        )
+
+    async def drain(self, node: int, *, drained: bool) -> None:
+        """Has a node without slots, or with its share again; raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        key = b"%s%d" % (_DRAINED, node)
+        if drained:
+            await self._catalogue.put(key, b"1")
+        else:
+            await self._catalogue.change(deletes=[key])
+
+    def on_change(self, told: Callable[[], object]) -> None:
+        """Calls back when somebody else has changed them."""
+        for prefix in (_PINS, _DRAINED):
+            self._catalogue.watch(prefix, lambda key: told())

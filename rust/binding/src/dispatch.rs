@@ -1,0 +1,419 @@
+//! `Dispatch`: a request frame to its handler, and what that answers to a frame. `sharecore.broker.dispatch` has one.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_wire::{Header, Input, read_header};
+
+use crate::layout::{PyLayout, named};
+use crate::produce::PyProduce;
+use crate::produced::PyProduced;
+use crate::share_answer::PyShareAnswer;
+use crate::slot::{PyPending, disconnect};
+use crate::waiting::PyLater;
+
+static ENSURE_FUTURE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+enum Handle {
+    Python(Py<PyAny>),
+    Produce(Py<PyProduce>),
+}
+
+/// An API in one version.
+struct Route {
+    request: Py<PyLayout>,
+    response: Py<PyLayout>,
+    flexible: bool,
+    tagged_header: bool,
+    /// The codec, for those parts of Python that write an answer themselves.
+    messages: Py<PyAny>,
+    handle: Handle,
+}
+
+/// A request, for those who want to know more of it than its body.
+pub(crate) struct Asked<'a, 'py> {
+    dispatch: &'a Bound<'py, PyDispatch>,
+    connection: &'a Bound<'py, PyAny>,
+    header: Header<'a>,
+    context: OnceCell<Bound<'py, PyAny>>,
+}
+
+impl<'py> Asked<'_, 'py> {
+    /// The `RequestContext`, made when it is first asked for.
+    pub(crate) fn context(&self) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(context) = self.context.get() {
+            return Ok(context.clone());
+        }
+        let py = self.connection.py();
+        let (class, broker) = {
+            let held = self.dispatch.borrow();
+            (held.context.clone_ref(py), held.broker.clone_ref(py))
+        };
+        let header = &self.header;
+        let values = (
+            broker,
+            self.connection,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+        );
+        let made = named(class.bind(py), values.into_pyobject(py)?)?;
+        Ok(self.context.get_or_init(|| made).clone())
+    }
+}
+
+/// Reads requests, has them handled and writes their answers.
+#[pyclass(name = "Dispatch", module = "sharecore._core", subclass)]
+pub(crate) struct PyDispatch {
+    broker: Py<PyAny>,
+    /// `RequestContext`, a tuple.
+    context: Py<PyType>,
+    check_names: bool,
+    log_requests: bool,
+    routes: HashMap<(i16, i16), Arc<Route>>,
+}
+
+/// What an answer that comes later needs of its request.
+struct Ending<'a, 'py> {
+    dispatch: &'a Bound<'py, PyDispatch>,
+    route: &'a Route,
+    correlation_id: i32,
+    meter: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl<'py> Ending<'_, 'py> {
+    /// The frame of an answer, which is a dict or writes itself.
+    fn encode(
+        &self,
+        message: &Bound<'py, PyAny>,
+        context: &dyn Fn() -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let messages = self.route.messages.bind(message.py());
+        let check_names = self.dispatch.borrow().check_names;
+        if check_names && message.is_instance_of::<PyDict>() {
+            let told = (messages, context()?, message);
+            self.dispatch.call_method1("_check", told)?;
+        }
+        self.written(message).or_else(|error| {
+            if !error.is_instance_of::<PyException>(message.py()) {
+                return Err(error);
+            }
+            let told = (context()?, error.into_value(message.py()));
+            let raised = self.dispatch.call_method1("_unwritable", told)?;
+            Ok(raised.cast_into()?)
+        })
+    }
+
+    fn written(&self, message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let layout = self.route.response.get();
+        let parts = layout.frame(self.correlation_id, self.route.tagged_header, message)?;
+        let Some(meter) = self.meter else {
+            return Ok(parts);
+        };
+        let messages = self.route.messages.bind(message.py());
+        let settled = meter.call_method1("settle", (messages, message, parts))?;
+        Ok(settled.cast_into()?)
+    }
+
+    /// The frame that says that the request as a whole failed.
+    fn refuse(
+        &self,
+        error: PyErr,
+        context: &dyn Fn() -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = self.dispatch.py();
+        if !error.is_instance_of::<PyException>(py) {
+            return Err(error);
+        }
+        let messages = self.route.messages.bind(py);
+        let told = (messages, context()?, error.into_value(py));
+        let message = self.dispatch.call_method1("_refusal", told)?;
+        self.encode(&message, context)
+    }
+}
+
+impl PyDispatch {
+    fn route(
+        dispatch: &Bound<'_, Self>,
+        header: &Header<'_>,
+    ) -> PyResult<Result<Arc<Route>, Py<PyAny>>> {
+        let key = (header.api_key, header.api_version);
+        let known = || dispatch.borrow().routes.get(&key).cloned();
+        if let Some(route) = known() {
+            return Ok(Ok(route));
+        }
+        if !dispatch.call_method1("_learn", key)?.is_truthy()? {
+            let told = (header.correlation_id,);
+            let answer = dispatch.call_method1("_unsupported_api_versions", told)?;
+            return Ok(Err(answer.unbind()));
+        }
+        let route = known().ok_or_else(|| PyRuntimeError::new_err("the API was not added"))?;
+        Ok(Ok(route))
+    }
+
+    /// What the handler answers; None where nothing is to be answered.
+    fn handled<'py>(
+        route: &Route,
+        asked: &Asked<'_, 'py>,
+        input: &mut Input<'_>,
+        message: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = asked.connection.py();
+        match (&route.handle, message) {
+            (Handle::Python(handle), Some(message)) => {
+                let answer = handle.bind(py).call1((asked.context()?, message))?;
+                Ok((!answer.is_none()).then_some(answer))
+            }
+            (Handle::Produce(produce), _) => {
+                let layout = route.request.get();
+                PyProduce::handle(produce.bind(py), asked, layout.fields(), input)
+            }
+            (Handle::Python(_), None) => unreachable!("a handler of Python's gets the message"),
+        }
+    }
+}
+
+fn malformed(py: Python<'_>, reason: &str) -> PyErr {
+    disconnect(py, &format!("malformed request: {reason}")).unwrap_or_else(|error| error)
+}
+
+/// A future of something that can be awaited.
+fn future_of(answer: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    if answer.is_instance_of::<PyLater>() {
+        return Ok(answer);
+    }
+    let py = answer.py();
+    let ensure = ENSURE_FUTURE.get_or_try_init(py, || {
+        let module = py.import("asyncio")?;
+        Ok::<_, PyErr>(module.getattr("ensure_future")?.unbind())
+    })?;
+    ensure.bind(py).call1((answer,))
+}
+
+#[pymethods]
+impl PyDispatch {
+    #[new]
+    fn new(
+        broker: Py<PyAny>,
+        context: Bound<'_, PyType>,
+        check_names: bool,
+        log_requests: bool,
+    ) -> PyResult<Self> {
+        if !context.is_subclass_of::<PyTuple>()? {
+            return Err(PyValueError::new_err("the context must be a kind of tuple"));
+        }
+        Ok(Self {
+            broker,
+            context: context.unbind(),
+            check_names,
+            log_requests,
+            routes: HashMap::new(),
+        })
+    }
+
+    /// Has a version of an API handled.
+    #[pyo3(signature = (api_key, api_version, messages, handle))]
+    fn add(
+        &mut self,
+        api_key: i16,
+        api_version: i16,
+        messages: &Bound<'_, PyAny>,
+        handle: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let request: Py<PyLayout> = messages.getattr("request_layout")?.extract()?;
+        let handle = match handle.cast::<PyProduce>() {
+            Ok(produce) => {
+                PyProduce::check(request.get().fields())?;
+                Handle::Produce(produce.clone().unbind())
+            }
+            Err(_) => Handle::Python(handle.clone().unbind()),
+        };
+        let route = Route {
+            request,
+            response: messages.getattr("response_layout")?.extract()?,
+            flexible: messages.getattr("flexible")?.extract()?,
+            tagged_header: messages.getattr("tagged_header")?.extract()?,
+            messages: messages.clone().unbind(),
+            handle,
+        };
+        self.routes.insert((api_key, api_version), Arc::new(route));
+        Ok(())
+    }
+
+    /// Answers one request frame.
+    fn on_frame<'py>(
+        dispatch: &Bound<'py, Self>,
+        connection: &Bound<'py, PyAny>,
+        frame: &Bound<'py, PyBytes>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let py = dispatch.py();
+        let bytes = frame.as_bytes();
+        let mut input = Input::new(bytes, 0);
+        let header = read_header(&mut input).map_err(|error| malformed(py, &error.to_string()))?;
+        let route = match Self::route(dispatch, &header)? {
+            Ok(route) => route,
+            Err(answer) => return Ok(Some(answer)),
+        };
+        let asked = Asked {
+            dispatch,
+            connection,
+            header,
+            context: OnceCell::new(),
+        };
+        let is_malformed = |error: PyErr| {
+            if error.is_instance_of::<PyValueError>(py) {
+                malformed(py, &error.value(py).to_string())
+            } else {
+                error
+            }
+        };
+        let message = match &route.handle {
+            Handle::Python(_) => {
+                let layout = route.request.get();
+                let message = layout.read_request(py, &mut input, route.flexible);
+                Some(message.map_err(is_malformed)?)
+            }
+            Handle::Produce(_) => {
+                if route.flexible {
+                    let skipped = input.skip_tagged_fields();
+                    skipped.map_err(|error| malformed(py, &error.to_string()))?;
+                }
+                None
+            }
+        };
+        let (log_requests, broker) = {
+            let held = dispatch.borrow();
+            (held.log_requests, held.broker.clone_ref(py))
+        };
+        if log_requests {
+            dispatch.call_method1("_note", (asked.context()?, bytes.len()))?;
+        }
+        let throttles = broker.bind(py).getattr(intern!(py, "throttles"))?;
+        let meter = if throttles.getattr(intern!(py, "on"))?.is_truthy()? {
+            Some(dispatch.call_method1("_meter", (asked.context()?, bytes.len()))?)
+        } else {
+            None
+        };
+        let context = || asked.context();
+        let ending = Ending {
+            dispatch,
+            route: &route,
+            correlation_id: asked.header.correlation_id,
+            meter: meter.as_ref(),
+        };
+        let answer = match Self::handled(&route, &asked, &mut input, message) {
+            Ok(Some(answer)) => answer,
+            Ok(None) => {
+                if let Some(meter) = &meter {
+                    let nothing = (route.messages.bind(py), py.None(), PyList::empty(py));
+                    meter.call_method1("settle", nothing)?;
+                }
+                return Ok(None);
+            }
+            Err(error) => return Ok(Some(ending.refuse(error, &context)?.into_any().unbind())),
+        };
+        let is_there = answer.is_exact_instance_of::<PyDict>()
+            || answer.is_exact_instance_of::<PyProduced>()
+            || answer.is_exact_instance_of::<PyShareAnswer>();
+        if is_there {
+            return Ok(Some(ending.encode(&answer, &context)?.into_any().unbind()));
+        }
+        let future = future_of(answer)?;
+        if let Some(meter) = &meter {
+            meter.call_method0("rest")?;
+        }
+        let finish = PyFinish {
+            dispatch: dispatch.clone().unbind(),
+            route: Arc::clone(&route),
+            context: asked.context()?.unbind(),
+            correlation_id: asked.header.correlation_id,
+            meter: meter.map(Bound::unbind),
+        };
+        let pending = PyPending {
+            future: future.unbind(),
+            finish: Py::new(py, finish)?.into_any(),
+        };
+        Ok(Some(Py::new(py, pending)?.into_any()))
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.broker)?;
+        for route in self.routes.values() {
+            // an answer on its way has the route as well, but not another reference to what it names
+            visit.call(&route.messages)?;
+            match &route.handle {
+                Handle::Python(handle) => visit.call(handle)?,
+                Handle::Produce(produce) => visit.call(produce)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&mut self) {
+        self.routes.clear();
+    }
+}
+
+/// Turns what a handler has waited for into the frame of its answer.
+#[pyclass(name = "Finish", module = "sharecore._core", frozen)]
+pub(crate) struct PyFinish {
+    dispatch: Py<PyDispatch>,
+    route: Arc<Route>,
+    context: Py<PyAny>,
+    correlation_id: i32,
+    meter: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl PyFinish {
+    fn __call__<'py>(&self, done: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let py = done.py();
+        let meter = self.meter.as_ref().map(|meter| meter.bind(py).clone());
+        if let Some(meter) = &meter {
+            meter.call_method0("resume")?;
+        }
+        let dispatch = self.dispatch.bind(py);
+        let ending = Ending {
+            dispatch,
+            route: &self.route,
+            correlation_id: self.correlation_id,
+            meter: meter.as_ref(),
+        };
+        let context = || Ok(self.context.bind(py).clone());
+        let (error, value) = if let Ok(later) = done.cast::<PyLater>() {
+            later.borrow().outcome(py)
+        } else {
+            let error = done.call_method0("exception")?;
+            if error.is_none() {
+                (None, Some(done.call_method0("result")?.unbind()))
+            } else {
+                (Some(error.unbind()), None)
+            }
+        };
+        if let Some(error) = error {
+            let error = PyErr::from_value(error.into_bound(py));
+            return ending.refuse(error, &context).map(Some);
+        }
+        match value {
+            Some(value) if !value.is_none(py) => ending.encode(value.bind(py), &context).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.dispatch)?;
+        visit.call(&self.context)?;
+        visit.call(&self.meter)
+    }
+}

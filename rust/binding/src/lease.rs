@@ -1,0 +1,160 @@
+//! `lease`: reads a share partition's log and leases what it finds, in one call.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use sharecore_engine::{Acquired, OffsetRange};
+use sharecore_lease::{Leased, Log, Part, Stop, Want, Wish, lease as lease_from};
+
+use crate::convert::ranges;
+use crate::error::{failed, kafka_error_in};
+use crate::partition::PyPartition;
+use crate::slices::{copied_cached, wanted};
+use crate::store::refused;
+use crate::tally::Tally;
+use crate::tickets::PyStoredLog;
+
+/// The log in the store, where that has it; what reads; what names aborted transactions.
+pub(crate) type Access<'a, 'py> = (
+    Option<Bound<'py, PyStoredLog>>,
+    &'a Bound<'py, PyAny>,
+    Option<&'a Bound<'py, PyAny>>,
+);
+pub(crate) type Told<'py> = (
+    Bound<'py, PyBytes>,
+    Bound<'py, PyList>,
+    i64,
+    bool,
+    Option<Bound<'py, PyAny>>,
+);
+
+/// Record batches that Python has.
+struct Held<'py>(Bound<'py, PyBytes>);
+
+impl AsRef<[u8]> for Held<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// A `sharecore.storage.Log`, in the store where that has it.
+struct Source<'a, 'py> {
+    py: Python<'py>,
+    stored: Option<Bound<'py, PyStoredLog>>,
+    read: &'a Bound<'py, PyAny>,
+    aborted: Option<&'a Bound<'py, PyAny>>,
+    end: i64,
+    tally: &'a Tally,
+}
+
+impl<'py> Log for Source<'_, 'py> {
+    type Bytes = Held<'py>;
+    type Error = PyErr;
+
+    fn read(&mut self, want: Want) -> PyResult<Option<Part<Held<'py>>>> {
+        if let Some(stored) = &self.stored
+            && let Some(part) = self.cached(stored.get(), want)?
+        {
+            return Ok(Some(part));
+        }
+        let asked = (
+            want.offset,
+            want.max_bytes,
+            want.max_records,
+            want.at_least_one,
+            self.end,
+        );
+        let found = self.read.call1(asked)?;
+        if found.is_none() {
+            return Ok(None);
+        }
+        let (bytes, batches): (Bound<'py, PyBytes>, Bound<'py, PyAny>) = found.extract()?;
+        Ok(Some(Part {
+            bytes: Held(bytes),
+            batches: ranges(&batches)?.into_iter().collect(),
+        }))
+    }
+
+    fn aborted(&mut self, offsets: OffsetRange) -> PyResult<Vec<(i64, i64)>> {
+        match self.aborted {
+            Some(aborted) => aborted.call1((offsets.first, offsets.last + 1))?.extract(),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn leased(&mut self, acquired: &[Acquired]) {
+        self.tally.acquired(acquired);
+    }
+}
+
+impl<'py> Source<'_, 'py> {
+    /// What memory has of a log of the store.
+    fn cached(&self, stored: &PyStoredLog, want: Want) -> PyResult<Option<Part<Held<'py>>>> {
+        let offset = want.offset;
+        let want = wanted(
+            want.max_bytes,
+            Some(self.end),
+            want.at_least_one,
+            want.max_records,
+        );
+        let slice = stored.store.get().0.read_cached(stored.id, offset, want);
+        let Some(slice) = slice.map_err(|refusal| refused(self.py, &refusal))? else {
+            return Ok(None);
+        };
+        let new = |(first, last)| OffsetRange::new(first, last);
+        Ok(copied_cached(self.py, &slice)?.map(|bytes| Part {
+            bytes: Held(bytes),
+            batches: slice.batches.into_iter().map(new).collect(),
+        }))
+    }
+}
+
+/// Record batches that hold what was leased; (first offset, last offset, delivery count); records of them; whether
+/// records of aborted transactions were taken out; the `KafkaError` behind which nothing was read.
+pub(crate) fn lease<'py>(
+    py: Python<'py>,
+    engine: &PyPartition,
+    (stored, read, aborted): Access<'_, 'py>,
+    wish: &Wish<'_>,
+) -> PyResult<Told<'py>> {
+    let mut source = Source {
+        py,
+        stored,
+        read,
+        aborted,
+        end: wish.end,
+        tally: &engine.tally,
+    };
+    let mut leased = lease_from(&engine.inner, &mut source, wish);
+    let stopped = match leased.stopped.take() {
+        None => None,
+        Some(Stop::Engine(failure)) => Some(kafka_error_in(py, failed(py, &failure))?),
+        Some(Stop::Log(error)) => Some(kafka_error_in(py, error)?),
+    };
+    let acquired = leased.acquired.iter();
+    let acquired = PyList::new(py, acquired.map(|a| (a.first, a.last, a.delivery_count)))?;
+    let (total, archived) = (leased.total, leased.archived);
+    Ok((records(py, &leased)?, acquired, total, archived, stopped))
+}
+
+/// The batches of all parts together, without a copy where they are one bytes object already.
+fn records<'py>(
+    py: Python<'py>,
+    leased: &Leased<Held<'py>, PyErr>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let whole = |bytes: &Held<'_>| bytes.as_ref().len() == leased.size;
+    if let [(bytes, _)] = &leased.parts[..]
+        && whole(bytes)
+    {
+        return Ok(bytes.0.clone());
+    }
+    PyBytes::new_with(py, leased.size, |mut out| {
+        for (bytes, ranges) in &leased.parts {
+            for range in ranges {
+                let (here, rest) = out.split_at_mut(range.len());
+                here.copy_from_slice(&bytes.as_ref()[range.clone()]);
+                out = rest;
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,131 @@
+//! The places of requests in the order of their answers, for `exchange`.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyList;
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::exchange::PyExchange;
+use crate::waiting::PyLater;
+
+static DISCONNECT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+fn disconnect_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    let class = DISCONNECT.get_or_try_init(py, || {
+        let module = py.import("sharecore.network.disconnect")?;
+        Ok::<_, PyErr>(module.getattr("Disconnect")?.unbind())
+    })?;
+    Ok(class.bind(py))
+}
+
+/// A `Disconnect` to raise.
+pub(crate) fn disconnect(py: Python<'_>, reason: &str) -> PyResult<PyErr> {
+    Ok(PyErr::from_value(disconnect_class(py)?.call1((reason,))?))
+}
+
+/// The reason, where an exception is a `Disconnect`; another one is raised on.
+pub(crate) fn told_to_disconnect(py: Python<'_>, error: PyErr) -> PyResult<String> {
+    if error.matches(py, disconnect_class(py)?)? {
+        Ok(error.value(py).str()?.to_string())
+    } else {
+        Err(error)
+    }
+}
+
+/// An answer that is not known yet: a future, and what turns it into buffers.
+#[pyclass(name = "Pending", module = "sharecore._core", frozen)]
+pub(crate) struct PyPending {
+    #[pyo3(get)]
+    pub(crate) future: Py<PyAny>,
+    #[pyo3(get)]
+    pub(crate) finish: Py<PyAny>,
+}
+
+#[pymethods]
+impl PyPending {
+    #[new]
+    fn new(future: Py<PyAny>, finish: Py<PyAny>) -> Self {
+        Self { future, finish }
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.future)?;
+        visit.call(&self.finish)
+    }
+}
+
+/// What a request is answered with.
+pub(crate) enum Answer {
+    /// The future, and what turns it into buffers.
+    Pending(Py<PyAny>, Py<PyAny>),
+    /// Buffers to send, or nothing.
+    Ready(Option<Py<PyList>>),
+    /// The connection closes here.
+    Close(String),
+}
+
+/// A request that has been handed on.
+#[pyclass(name = "Slot", module = "sharecore._core")]
+pub(crate) struct PySlot {
+    pub(crate) exchange: Py<PyExchange>,
+    pub(crate) frame_bytes: usize,
+    pub(crate) answer: Answer,
+}
+
+#[pymethods]
+impl PySlot {
+    /// What it waited for is there.
+    fn __call__(slot: &Bound<'_, Self>, future: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = slot.py();
+        let (exchange, finish) = {
+            let mut held = slot.borrow_mut();
+            let Answer::Pending(_, finish) =
+                std::mem::replace(&mut held.answer, Answer::Ready(None))
+            else {
+                return Ok(());
+            };
+            (held.exchange.clone_ref(py), finish)
+        };
+        let exchange = exchange.bind(py);
+        if exchange.borrow().is_closed() {
+            return Ok(());
+        }
+        let is_cancelled = match future.cast::<PyLater>() {
+            Ok(later) => later.borrow().cancelled(),
+            Err(_) => future.call_method0("cancelled")?.is_truthy()?,
+        };
+        if !is_cancelled {
+            // until it is finished it is not ready
+            slot.borrow_mut().answer =
+                Answer::Pending(future.clone().unbind(), finish.clone_ref(py));
+            match finish.call1(py, (future,)) {
+                Ok(parts) => slot.borrow_mut().answer = Answer::Ready(parts.extract(py)?),
+                Err(error) => {
+                    let reason = told_to_disconnect(py, error)?;
+                    exchange.call_method1("close", (reason,))?;
+                    return Ok(());
+                }
+            }
+        }
+        let is_first = exchange.borrow().begins_with(slot);
+        if is_first {
+            PyExchange::answer_in_order(exchange)?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.exchange)?;
+        if let Answer::Pending(future, finish) = &self.answer {
+            visit.call(future)?;
+            visit.call(finish)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&mut self) {
+        self.answer = Answer::Ready(None);
+    }
+}

@@ -1,0 +1,136 @@
+//! `Tickets` and `StoredLog`: who waits for which write of a store, and a log there as those know it who append to it.
+
+use std::collections::VecDeque;
+
+use pyo3::prelude::*;
+
+use crate::produced::PyProduced;
+use crate::store::PyStore;
+use crate::waiting::PyTicket;
+
+enum Waiter {
+    Ticket(Py<PyTicket>),
+    /// A batch of a Produce request, by its place there.
+    Batch(Py<PyProduced>, usize),
+}
+
+/// What waits for the writes of one store, in their order.
+#[pyclass(name = "Tickets", module = "sharecore._core")]
+pub(crate) struct PyTickets {
+    class: Py<PyAny>,
+    settled: Py<PyTicket>,
+    waiting: VecDeque<(u64, Waiter)>,
+    ended: u64,
+}
+
+impl PyTickets {
+    /// Has a batch told how its write ends; false where that has ended.
+    pub(crate) fn wait(&mut self, sequence: u64, produced: Py<PyProduced>, place: usize) -> bool {
+        if sequence <= self.ended {
+            return false;
+        }
+        // the store stages operations of its own, so the newest number may be one that nobody waits for
+        let newest = self.waiting.back().map_or(0, |(newest, _)| *newest);
+        let waiter = Waiter::Batch(produced, place);
+        self.waiting.push_back((newest.max(sequence), waiter));
+        true
+    }
+}
+
+#[pymethods]
+impl PyTickets {
+    /// `class`: of the tickets.
+    #[new]
+    #[pyo3(signature = (class, ended = 0))]
+    fn new(class: Bound<'_, PyAny>, ended: u64) -> PyResult<Self> {
+        let settled = class.call1((0,))?.cast_into::<PyTicket>()?;
+        PyTicket::settle(&settled, None)?;
+        Ok(Self {
+            class: class.unbind(),
+            settled: settled.unbind(),
+            waiting: VecDeque::new(),
+            ended,
+        })
+    }
+
+    fn ticket(tickets: &Bound<'_, Self>, sequence: u64) -> PyResult<Py<PyTicket>> {
+        let py = tickets.py();
+        let (class, newest) = {
+            let held = tickets.borrow();
+            if sequence <= held.ended {
+                return Ok(held.settled.clone_ref(py));
+            }
+            let newest = match held.waiting.back() {
+                Some((newest, Waiter::Ticket(ticket))) if *newest >= sequence => {
+                    return Ok(ticket.clone_ref(py));
+                }
+                Some((newest, _)) => *newest,
+                None => 0,
+            };
+            (held.class.clone_ref(py), newest.max(sequence))
+        };
+        let ticket = class.bind(py).call1((newest,))?.cast_into::<PyTicket>()?;
+        let waiter = Waiter::Ticket(ticket.clone().unbind());
+        tickets.borrow_mut().waiting.push_back((newest, waiter));
+        Ok(ticket.unbind())
+    }
+
+    /// The newest write that somebody waits for.
+    #[getter]
+    fn newest(&self) -> Option<u64> {
+        self.waiting.back().map(|(newest, _)| *newest)
+    }
+
+    /// The writes up to `sequence` have ended, with a `KafkaError` where they have failed.
+    fn end(
+        tickets: &Bound<'_, Self>,
+        sequence: u64,
+        error: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = tickets.py();
+        let error_code = match error {
+            None => 0,
+            Some(error) => error.getattr("code")?.extract()?,
+        };
+        {
+            let mut held = tickets.borrow_mut();
+            held.ended = held.ended.max(sequence);
+        }
+        loop {
+            let next = {
+                let mut held = tickets.borrow_mut();
+                let waiting = &mut held.waiting;
+                match waiting.front() {
+                    Some((first, _)) if *first <= sequence => waiting.pop_front(),
+                    _ => None,
+                }
+            };
+            match next {
+                None => return Ok(()),
+                Some((_, Waiter::Ticket(ticket))) => {
+                    let error = error.map(|error| error.clone().unbind());
+                    PyTicket::settle(ticket.bind(py), error)?;
+                }
+                Some((_, Waiter::Batch(produced, place))) => {
+                    PyProduced::end(produced.bind(py), place, error_code)?;
+                }
+            }
+        }
+    }
+}
+
+/// A log of a store.
+#[pyclass(name = "StoredLog", module = "sharecore._core", frozen)]
+pub(crate) struct PyStoredLog {
+    pub(crate) store: Py<PyStore>,
+    pub(crate) id: u64,
+    pub(crate) tickets: Py<PyTickets>,
+}
+
+#[pymethods]
+impl PyStoredLog {
+    #[new]
+    fn new(store: Py<PyStore>, id: u64, tickets: Py<PyTickets>) -> Self {
+        Self { store, id, tickets }
+    }
+}

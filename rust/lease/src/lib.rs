@@ -1,0 +1,259 @@
+//! Reads the log of a share partition and leases what it finds.
+//!
+//! Each read starts at the engine's next fetch offset and goes no further than the records wanted, and what was acquired
+//! together with the last of them: records given back far behind the newest do not make everything between them be read.
+//! What is near its delivery limit comes without other reads: in smaller company, in the end alone.
+#![forbid(unsafe_code)]
+
+mod aborted;
+mod holding;
+
+use std::ops::Range;
+
+use sharecore_engine::{AcquireOptions, Acquired, OffsetRange, Partition};
+use sharecore_guard::{Failed, Guarded};
+use smallvec::SmallVec;
+
+use crate::{
+    aborted::{aborted_ranges, subtracted},
+    holding::holding,
+};
+
+/// So many reads make one lease.
+const READS_MAX: usize = 8;
+
+/// Record batches that a log returned.
+pub struct Part<B> {
+    /// The batches, one after the other.
+    pub bytes: B,
+    /// The offsets of each, ascending.
+    pub batches: SmallVec<[OffsetRange; 4]>,
+}
+
+/// What of a log is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Want {
+    /// The first batch holds this offset, or follows it.
+    pub offset: i64,
+    /// About how many bytes.
+    pub max_bytes: i64,
+    /// End with the batch that reaches this many offsets.
+    pub max_records: i64,
+    /// One batch comes whatever its size.
+    pub at_least_one: bool,
+}
+
+/// The log of a share partition.
+pub trait Log {
+    /// Record batches.
+    type Bytes: AsRef<[u8]>;
+    /// Why it cannot be read.
+    type Error;
+
+    /// Whole batches in front of the end that the caller knows; `None` where they are in no memory.
+    fn read(&mut self, want: Want) -> Result<Option<Part<Self::Bytes>>, Self::Error>;
+
+    /// Producer and first offset of the transactions that were aborted and reach into these offsets; none where records
+    /// of aborted transactions are leased as others are.
+    fn aborted(&mut self, offsets: OffsetRange) -> Result<Vec<(i64, i64)>, Self::Error>;
+
+    /// The engine has leased this.
+    fn leased(&mut self, acquired: &[Acquired]);
+}
+
+/// What a member wants.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    /// The locks begin here.
+    pub now_ms: i64,
+    /// Who gets the records.
+    pub member: &'a str,
+    /// The log begins here.
+    pub log_start: i64,
+    /// No record from here on is delivered.
+    pub end: i64,
+    /// About how many bytes of record batches.
+    pub max_bytes: i64,
+    /// About how many records, exact with `record_limit`.
+    pub max_records: i64,
+    /// After how many offsets new records start another batch.
+    pub batch_size: i64,
+    /// Never more than `max_records`.
+    pub record_limit: bool,
+    /// One record batch comes whatever its size.
+    pub at_least_one: bool,
+}
+
+/// Why there is no more.
+#[derive(Debug)]
+pub enum Stop<E> {
+    /// The engine has failed.
+    Engine(Failed),
+    /// The log cannot be read.
+    Log(E),
+}
+
+/// What was leased.
+pub struct Leased<B, E> {
+    /// What was read, and where in it the batches lie that hold what was acquired.
+    pub parts: SmallVec<[(B, Ranges); 1]>,
+    /// Bytes of these batches.
+    pub size: usize,
+    /// Offsets, ascending.
+    pub acquired: Vec<Acquired>,
+    /// Records of them.
+    pub total: i64,
+    /// Whether records of aborted transactions were taken out of them.
+    pub archived: bool,
+    /// Why it was read no further; what is here was leased all the same.
+    pub stopped: Option<Stop<E>>,
+}
+
+/// Places in a part.
+pub type Ranges = SmallVec<[Range<usize>; 1]>;
+
+/// Leases records to a member. What the log has in no memory is left for another time.
+pub fn lease<L: Log>(engine: &Guarded, log: &mut L, wish: &Wish<'_>) -> Leased<L::Bytes, L::Error> {
+    let mut leased = Leased {
+        parts: SmallVec::new(),
+        size: 0,
+        acquired: Vec::new(),
+        total: 0,
+        archived: false,
+        stopped: None,
+    };
+    let mut place = Place {
+        read_to: -1,
+        slow: false,
+    };
+    for _ in 0..READS_MAX {
+        match step(engine, log, wish, &mut place, &mut leased) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(stop) => {
+                leased.stopped = Some(stop);
+                break;
+            }
+        }
+    }
+    leased
+}
+
+/// Where the next read begins.
+struct Place {
+    read_to: i64,
+    slow: bool,
+}
+
+/// One read and what it gives; says whether another may give more.
+fn step<L: Log>(
+    engine: &Guarded,
+    log: &mut L,
+    wish: &Wish<'_>,
+    place: &mut Place,
+    leased: &mut Leased<L::Bytes, L::Error>,
+) -> Result<bool, Stop<L::Error>> {
+    let left = wish.max_records - leased.total;
+    let size = leased.size as i64;
+    if left <= 0 || (!leased.parts.is_empty() && size >= wish.max_bytes) {
+        return Ok(false);
+    }
+    let next = engine
+        .with(|engine| next(engine, wish, left, place.read_to))
+        .map_err(Stop::Engine)?;
+    let Some((offset, slow, reach)) = next else {
+        return Ok(false);
+    };
+    let was_slow = std::mem::replace(&mut place.slow, slow);
+    if !leased.acquired.is_empty() && (was_slow || slow) {
+        return Ok(false);
+    }
+    let want = Want {
+        offset,
+        max_bytes: wish.max_bytes - size,
+        max_records: reach - offset + 1,
+        at_least_one: wish.at_least_one && leased.parts.is_empty(),
+    };
+    let part = log.read(want).map_err(Stop::Log)?;
+    let Some(part) = part.filter(|part| !part.batches.is_empty()) else {
+        return Ok(false);
+    };
+    let read = OffsetRange::new(part.batches[0].first, last_of(&part.batches));
+    let aborted = log.aborted(read).map_err(Stop::Log)?;
+    let options = AcquireOptions {
+        fetch_offset: offset,
+        max_fetch_records: left,
+        batch_size: wish.batch_size,
+        record_limit: wish.record_limit,
+    };
+    let mut more = Vec::new();
+    engine
+        .with(|engine| {
+            if read.first > offset {
+                engine.pass_hole(offset, read.first - 1);
+            }
+            engine.acquire(wish.now_ms, wish.member, &part.batches, options, &mut more);
+        })
+        .map_err(Stop::Engine)?;
+    log.leased(&more);
+    place.read_to = read.last;
+    if !aborted.is_empty() && !more.is_empty() {
+        let gone = aborted_ranges(part.bytes.as_ref(), &part.batches, aborted);
+        if !gone.is_empty() {
+            more = without(engine, &gone, &more).map_err(Stop::Engine)?;
+            leased.archived = true;
+        }
+    }
+    if !more.is_empty() {
+        let ranges = holding(part.bytes.as_ref(), &part.batches, &more);
+        leased.size += ranges.iter().map(Range::len).sum::<usize>();
+        leased.parts.push((part.bytes, ranges));
+        let counts = more.iter().map(|each| each.last - each.first + 1);
+        leased.total += counts.sum::<i64>();
+        leased.acquired.append(&mut more);
+    }
+    Ok(true)
+}
+
+/// Where to read from, whether what is there is near its delivery limit, and how far to read; `None` where there is
+/// nothing to lease.
+fn next(
+    engine: &mut Partition,
+    wish: &Wish<'_>,
+    left: i64,
+    read_to: i64,
+) -> Option<(i64, bool, i64)> {
+    if !engine.can_acquire() {
+        return None;
+    }
+    let offset = engine.next_fetch_offset().max(wish.log_start);
+    if offset >= wish.end || offset <= read_to {
+        return None;
+    }
+    let to = offset.saturating_add(left - 1);
+    let reach = if wish.record_limit {
+        to
+    } else {
+        engine.batch_end(to)
+    };
+    Some((offset, engine.is_slow(offset), reach))
+}
+
+/// What is left of an acquisition once the records of aborted transactions are archived, whoever holds them: a group that
+/// read all records until now may have some leased.
+fn without(
+    engine: &Guarded,
+    gone: &[OffsetRange],
+    acquired: &[Acquired],
+) -> Result<Vec<Acquired>, Failed> {
+    engine.with(|engine| {
+        for range in gone {
+            engine.archive(range.first, range.last);
+        }
+    })?;
+    Ok(subtracted(acquired, gone))
+}
+
+fn last_of(batches: &[OffsetRange]) -> i64 {
+    batches.last().map_or(-1, |batch| batch.last)
+}

@@ -1,0 +1,78 @@
+//! First batches of transactions that have been announced to a log, and wait to be appended (KIP-890).
+//!
+//! A transaction coordinator may refuse a batch for a while, and let one behind it through before it is sent again.
+//! To a log that does not know the producer any sequence number is a beginning: it would take the second batch, and
+//! the first one never. So the lowest number that was asked for is the one to begin with.
+
+use std::collections::HashMap;
+
+use crate::{batch::Header, error::Refusal};
+
+#[derive(Debug, Clone, Copy)]
+struct Announced {
+    epoch: i16,
+    lowest_sequence: i32,
+    from_zero: bool,
+    seen_ms: i64,
+}
+
+/// What producers want to begin transactions with, by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Announcements(HashMap<i64, Announced>);
+
+impl Announcements {
+    /// A producer's batch is about to come; `from_zero` where its first one has to have sequence 0.
+    pub(crate) fn announce(
+        &mut self,
+        (id, epoch): (i64, i16),
+        sequence: i32,
+        from_zero: bool,
+        now_ms: i64,
+    ) {
+        let announced = self.0.entry(id).or_insert(Announced {
+            epoch,
+            lowest_sequence: sequence,
+            from_zero,
+            seen_ms: now_ms,
+        });
+        if epoch > announced.epoch {
+            announced.epoch = epoch;
+            announced.lowest_sequence = sequence;
+        } else if epoch == announced.epoch {
+            announced.lowest_sequence = announced.lowest_sequence.min(sequence);
+        }
+    }
+
+    /// Whether a batch may be the first; `unknown` where the log has no sequence of its producer.
+    pub(crate) fn check(&self, header: &Header, unknown: bool) -> Result<(), Refusal> {
+        let Some(announced) = self.0.get(&header.producer_id) else {
+            return Ok(());
+        };
+        let (id, first) = (header.producer_id, header.base_sequence);
+        if announced.from_zero && unknown && first != 0 {
+            return Err(Refusal::OutOfOrderSequence(format!(
+                "producer {id} begins with sequence {first}"
+            )));
+        }
+        if first > announced.lowest_sequence {
+            return Err(Refusal::OutOfOrderSequence(format!(
+                "producer {id} sent sequence {first} ahead of {}",
+                announced.lowest_sequence
+            )));
+        }
+        Ok(())
+    }
+
+    /// The producer's transaction has begun in the log, or ended.
+    pub(crate) fn forget(&mut self, id: i64) {
+        self.0.remove(&id);
+    }
+
+    /// Forgets announcements from before `before_ms`, and all where there are more than `max`.
+    pub(crate) fn expire(&mut self, before_ms: i64, max: usize) {
+        self.0.retain(|_, each| each.seen_ms > before_ms);
+        if self.0.len() > max {
+            self.0.clear();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+"""What the simulator's loop keeps of asyncio's order, and what it draws."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tests.simulation.loop import Process, SimulatedLoop
+
+SEEDS = range(60)
+
+
+def run(seed: int, life: Callable[[SimulatedLoop], Coroutine[Any, Any, list[str]]]) -> list[str]:
+    loop = SimulatedLoop(seed)
+    try:
+        return loop.run_until_complete(life(loop))
+    finally:
+        loop.close()
+
+
+def test_callbacks_of_one_process_keep_their_order_and_those_of_two_have_none() -> None:
+    async def life(loop: SimulatedLoop) -> list[str]:
+        said: list[str] = []
+        left, right = Process("left"), Process("right")
+        for number in range(4):
+            for process in (left, right):
+                loop.call_soon(said.append, f"{process.name}-{number}", context=process.context)
+        await asyncio.sleep(1.0)
+        return said
+
+    orders = [run(seed, life) for seed in SEEDS]
+    for said in orders:
+        for name in ("left", "right"):
+            assert [each for each in said if each.startswith(name)] == [f"{name}-{i}" for i in range(4)]
+    assert len({tuple(said) for said in orders}) > 20
+    assert orders == [run(seed, life) for seed in SEEDS]
+
+
+def test_what_is_due_at_once_comes_in_any_order_and_nothing_early() -> None:
+    async def life(loop: SimulatedLoop) -> list[str]:
+        said: list[str] = []
+
+        def due(name: str, at: float) -> None:
+            assert loop.now >= at
+            said.append(name)
+
+        now = loop.now
+        for name, at in (("a", now + 1.0), ("b", now + 1.0), ("c", now + 1.0001), ("late", now + 2.0)):
+            loop.call_at(at, due, name, at)
+        await asyncio.sleep(3.0)
+        return said
+
+    orders = {tuple(run(seed, life)) for seed in SEEDS}
+    assert {("a", "b", "c", "late"), ("b", "a", "c", "late"), ("c", "a", "b", "late")} <= orders
+    assert all(said[-1] == "late" for said in orders)
+
+
+def test_a_process_that_stands_still_goes_on_where_it_was() -> None:
+    async def life(loop: SimulatedLoop) -> list[str]:
+        said: list[str] = []
+        process = Process("broker")
+        began = loop.now
+
+        def say(what: str) -> None:
+            said.append(f"{what} after {round(loop.now - began, 1)} s")
+
+        loop.pause(process)
+        loop.call_later(0.5, loop.go_on, process)
+        loop.call_later(0.1, say, "timer", context=process.context)
+        for what in ("first", "second"):
+            loop.call_soon(say, what, context=process.context)
+        loop.call_soon(say, "another")
+        await asyncio.sleep(1.0)
+        return said
+
+    for seed in SEEDS:
+        assert run(seed, life) == [
+            "another after 0.0 s",
+            "first after 0.5 s",
+            "second after 0.5 s",
+            "timer after 0.5 s",
+        ]

@@ -1,0 +1,1 @@
+"""Nodes of a tier in front of a simulated cluster."""

@@ -1,0 +1,1 @@
+"""Those who use the cluster, and the nodes in front of it."""

@@ -1,0 +1,118 @@
+"""Bugs of a tier to be planted: the simulator must find each of them.
+
+Those that other layers make up for are planted in `test_layers`, where none does: batches of former owners
+that count, a lease without an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tests.simulation.canaries import CANARIES, Canary, _instead, _nothing
+
+from sharecore.partition.leader import SharePartition
+from sharecore.tier import claims, slot_log
+from sharecore.tier.claims import Scanned, SlotHistory, cut_batches
+from sharecore.tier.replay import Reading, replay
+from sharecore.tier.settings import SettingsCatalogue
+from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.sources import Sources
+from sharecore.tier.upstream_log import UpstreamLog
+from sharecore.tier.window import Window
+from sharecore.upstream.writer import ExclusiveWriter, _Append
+
+MEMBERS = "members,transactions"
+MOVES = f"{MEMBERS},node kills,node stops,node pauses"
+
+
+async def _short_of_the_end(
+    reading: Reading, topic: str, partition: int, start: int, end: int
+) -> AsyncIterator[bytes]:
+    """The newest records are not read."""
+    async for records in replay(reading, topic, partition, start, end):
+        yield b"".join(batch.data for batch in cut_batches(records) if batch.last_offset < end - 3)
+
+
+def not_compared(self: ExclusiveWriter, found: int, expected: int, count: int) -> None:
+    """Wherever a batch stands, it is taken for written."""
+    self._sequence += count
+
+
+def all_count(self: SlotHistory, records: bytes) -> list[Scanned]:
+    """Batches of former owners count behind the claim of the next."""
+    found = []
+    for batch in cut_batches(records):
+        if self.claim is not None and batch.producer != self.claim.producer:
+            self.claim = self.claim._replace(producer=batch.producer)
+        found += _take(self, batch.data)
+    return found
+
+
+_take = SlotHistory.take
+_claim_record = claims.claim_record
+_write = ExclusiveWriter._write
+_delete_before = SlotLog.delete_before
+
+
+def _of_an_old_epoch(slot: int, epoch: int, node_id: int, now_ms: int) -> Any:
+    return _claim_record(slot, 1_000 - epoch, node_id, now_ms)
+
+
+def _renewed_nowhere(self: SlotLog, offset: int) -> Any:
+    """Deletes what is needed."""
+    self.claims.append(self.high_watermark)
+    return _delete_before(self, self.high_watermark)
+
+
+def _stays_as_it_was(self: UpstreamLog, end_offset: int) -> None:
+    """Does not notice that the cluster has lost records."""
+
+
+def _of_whole_chunks(self: Window, first: int, end: int) -> list[tuple[int, int]]:
+    """Takes what was aborted in front for aborted here."""
+    found: dict[tuple[int, int], None] = {}
+    while first < end and (chunk := self.find(first)) is not None:
+        found |= dict.fromkeys((producer, begun) for producer, begun, _ in chunk.aborted)
+        first = chunk.end
+    return list(found)
+
+
+def _written_at_once(self: ExclusiveWriter, appends: Sequence[_Append]) -> Any:
+    """Tells that it is written before anybody has it."""
+    for each in appends:
+        each.done(None)
+    return _write(self, [each._replace(done=_nothing) for each in appends])
+
+
+TIER_CANARIES: dict[str, Canary] = {
+    "claims that are not read up to": Canary(_instead(slot_log, "replay", _short_of_the_end), MOVES),
+    "base offsets that are not compared": Canary(
+        _instead(ExclusiveWriter, "_compare", not_compared), "members,partitions,no epoch checks"
+    ),
+    "epochs that fall": Canary(_instead(slot_log, "claim_record", _of_an_old_epoch), MOVES),
+    "answers before the write": replace(
+        CANARIES["answers before the write"], features=f"{MOVES},leader changes,broker kills"
+    ),
+    "writes that nobody waits for": Canary(
+        _instead(ExclusiveWriter, "_write", _written_at_once), f"{MOVES},leader changes,broker kills"
+    ),
+    "state that is deleted too early": Canary(_instead(SlotLog, "delete_before", _renewed_nowhere), MOVES),
+    "settled state that is not loaded": replace(CANARIES["settled state that is not loaded"], features=MOVES),
+    "counts that begin anew": replace(CANARIES["counts that begin anew"], features=MOVES),
+    "a start offset that goes back": replace(CANARIES["a start offset that goes back"], features=MOVES),
+    "records that were lost and are kept": Canary(
+        _instead(UpstreamLog, "truncate", _stays_as_it_was),
+        f"{MEMBERS},unclean elections",
+        # it takes a record that is lost before it is settled: more seeds, and shorter ones
+        events=6_000,
+    ),
+    "aborted transactions of others": Canary(_instead(Window, "aborted", _of_whole_chunks), MEMBERS),
+    "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "fetched", _nothing), MOVES),
+    "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing), MEMBERS),
+    "limits that are never told": Canary(_instead(Sources, "_ask", _nothing), MEMBERS),
+    "locks without a timer": Canary(
+        _instead(SharePartition, "_arm", _nothing), "members,misfits,consumers,cuts,silence"
+    ),
+}

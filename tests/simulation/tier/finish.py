@@ -1,0 +1,132 @@
+"""The end of a simulation of a tier: the faults have stopped, and every promise is called in."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tests.simulation.actors.members import ACCEPT
+from tests.simulation.ledger import transaction_of
+from tests.simulation.tier.actors.members import Pilot, refused
+from tests.simulation.tier.actors.producers import send
+from tests.simulation.wire import Gone
+
+if TYPE_CHECKING:
+    from tests.simulation.tier.world import TierWorld
+
+_SETTLING_S = 60.0
+_WITHIN_S = 120.0
+_IDLE_ROUNDS = 4
+_WAKE_S = 3.0
+_LONG_MS = 4_000
+
+
+async def run(world: TierWorld) -> None:
+    """Drains every group, twice: what is there, and what comes then."""
+    # sessions of those who left without a word end, and nodes that were late have their slots
+    await asyncio.sleep(_SETTLING_S)
+    for group in world.groups:
+        for _ in range(2):
+            await _drain(world, group)
+            if world.story.violations:
+                return
+            for topic, partitions in world.topics.items():
+                for index in range(partitions):
+                    await send(world, (topic, index), [b"last"])
+    for group in world.groups:
+        await _wake(world, group)
+
+
+def _left(world: TierWorld, group: str) -> list[str]:
+    """Records that a group should have been given, and was not."""
+    ledger = world.auditor.ledger
+    found = []
+    for (topic_id, index), log in ledger.logs.items():
+        name = ledger.names[topic_id]
+        if name not in world.topics or ledger.ids[name] != topic_id:
+            continue
+        share = world.auditor.share((group, topic_id, index))
+        for offset in log.answered:
+            transaction = transaction_of(log.values[offset])
+            committed = transaction is None or (
+                transaction in ledger.sure and transaction not in ledger.endless
+            )
+            if (group in world.auditor.committed and not committed) or offset < log.gone_below:
+                continue
+            if not share.may_be_over(offset):
+                entry = share.entries.get(offset)
+                state = "was never delivered" if entry is None else f"was left with {entry.member}"
+                found.append(f"{share.where} offset {offset} {state}")
+    return found
+
+
+async def _drain(world: TierWorld, group: str) -> None:
+    """One member accepts all there is, until nothing is left."""
+    member = Pilot(world, f"drain-{group}", group, list(world.topics))
+    until, idle = world.loop.now + _WITHIN_S, 0
+    trouble = ""
+    while world.loop.now < until and not world.story.violations:
+        try:
+            sessions = await member.look()
+            if sum(len(each.assigned) for each in sessions) < sum(world.topics.values()):
+                trouble = f"has {sum(len(each.assigned) for each in sessions)} partitions of its own"
+                member.stale()
+                await asyncio.sleep(0.3)
+                continue
+            got = False
+            for session in sessions:
+                if refused(await session.fetch(max_wait_ms=300)):
+                    trouble = f"is refused by node {session.node_id}"
+                    member.stale()
+                held = {
+                    place: [(a, b, ACCEPT) for a, b in sorted(runs)] for place, runs in session.held.items()
+                }
+                session.held.clear()
+                if held:
+                    got = True
+                    await session.acknowledge(held)
+            idle = 0 if got else idle + 1
+            if idle >= _IDLE_ROUNDS and not _left(world, group):
+                await member.leave()
+                return
+        except Gone as gone:
+            trouble = f"is not answered: {gone}"
+            member.stale()
+            await asyncio.sleep(0.3)
+    if not world.story.violations:
+        left = _left(world, group)[:5]
+        text = f"{group} after {_WITHIN_S} s: {'; '.join(left) or trouble}"
+        world.story.broken("records are not delivered", text)
+
+
+async def _wake(world: TierWorld, group: str) -> None:
+    """A fetch that waits is answered soon when a record comes."""
+    member = Pilot(world, f"waits-{group}", group, ["second"])
+    try:
+        for _ in range(100):
+            sessions = await member.look()
+            if sessions and not refused(await sessions[0].fetch(max_wait_ms=0)):
+                break
+            member.stale()
+            await asyncio.sleep(0.3)
+        else:
+            raise Gone("nobody leads")
+        session = sessions[0]
+        waiting = asyncio.ensure_future(session.fetch(max_wait_ms=_LONG_MS))
+        await asyncio.sleep(0.2)
+        asked = world.loop.now
+        await send(world, ("second", 0), [b"wake"])
+        await waiting
+        took = world.loop.now - asked
+        log, topic_id = world.cluster.log(("second", 0)), world.auditor.ledger.ids["second"]
+        # where the log has lost its end, the group may have settled what stood at this offset
+        passed = log is not None and log.end <= world.auditor.share((group, topic_id, 0)).over_below
+        if (took > _WAKE_S or not session.held) and not passed:
+            world.story.broken("a fetch is not woken", f"{group}: the answer took {took:.3f} s")
+        held = {place: [(a, b, ACCEPT) for a, b in sorted(runs)] for place, runs in session.held.items()}
+        session.held.clear()
+        if held:
+            await session.acknowledge(held)
+        await member.leave()
+    except Gone as gone:
+        world.story.broken("no answer", f"after the faults have stopped: {gone}")

@@ -1,0 +1,160 @@
+"""The nodes of the tier: the product's own, as `serve --upstream` wires them, each a process."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from tests.simulation.network import Listening
+from tests.simulation.tier.network import TierNetwork
+from tests.simulation.tier.processes import FASTEST, SLOWEST, Paced, PacedClock
+
+from sharecore.broker.broker import Broker
+from sharecore.config import BrokerConfig
+from sharecore.errors import KafkaError
+from sharecore.sharestate import shard
+from sharecore.tier import ground
+from sharecore.tier.ground import TierGround
+from sharecore.tier.upkeep import Upkeep
+from sharecore.tier.window import Budget
+
+if TYPE_CHECKING:
+    from tests.simulation.tier.world import TierWorld
+
+FIRST_PORT = 9100
+FIRST_NODE_ID = 1_000_000
+STATE_TOPIC = "__sharecore_state"
+SLOTS = 4
+_UPKEEP_RECORDS = 40
+_SETTINGS = {
+    "sharecore.tier.slots": str(SLOTS),
+    "sharecore.upstream.request.timeout.ms": "5000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.assignment.interval.ms": "0",
+}
+
+
+class Node:
+    """A node that is started, killed, stopped and paused.
+
+    Attributes:
+        broker: the one that runs, or is about to; None while there is none.
+        lives: how often it was started.
+        process: the one that runs it; None while there is none.
+        kept_down: it is not to be started now.
+    """
+
+    def __init__(self, world: TierWorld, number: int, settings: Mapping[str, str]) -> None:
+        self.number = number
+        self.node_id = FIRST_NODE_ID + number
+        self.port = FIRST_PORT + number
+        self.site = f"node {number}"
+        self.broker: Broker | None = None
+        self.process: Paced | None = None
+        self.lives = 0
+        self.kept_down = False
+        self._world = world
+        self._settings = settings
+        self._starting: asyncio.Task[None] | None = None
+        world.network.sites[self.port] = self.site
+
+    @property
+    def up(self) -> bool:
+        """Whether it has started, and serves."""
+        starting = self._starting
+        return starting is not None and starting.done() and starting.exception() is None
+
+    @property
+    def paused(self) -> bool:
+        return self.process is not None and self.process.held is not None
+
+    def start(self) -> None:
+        """Starts it; it is started again where it does not come up."""
+        world = self._world
+        chance = world.chance(f"{self.site} life {self.lives}")
+        self.lives += 1
+        drifts = "clock drift" in world.plan.features
+        pace = chance.choice([1.0, SLOWEST, FASTEST, 1.001]) if drifts else 1.0
+        self.process = process = Paced(self.site, pace)
+        world.loop.processes.append(process)
+        ahead_ms = chance.choice([-5_000, 0, 60_000]) if drifts else 0
+        clock = PacedClock(world.loop, process, ahead_ms)
+        self._starting = world.loop.create_task(self._start(clock), context=process.context)
+        self._starting.add_done_callback(partial(self._started, process))
+
+    async def _start(self, clock: PacedClock) -> None:
+        port = self.port
+        own = {
+            "node.id": str(self.number),
+            "listeners": f"PLAINTEXT://node:{port}",
+            "sharecore.upstream.bootstrap.servers": self._world.cluster.bootstrap,
+        }
+        config = BrokerConfig.from_properties({**_SETTINGS, **self._settings, **own})
+        self.broker = Broker(config, clock=clock, check_names=False, ground=TierGround())
+        await self.broker.start()
+
+    def _started(self, process: Paced, starting: asyncio.Task[None]) -> None:
+        if starting.cancelled() or self.process is not process:
+            return
+        error = starting.exception()
+        if error is None:
+            self._world.story.tell(self.site, f"is up, in its life {self.lives}")
+            return
+        self._world.story.tell(self.site, f"does not start: {type(error).__name__}: {error}")
+        if not isinstance(error, (KafkaError, OSError)):
+            self._world.story.broken("a node does not start", f"{type(error).__name__}: {error}")
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        process, world = self.process, self._world
+        if process is None:
+            return
+        self.process = None
+        world.loop.end(process)
+        world.loop.graveyard += [self.broker, self._starting]
+        self._starting = self.broker = None
+        world.network.ended(self.site)
+        world.auditor.node_ended(self.number)
+
+    async def stop(self) -> None:
+        """Ends it as an administrator does, who loses patience after a while."""
+        process, broker = self.process, self.broker
+        if process is None or broker is None or not self.up:
+            return
+        stopping = self._world.loop.create_task(broker.stop(), context=process.context)
+        await asyncio.wait([stopping], timeout=60)
+        if self.process is process:
+            if not stopping.done():
+                self._world.story.tell(self.site, "does not end in time")
+            elif (error := stopping.exception()) is not None:
+                self._world.story.broken("a node does not stop", f"{type(error).__name__}: {error}")
+            self.kill()
+
+    def pause(self) -> None:
+        """It stands still."""
+        if self.process is not None:
+            self._world.loop.pause(self.process)
+
+    def go_on(self) -> None:
+        """It goes on."""
+        if self.process is not None:
+            self._world.loop.go_on(self.process)
+
+
+@contextmanager
+def in_simulation(network: TierNetwork, cache_bytes: int) -> Iterator[None]:
+    """Sockets are the network's; nodes keep less in memory, and delete state sooner, than anybody may say."""
+    sockets = SimpleNamespace(**{**vars(socket), "socket": partial(Listening, network)})
+    accepts = mock.patch("sharecore.network.acceptor.socket", sockets)
+    kept = mock.patch.object(ground, "Budget", lambda max_bytes: Budget(min(max_bytes, cache_bytes)))
+    often = mock.patch.object(ground, "_UPKEEP_MS", 5_000)
+    early = mock.patch.dict(Upkeep.__init__.__kwdefaults__ or {}, least=_UPKEEP_RECORDS)
+    with accepts, kept, often, early, mock.patch.object(shard, "_PRUNE_RECORDS", _UPKEEP_RECORDS):
+        yield

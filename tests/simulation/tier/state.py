@@ -1,0 +1,183 @@
+"""What was answered lies in the slot's log before the next claim: reads the state topic as any node may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tests.simulation.auditor import Key
+from tests.simulation.tier.log import Batch, Log
+from tests.simulation.tier.nodes import SLOTS, STATE_TOPIC, Node
+
+from sharecore import _core
+from sharecore.persister import LoadedState
+from sharecore.sharestate.records import SNAPSHOT, STATE_BATCH, UPDATE
+from sharecore.tier.slots import slot_of_partition
+
+if TYPE_CHECKING:
+    from tests.simulation.tier.world import TierWorld
+
+_CLAIM = 1000
+_ACKNOWLEDGED = 2
+_KIND = Struct(">hh")
+_EPOCH = Struct(">hii")
+
+
+@dataclass
+class _Slot:
+    """A slot's log as it was read so far.
+
+    Attributes:
+        producer, epoch, node: of the last claim: what others write behind it does not count.
+        states: what the log says, by share partition.
+        lost: the cluster has lost some of it.
+        settled: what was answered, by share partition and the number of its life.
+    """
+
+    lost: bool = False
+    producer: tuple[int, int] = (-1, -1)
+    epoch: int = -1
+    node: int = -1
+    states: dict[bytes, _core.StateContent] = field(default_factory=dict)
+    settled: dict[tuple[Key, int], set[int]] = field(default_factory=dict)
+
+
+def slot_of(key: Key) -> int:
+    """The slot that a share partition lies in."""
+    return slot_of_partition(key[1], key[2], SLOTS)
+
+
+class StateAudit:
+    """Follows the state topic, batch by batch, with its own idea of which batches count."""
+
+    def __init__(self, world: TierWorld) -> None:
+        self._world = world
+        self._slots = [_Slot() for _ in range(SLOTS)]
+
+    def settled(self, key: Key, offsets: list[int]) -> None:
+        """Somebody was told that these records are settled: the log has to say so, behind the last claim."""
+        slot = self._slots[slot_of(key)]
+        life = self._world.auditor.share(key).lives
+        slot.settled.setdefault((key, life), set()).update(offsets)
+        self._check(slot, key, offsets)
+
+    def appended(self, log: Log, index: int) -> None:
+        """A batch was appended to the state topic."""
+        if log.topic != STATE_TOPIC:
+            return
+        slot, batch = self._slots[log.index], log.batches[index]
+        records = self._records(batch, log.index)
+        if batch.producer == slot.producer:
+            self._take(slot, records)
+            return
+        for at, (key, value) in enumerate(records):
+            if _KIND.unpack_from(key + b"\0\0")[0] == _CLAIM:
+                _, epoch, node = _EPOCH.unpack_from(value or b"")
+                if epoch >= slot.epoch:
+                    self._world.story.tell(
+                        "cluster",
+                        f"slot {log.index} is claimed by node {node}, epoch {epoch}, at {batch.base}",
+                    )
+                    slot.producer, slot.epoch, slot.node = batch.producer, epoch, node
+                    self._take(slot, records[at + 1 :])
+                    return
+        self._world.story.tell("cluster", f"slot {log.index}: void batch at {batch.base}")
+
+    def cut(self, log: Log, *, lost: bool) -> None:
+        """The log has lost its end: where replicas in sync had it, what was promised is off."""
+        if log.topic != STATE_TOPIC:
+            return
+        settled = self._slots[log.index].settled
+        slot = self._slots[log.index] = _Slot(lost=lost or self._slots[log.index].lost)
+        for index in range(len(log.batches)):
+            self.appended(log, index)
+        if lost:
+            return
+        slot.settled = settled
+        for (key, life), offsets in settled.items():
+            share = self._world.auditor.share(key)
+            if share.lives == life and not share.suspended:
+                self._check(slot, key, sorted(offsets))
+
+    def may_lead(self, key: Key, node: Node) -> bool:
+        """Whether a node may have the last claim; one that was paused goes on with what it had read."""
+        slot = self._slots[slot_of(key)]
+        return slot.lost or slot.node in (-1, node.node_id)
+
+    def loaded(self, key: Key, state: LoadedState) -> None:
+        """A leader begins with this: it has to be what the log says, and no more."""
+        slot, share = self._slots[slot_of(key)], self._world.auditor.shares.get(key)
+        content = slot.states.get(_tail(key))
+        if (
+            slot.lost
+            or content is None
+            or share is None
+            or share.suspended
+            or key[0] not in self._world.groups
+        ):
+            return
+        found = _settled(state.start_offset, state.batches)
+        right = _settled(content.start_offset, STATE_BATCH.iter_unpack(content.batches()))
+        if found != right:
+            text = f"{share.where}: {_shown(found)}, and {_shown(right)} in the log"
+            self._world.story.broken("loaded and not written", text)
+
+    def _records(self, batch: Batch, index: int) -> list[tuple[bytes, bytes | None]]:
+        rows, _, _, unreadable = _core.decode_records(
+            batch.data, [(batch.base, batch.last, 1)], STATE_TOPIC, index, None
+        )
+        assert not unreadable, unreadable
+        return [(row.key or b"", row.value) for row in rows]
+
+    def _take(self, slot: _Slot, records: list[tuple[bytes, bytes | None]]) -> None:
+        for key, value in records:
+            (kind,) = _KIND.unpack_from(key + b"\0\0")[:1]
+            if kind not in (SNAPSHOT, UPDATE):
+                continue
+            if value is None:
+                slot.states.pop(key[2:], None)
+                continue
+            content = slot.states.setdefault(key[2:], _core.StateContent())
+            (content.replay_snapshot if kind == SNAPSHOT else content.replay_update)(value)
+
+    def _check(self, slot: _Slot, key: Key, offsets: list[int]) -> None:
+        content = slot.states.get(_tail(key))
+        # records that were deleted are settled without a word
+        floor = self._world.auditor.ledger.log(*key[1:]).gone_below
+        missing = [each for each in offsets if each >= floor and not (content and _has(content, each))]
+        if missing:
+            text = f"{self._world.auditor.share(key).where} offsets {missing[:10]}"
+            self._world.story.broken("answered and not written", text)
+
+
+def _settled(start: int, batches: Iterable[tuple[Any, ...]]) -> tuple[int, list[int]]:
+    """A start offset, and the offsets behind it that are settled."""
+    found = {
+        offset
+        for first, last, kind, _ in batches
+        if kind >= _ACKNOWLEDGED
+        for offset in range(max(first, start), last + 1)
+    }
+    return start, sorted(found)
+
+
+def _shown(settled: tuple[int, list[int]]) -> str:
+    return f"all before {settled[0]} and {settled[1][:10]} are settled"
+
+
+def _tail(key: Key) -> bytes:
+    group = key[0].encode()
+    topic_id: UUID = key[1]
+    return len(group).to_bytes(2, "big") + group + topic_id.bytes + key[2].to_bytes(4, "big")
+
+
+def _has(content: _core.StateContent, offset: int) -> bool:
+    if offset < content.start_offset:
+        return True
+    for first, last, state, _ in STATE_BATCH.iter_unpack(content.batches()):
+        if first <= offset <= last:
+            return bool(state >= _ACKNOWLEDGED)
+    return False

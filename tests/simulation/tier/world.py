@@ -1,0 +1,300 @@
+"""One simulation of a tier: a cluster, nodes in front of it, those who use both, and what befalls them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import gc
+import logging
+import random
+import traceback
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest import mock
+
+from tests.simulation.actors import clients
+from tests.simulation.loop import Clock
+from tests.simulation.machine import drawn_chance
+from tests.simulation.story import Story
+from tests.simulation.tier import faults, finish
+from tests.simulation.tier.actors import admins, members, producers
+from tests.simulation.tier.auditor import TierAuditor
+from tests.simulation.tier.canaries import TIER_CANARIES
+from tests.simulation.tier.cluster import CLUSTER_ID, Cluster, Kind
+from tests.simulation.tier.log import Log
+from tests.simulation.tier.network import TierNetwork, site_of
+from tests.simulation.tier.nodes import Node, in_simulation
+from tests.simulation.tier.plan import TierPlan
+from tests.simulation.tier.probe import TierProbe
+from tests.simulation.tier.processes import TierLoop
+from tests.simulation.tier.state import StateAudit, slot_of
+from tests.simulation.tier.talking import Talk
+from tests.simulation.wire import Gone, Wire
+from tests.simulation.world import LIMIT, LOCK_MS, Outcome
+
+from sharecore.client import consumer as consumers
+from sharecore.partition.leader import SharePartition
+from sharecore.protocol import ApiKey
+from sharecore.upstream.metadata import made_id
+
+_NODES = 3
+_EVENTS_AFTER = 400_000
+_START_S = 60.0
+_ACTORS_END_S = 240.0
+
+
+class TierWorld:
+    """What actors act in.
+
+    Attributes:
+        quiet: the actors have stopped, or are about to.
+        topics: those to produce to, with their number of partitions.
+        groups: share groups, with their isolation level.
+        transactions: producers whose transaction somebody will end.
+        nodes: of the tier.
+    """
+
+    def __init__(self, plan: TierPlan, loop: TierLoop) -> None:
+        self.plan = plan
+        self.loop = loop
+        self.quiet = False
+        self.story = Story(loop)
+        self.auditor = TierAuditor(loop, self.story, LIMIT)
+        self.network = TierNetwork(loop, plan.weather, self.auditor)
+        loop.connect = self.network
+        self.clock = Clock(loop)
+        chance, on = self.chance("settings"), plan.features
+        kind = Kind(
+            topic_ids="no topic ids" not in on,
+            checks_epochs="no epoch checks" not in on,
+            deletes_records="no record deletion" not in on,
+        )
+        self.cluster = Cluster(
+            loop,
+            self.network,
+            self.story,
+            self.chance("cluster"),
+            kind,
+            lambda broker: Talk(self.cluster, broker),
+        )
+        self.cluster.on_append, self.cluster.on_cut = self._appended, self._cut
+        self.state = StateAudit(self)
+        self.auditor.settled = self.state.settled
+        self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
+        self.topics = {"first": 2, "second": 1}
+        self.transactions: set[int] = set()
+        settings = {
+            "group.share.record.lock.duration.ms": str(LOCK_MS),
+            "group.share.delivery.count.limit": str(LIMIT),
+            "group.share.partition.max.record.locks": str(chance.choice([100, 200, 2000])),
+            "share.coordinator.snapshot.update.records.per.snapshot": str(chance.choice([0, 5, 500])),
+            "share.coordinator.append.linger.ms": str(chance.choice([-1, 0, 5])),
+            # so long that what is sent again behind a partition may be told as written
+            "share.coordinator.write.timeout.ms": str(chance.choice([5_000, 30_000, 30_000])),
+            "sharecore.tier.ahead.bytes": "65536",
+        }
+        self.cache_bytes = chance.choice([2_000, 100_000])
+        self.nodes = [Node(self, number, settings) for number in range(1, _NODES + 1)]
+        self.bootstrap = ",".join(f"node:{node.port}" for node in self.nodes)
+        self.probe = TierProbe(self)
+
+    def chance(self, name: str) -> random.Random:
+        """A source of chance of one's own, so that others may be left out."""
+        return random.Random(f"{self.plan.seed}/{name}")
+
+    def create(self, topic: str, partitions: int) -> None:
+        """A topic upstream."""
+        made = self.cluster.create(topic, partitions)
+        topic_id = made.topic_id if self.cluster.kind.topic_ids else made_id(CLUSTER_ID, topic)
+        self.auditor.ledger.created(topic, topic_id)
+
+    # upstream
+
+    def _appended(self, log: Log, index: int) -> None:
+        self.state.appended(log, index)
+
+    def _cut(self, log: Log, before: int, lost: bool) -> None:
+        self.state.cut(log, lost=lost)
+        ledger = self.auditor.ledger
+        if lost and log.topic in self.topics:
+            self.auditor.lost_records(ledger.ids[log.topic], log.index, log.end, before)
+            ledger.lose_ends()
+            for producer_id in log.open.keys() - self.transactions:
+                place = log.topic, log.index
+                self.loop.create_task(producers.end(self, place, producer_id, commit=False))
+        elif lost:
+            self.auditor.lost_state(lambda key: slot_of(key) == log.index)
+
+    # the whole life
+
+    async def run(self) -> None:
+        """The whole life."""
+        if not await self.begin():
+            return
+        tasks = [self.loop.create_task(self._guard(name, work)) for name, work in self._actors()]
+        trouble = self.loop.create_task(faults.run(self))
+        await self.until(lambda: self.loop.events >= self.plan.events or bool(self.story.violations))
+        self.quiet = True
+        await trouble
+        self.story.tell("simulation", "the faults stop")
+        if not self.story.violations:
+            await asyncio.wait(tasks, timeout=_ACTORS_END_S)
+        for task in tasks:
+            if not task.done() and not self.story.violations:
+                self.story.broken("an actor does not come to an end", str(task.get_coro()))
+            elif task.done() and not task.cancelled() and task.exception() is not None:
+                error = task.exception()
+                lines = traceback.format_exception(error)
+                self.story.tell("error", "".join(lines))
+                self.story.broken("an actor fails", f"{type(error).__name__}: {error}")
+            task.cancel()
+        if not self.story.violations:
+            await finish.run(self)
+        self.probe.look()
+
+    async def begin(self) -> bool:
+        """Makes topics, starts nodes, tells them settings; says whether they came up."""
+        for topic, partitions in self.topics.items():
+            self.create(topic, partitions)
+        self.cluster.told_all()
+        for node in self.nodes:
+            node.start()
+        if not await self.until(lambda: all(node.up for node in self.nodes), within=_START_S):
+            self.story.broken("a node does not start", "though nothing has happened")
+            return False
+        await self.set_up()
+        return True
+
+    async def until(self, so: Callable[[], bool], *, within: float = 1e9) -> bool:
+        """Looks now and then whether something is so."""
+        end = self.loop.now + within
+        while not so():
+            if self.loop.now > end:
+                return False
+            await asyncio.sleep(0.05)
+        return True
+
+    async def _guard(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Gone:
+            self.story.tell(name, "gives up")
+
+    async def set_up(self) -> None:
+        """Settings of groups."""
+        for group, isolation in self.groups.items():
+            self.auditor.lock_altered(group, LOCK_MS / 1000)
+            if isolation == "read_committed":
+                self.auditor.committed.add(group)
+            configs = [
+                {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"},
+                {"name": "share.isolation.level", "config_operation": 0, "value": isolation},
+            ]
+            resources = [{"resource_type": 32, "resource_name": group, "configs": configs}]
+            wire = await Wire.open("set-up", self.nodes[0].port)
+            answer = await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+            assert answer.responses[0].error_code == 0, answer
+            wire.close()
+        # every node has heard of them
+        await asyncio.sleep(3.0)
+
+    def _actors(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        on = self.plan.features
+        found: list[tuple[str, Coroutine[Any, Any, None]]] = [
+            ("plain", producers.plain(self, "plain")),
+            ("watch", admins.watch(self, "watch")),
+        ]
+        kinds: dict[str, list[Callable[[Any, str], Coroutine[Any, Any, None]]]] = {
+            "transactions": [producers.transactional] * 2,
+            "members": [members.member] * 4,
+            "misfits": [members.misfit],
+            "consumers": [clients.consumer] * 2,
+            "offset administrators": [admins.offsets],
+            "topic administrators": [admins.topics],
+        }
+        if not on & {"members", "consumers"}:
+            kinds["plain"] = [members.member]
+        for feature, makers in kinds.items():
+            if feature in on or feature == "plain":
+                for number, make in enumerate(makers):
+                    name = f"{feature.rstrip('s')}-{number}"
+                    found.append((name, make(self, name)))
+        return found
+
+
+def simulate_tier(plan: TierPlan, make: type[TierWorld] = TierWorld) -> Outcome:
+    """Runs one simulation to its end, or to the first violation.
+
+    Args:
+        make: the world.
+    """
+    logging.disable(logging.CRITICAL)
+    gc.collect()
+    gc.disable()
+    try:
+        with drawn_chance(plan.seed):
+            return _simulate(plan, make)
+    finally:
+        gc.enable()
+        logging.disable(logging.NOTSET)
+
+
+def _simulate(plan: TierPlan, make: type[TierWorld]) -> Outcome:
+    loop = TierLoop(plan.seed)
+    world = make(plan, loop)
+    loop.set_exception_handler(lambda _, context: _unheard(world, context))
+    asyncio.set_event_loop(loop)
+
+    async def bounded() -> None:
+        life = loop.create_task(world.run())
+        try:
+            while not life.done():
+                await asyncio.wait([life], timeout=1.0)
+                if loop.events > plan.events + _EVENTS_AFTER and not life.done():
+                    world.story.broken("no end", "the simulation does not come to its end")
+                    life.cancel()
+            if not life.cancelled():
+                life.result()
+        finally:
+            life.cancel()
+
+    canary = TIER_CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext()
+    with (
+        canary,
+        _loads_told(world),
+        in_simulation(world.network, world.cache_bytes),
+        mock.patch.object(consumers, "SystemClock", return_value=world.clock),
+    ):
+        try:
+            loop.run_until_complete(bounded())
+        finally:
+            digest, events, virtual_s = world.story.digest, loop.events, loop.now - 1000
+            loop.set_exception_handler(lambda _, context: None)
+            loop.bury(lambda: None)
+            asyncio.set_event_loop(None)
+    story = world.story
+    return Outcome(plan, story.violations, list(story.lines), digest, events, virtual_s)
+
+
+def _loads_told(world: TierWorld) -> AbstractContextManager[object]:
+    """The auditor is told when a node begins to lead a share partition, with what was written."""
+    begin = SharePartition._begin
+
+    def told(self: SharePartition, state: Any) -> None:
+        key = self.key.group_id, self.key.topic_id, self.key.partition
+        site = site_of(contextvars.copy_context())
+        if world.state.may_lead(key, next(node for node in world.nodes if node.site == site)):
+            world.auditor.led_by(key, site)
+            world.state.loaded(key, state.state)
+        begin(self, state)
+
+    return mock.patch.object(SharePartition, "_begin", told)
+
+
+def _unheard(world: TierWorld, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    for line in traceback.format_exception(error) if error is not None else ():
+        world.story.tell("error", line.rstrip())
+    world.story.broken("unheard error", f"{context.get('message')}: {type(error).__name__}: {error}")

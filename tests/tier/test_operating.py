@@ -1,0 +1,134 @@
+"""`sharecore tier`: operators see who has what, and have it changed; the state topic is put right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from confluent_kafka.admin import AdminClient
+from tests.harness.broker import Broker
+from tests.harness.clients import configure_group, create_topic, produce, settle, share_consumer
+from tests.harness.tier import LIBS, SMALL, Nodes, wait_until
+from typer.testing import CliRunner
+
+from sharecore.cli.app import app
+from sharecore.config import BrokerConfig
+from sharecore.errors import KafkaError
+from sharecore.tier import repair as repairs
+from sharecore.tier.operator import Operator
+from sharecore.tier.view import FIRST_NODE_ID
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    broker = Broker(tmp_path_factory.mktemp("cluster"), "apache", SMALL, libs=LIBS)
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, cluster: Broker) -> Iterator[Nodes]:
+    made = Nodes(tmp_path, cluster.bootstrap)
+    yield made
+    made.kill()
+
+
+def tier(nodes: Nodes, *arguments: str) -> Result:
+    where = ("--upstream", nodes.bootstrap, "-s", f"sharecore.tier.state.topic={nodes.topic}")
+    return CliRunner().invoke(app, ["tier", *arguments, *where])
+
+
+def owners(nodes: Nodes) -> list[int | None]:
+    status = json.loads(tier(nodes, "status", "--json").stdout)
+    return [slot["owner"] for slot in status["slots"]]
+
+
+def test_operators_see_and_say_who_has_what(cluster: Broker, nodes: Nodes) -> None:
+    assert "there is no such tier" in tier(nodes, "status").output
+    first, second = nodes.add(), nodes.add()
+    first.start()
+    second.start()
+    wait_until(second, "has 2 of 4 slots, gives up 0 and gets 0")
+    found = tier(nodes, "status", "--slots")
+    assert found.exit_code == 0, found.output
+    assert f"127.0.0.1:{second.port}" in found.output
+    assert sorted(owners(nodes), key=str) == [1, 1, 2, 2]
+    shown = AdminClient({"bootstrap.servers": second.bootstrap}).list_topics(timeout=10)
+    for name in ("__share_group_state", "__consumer_offsets"):
+        slots = shown.topics[name].partitions
+        assert [slots[slot].leader - FIRST_NODE_ID for slot in range(4)] == owners(nodes)
+
+    assert tier(nodes, "move", "0", "--to", "7").output == "sharecore: there is no node 7: there are 1, 2\n"
+    assert "there is no slot 9" in tier(nodes, "move", "9", "--to", "1").output
+    for slot in (0, 1):
+        assert tier(nodes, "move", str(slot), "--to", "2").output == f"slot {slot}: at node 2\n"
+    assert owners(nodes)[:2] == [2, 2]
+    create_topic(cluster.bootstrap, "moved", 4)
+    moved = tier(nodes, "move", "moved:3", "--to", "1")
+    assert (moved.exit_code, moved.output.endswith(": at node 1\n")) == (0, True)
+    for what in ("0", "1", "moved:3"):
+        assert tier(nodes, "move", what, "--undo").exit_code == 0
+
+    drained = tier(nodes, "drain", "2")
+    assert (drained.exit_code, drained.output) == (0, "node 2 has no slots\n")
+    assert owners(nodes) == [1, 1, 1, 1]
+    assert "drained" in tier(nodes, "status").output
+    assert "the only one that takes slots" in tier(nodes, "drain", "1").output
+    assert tier(nodes, "drain", "2", "--undo").exit_code == 0
+    wait_until(second, "has 2 of 4 slots, gives up 0 and gets 0", 2)
+    nodes.kill()
+
+
+def test_a_state_topic_that_was_damaged_is_put_right(cluster: Broker, nodes: Nodes) -> None:
+    node = nodes.add()
+    create_topic(cluster.bootstrap, "kept")
+    node.start()
+    configure_group(node.bootstrap, "keeps", share_auto_offset_reset="earliest")
+    produce(cluster.bootstrap, "kept", [b"%d" % number for number in range(20)])
+    with share_consumer(node.bootstrap, "keeps", ["kept"]) as consumer:
+        settle(consumer, 20)
+    node.terminate()
+    assert "is whole: 4 slots" in tier(nodes, "repair").output
+
+    # a claim that cannot be read, behind the last one of each slot
+    async def damage(operator: Operator) -> None:
+        await operator.load()
+        for slot in range(4):
+            finding = await repairs.look(operator, slot)
+            await repairs.rewrite(
+                operator, finding._replace(kept=[*finding.kept, (b"\x03\xe8", b"nonsense")])
+            )
+
+    run(nodes, damage)
+    found = tier(nodes, "repair")
+    assert (found.exit_code, found.output.count(": SlotClaimValue")) == (1, 4), found.output
+    assert "--yes puts that right" in found.output
+    repaired = tier(nodes, "repair", "--yes")
+    assert (repaired.exit_code, repaired.output.count("written once more")) == (0, 4), repaired.output
+    assert "is whole: 4 slots" in tier(nodes, "repair").output
+    node.start()
+    assert "stop them first" not in tier(nodes, "repair", "--yes").output, "there is nothing to do"
+    produce(cluster.bootstrap, "kept", [b"one more"])
+    with share_consumer(node.bootstrap, "keeps", ["kept"]) as consumer:
+        assert [message.offset() for message in settle(consumer, 1)] == [20], "what was settled stays so"
+
+
+def run(nodes: Nodes, work: Callable[[Operator], Awaitable[Any]]) -> None:
+    async def main() -> None:
+        given = {
+            "sharecore.upstream.bootstrap.servers": nodes.bootstrap,
+            "sharecore.tier.state.topic": nodes.topic,
+        }
+        async with Operator.connect(BrokerConfig.from_properties(given)) as operator:
+            await work(operator)
+
+    try:
+        asyncio.run(main())
+    except KafkaError as error:
+        raise AssertionError(str(error)) from error

@@ -1,0 +1,71 @@
+"""A client's metrics as they are pushed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+
+from sharecore.client.metrics import FETCH, NODE, MetricName
+from sharecore.client.pushed import Pushes, pushed_name
+
+TOTAL = MetricName("fetch-total", FETCH)
+AVERAGE = MetricName("fetch-latency-avg", FETCH)
+LATENCY = MetricName("request-latency-max", NODE, (("node-id", "node-0"),))
+EVERY = ["*"]
+
+
+def read(data: bytes) -> dict[str, Any]:
+    (resource,) = MetricsData.FromString(data).resource_metrics
+    (scope,) = resource.scope_metrics
+    return {metric.name.removeprefix("org.apache.kafka.consumer."): metric for metric in scope.metrics}
+
+
+def total(data: bytes) -> Any:
+    (point,) = read(data)["share.fetch.manager.fetch.total"].sum.data_points
+    return point
+
+
+def test_names_are_kafkas() -> None:
+    assert pushed_name(AVERAGE) == "org.apache.kafka.consumer.share.fetch.manager.fetch.latency.avg"
+    assert pushed_name(LATENCY) == "org.apache.kafka.consumer.node.request.latency.max"
+
+
+def test_a_total_is_what_came_since_the_last_push_that_arrived() -> None:
+    pushes = Pushes({"group_id": "g", "client_rack": None}, 1)
+    assert total(pushes.write({TOTAL: 5.0}, EVERY, 10, delta=True)).as_double == 5
+    # it was lost
+    assert total(pushes.write({TOTAL: 7.0}, EVERY, 20, delta=True)).as_double == 7
+    pushes.arrived()
+    point = total(pushes.write({TOTAL: 8.0}, EVERY, 30, delta=True))
+    assert (point.as_double, point.start_time_unix_nano, point.time_unix_nano) == (1, 20, 30)
+    point = total(pushes.write({TOTAL: 8.0}, EVERY, 40, delta=False))
+    assert (point.as_double, point.start_time_unix_nano) == (8, 1)
+
+
+def test_a_client_says_of_itself_what_it_knows() -> None:
+    (resource,) = MetricsData.FromString(
+        Pushes({"group_id": "g", "client_rack": None}, 1).write({}, EVERY, 2, delta=True)
+    ).resource_metrics
+    assert [(each.key, each.value.string_value) for each in resource.resource.attributes] == [
+        ("group_id", "g")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        (EVERY, {"share.fetch.manager.fetch.total", "node.request.latency.max"}),
+        (["org.apache.kafka.consumer.node."], {"node.request.latency.max"}),
+        (["org.apache.kafka.producer."], set()),
+        ([""], {"share.fetch.manager.fetch.total", "node.request.latency.max"}),
+    ],
+)
+def test_only_what_is_wanted_and_known_is_written(wanted: list[str], names: set[str]) -> None:
+    metrics = {TOTAL: 1.0, AVERAGE: float("nan"), LATENCY: 3.0}
+    written = read(Pushes({}, 1).write(metrics, wanted, 2, delta=True))
+    assert set(written) == names
+    if "node.request.latency.max" in names:
+        (point,) = written["node.request.latency.max"].gauge.data_points
+        assert [(each.key, each.value.string_value) for each in point.attributes] == [("node_id", "node-0")]

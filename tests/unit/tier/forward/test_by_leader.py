@@ -1,0 +1,209 @@
+"""Requests about partitions: split by upstream's leaders, merged, and never left without an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.harness.batches import keyed_batch
+from tests.unit.client.virtual import in_virtual_time
+from tests.unit.tier.forward.through import ALL, Allowing, Client, Through
+from tests.unit.upstream.cluster import Cluster
+
+from sharecore.errors import ErrorCode
+from sharecore.network import Disconnect
+from sharecore.protocol import ApiKey
+from sharecore.security.acl import Operation
+
+
+async def way(nodes: int = 2, authorizer: Any = None) -> Through:
+    """Topic `a` of two partitions, whose leaders are different brokers, and `b` of one."""
+    cluster = Cluster(nodes=nodes, versions=ALL)
+    cluster.create("a", 2)
+    cluster.topics["a"][1].leader = nodes - 1
+    cluster.create("b")
+    cluster.create("__state", 2)
+    return await Through(cluster, authorizer).begin()
+
+
+def batch(*values: bytes) -> bytes:
+    return keyed_batch([(None, value) for value in values])
+
+
+def produce(through: Through, client: Client, *places: tuple[str, int], acks: int = -1, **more: Any) -> Any:
+    data: dict[str, list[dict[str, Any]]] = {}
+    for topic, index in places:
+        data.setdefault(topic, []).append({"index": index, "records": batch(b"1", b"2")})
+    topics = [{"name": name, "partition_data": parts} for name, parts in data.items()]
+    message = {"acks": acks, "timeout_ms": 500, "topic_data": topics, **more}
+    return through.ask(client, ApiKey.PRODUCE, 9, **message)
+
+
+def told(answer: Any) -> list[tuple[str, int, int, int]]:
+    """Topic, partition, error and base offset of each part of an answer to Produce."""
+    return [
+        (topic.name, part.index, part.error_code, part.base_offset)
+        for topic in answer.responses
+        for part in topic.partition_responses
+    ]
+
+
+@in_virtual_time
+async def test_a_produce_is_split_by_leader_and_merged_in_its_order() -> None:
+    through = await way()
+    client = through.client()
+    answer = await produce(through, client, ("a", 1), ("a", 0), ("b", 0))
+    assert told(answer) == [("a", 1, 0, 0), ("a", 0, 0, 0), ("b", 0, 0, 0)]
+    sent = {
+        node: [(topic.name, part.index) for topic in body.topic_data for part in topic.partition_data]
+        for node, body in through.bodies(ApiKey.PRODUCE)
+    }
+    assert sent == {0: [("a", 0), ("b", 0)], 1: [("a", 1)]}
+    # bytes arrive as they were sent
+    records = through.bodies(ApiKey.PRODUCE)[0][1].topic_data[0].partition_data[0].records
+    assert records == batch(b"1", b"2")
+    await through.end()
+
+
+@in_virtual_time
+async def test_requests_of_a_client_arrive_in_their_order() -> None:
+    """Also those that are sent while the connection is being made."""
+    through = await way()
+    client = through.client()
+    asked = [produce(through, client, ("a", index % 2)) for index in range(20)]
+    offsets = [told(await each)[0][3] for each in asked]
+    assert offsets == [2 * (index // 2) for index in range(20)]
+    assert len({each.link for each in through.cluster.asked if each.api is ApiKey.PRODUCE}) == 2
+    await through.end()
+
+
+@in_virtual_time
+async def test_each_client_has_connections_of_its_own_that_end_with_it() -> None:
+    through = await way(nodes=1)
+    first, second = through.client(), through.client()
+    await produce(through, first, ("a", 0))
+    await produce(through, second, ("a", 0))
+    links = [each.link for each in through.cluster.asked if each.api is ApiKey.PRODUCE]
+    assert links[0] is not links[1]
+    first.go()
+    assert [link.is_closing() for link in links] == [True, False]
+    await through.end()
+    assert links[1].is_closing()
+
+
+@in_virtual_time
+async def test_what_cannot_be_served_is_refused_by_partition() -> None:
+    through = await way(authorizer=Allowing((Operation.WRITE, "b")))
+    answer = await produce(
+        through, through.client(), ("a", 0), ("a", 9), ("b", 0), ("none", 0), ("__state", 0)
+    )
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert told(answer) == [
+        ("a", 0, 0, 0),
+        ("a", 9, unknown, -1),
+        ("b", 0, ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1),
+        ("none", 0, unknown, -1),
+        ("__state", 0, unknown, -1),
+    ]
+    await through.end()
+
+
+@in_virtual_time
+async def test_nobody_writes_what_belongs_to_the_tier() -> None:
+    through = await way()
+    answer = await produce(through, through.client(), ("__share_group_state", 0))
+    assert told(answer)[0][2] == ErrorCode.INVALID_TOPIC_EXCEPTION
+    answer = await produce(through, through.client(), ("__consumer_offsets", 0))
+    assert told(answer)[0][2] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    answer = await produce(through, through.client(), ("a", 0), transactional_id="sharecore-__state-3")
+    assert told(answer)[0][2] == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert through.bodies(ApiKey.PRODUCE) == []
+    await through.end()
+
+
+@in_virtual_time
+async def test_a_moved_leader_is_asked_for_and_found() -> None:
+    through = await way()
+    client = through.client()
+    through.cluster.topics["a"][0].leader = 1
+    through.cluster.topics["a"][0].epoch += 1
+    answer = await produce(through, client, ("a", 0))
+    assert told(answer)[0][2] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    await asyncio.sleep(1)
+    answer = await produce(through, client, ("a", 0))
+    assert told(answer) == [("a", 0, 0, 0)]
+    await through.end()
+
+
+@in_virtual_time
+async def test_a_broker_that_is_gone_leaves_the_others_partitions_alone() -> None:
+    through = await way()
+    client = through.client()
+    await produce(through, client, ("a", 1))
+    through.cluster.brokers[1].stop()
+    answer = await produce(through, client, ("a", 0), ("a", 1))
+    # the connection had ended before: nobody can have seen it
+    assert told(answer) == [("a", 0, 0, 0), ("a", 1, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
+    await through.end()
+
+
+@pytest.mark.parametrize("dies", [True, False])
+@in_virtual_time
+async def test_an_answer_that_does_not_come_is_an_error_to_try_again_after(dies: bool) -> None:
+    through = await way(nodes=1)
+    through.cluster.says[ApiKey.PRODUCE].append(None)
+    asked = produce(through, through.client(), ("a", 0))
+    await asyncio.sleep(0.2)
+    began = asyncio.get_running_loop().time()
+    if dies:
+        through.cluster.brokers[0].stop()
+    # a batch may have been written: it is the producer's sequence that tells
+    assert told(await asked)[0][2] == ErrorCode.REQUEST_TIMED_OUT
+    waited = asyncio.get_running_loop().time() - began
+    assert waited < 0.01 if dies else waited == pytest.approx(1.3, abs=0.05)
+    await through.end()
+
+
+@in_virtual_time
+async def test_who_wants_no_acknowledgement_gets_none_and_is_put_off_where_it_failed() -> None:
+    through = await way()
+    client = through.client()
+    assert await produce(through, client, ("a", 0), acks=0) is None
+    assert through.bodies(ApiKey.PRODUCE)[0][1].acks == 1
+    with pytest.raises(Disconnect, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        await produce(through, client, ("none", 0), acks=0)
+    await through.end()
+
+
+@in_virtual_time
+async def test_offsets_are_listed_without_the_epochs_of_another_cluster() -> None:
+    through = await way()
+
+    def listed(body: Any) -> dict[str, Any]:
+        return {
+            "topics": [
+                {
+                    "name": topic.name,
+                    "partitions": [
+                        {"partition_index": part.partition_index, "offset": 40, "leader_epoch": 57}
+                        for part in topic.partitions
+                    ],
+                }
+                for topic in body.topics
+            ]
+        }
+
+    through.cluster.says[ApiKey.LIST_OFFSETS] += [listed, listed]
+    parts = [{"partition_index": 0, "current_leader_epoch": 3, "timestamp": -1}]
+    topics = [{"name": name, "partitions": parts} for name in ("a", "__share_group_state", "none")]
+    answer = await through.ask(through.client(), ApiKey.LIST_OFFSETS, 7, topics=topics)
+    assert [(each.name, *each.partitions[0]) for each in answer.topics] == [
+        ("a", 0, 0, -1, 40, -1),
+        ("__share_group_state", 0, 0, -1, 40, -1),
+        ("none", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, -1),
+    ]
+    ((_, body),) = through.bodies(ApiKey.LIST_OFFSETS)
+    assert [topic.name for topic in body.topics] == ["a", "__state"]
+    assert {part.current_leader_epoch for topic in body.topics for part in topic.partitions} == {-1}
+    await through.end()

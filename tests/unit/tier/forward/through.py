@@ -1,0 +1,137 @@
+"""A node's way through to a cluster in memory: requests and answers are bytes on both sides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tests.unit.upstream.cluster import Cluster
+
+from sharecore.broker.context import RequestContext
+from sharecore.broker.handlers import SERVED
+from sharecore.network import Connection
+from sharecore.protocol import ApiKey, codec, read_header
+from sharecore.tier.forward import Forwarding, Own, ask_offers
+from sharecore.tier.sources import Sources
+from sharecore.tier.topics import UpstreamTopics
+from sharecore.upstream import Administration
+from sharecore.upstream.apis import VERSIONS
+
+STATE, SHOWN, COORDINATED = "__state", "__share_group_state", "__consumer_offsets"
+ALL = {**VERSIONS, **{api: (served.min_version, served.max_version) for api, served in SERVED.items()}}
+"""The versions of a cluster that has all that a node knows."""
+
+
+class Client:
+    """A client's connection, as far as it matters here."""
+
+    def __init__(self, number: int) -> None:
+        self.id = number
+        self.listener, self.principal, self.peer_host = "PLAINTEXT", SimpleNamespace(name="me"), "here"
+        self._hooks: list[Callable[[], object]] = []
+
+    def on_close(self, hook: Callable[[], object]) -> None:
+        self._hooks.append(hook)
+
+    def go(self) -> None:
+        """The client vanishes."""
+        for hook in self._hooks:
+            hook()
+
+
+class Allowing:
+    """An authorizer that allows all but some operations on resources, by their names."""
+
+    def __init__(self, *denied: tuple[int, str]) -> None:
+        self._denied = denied
+
+    def allows(self, principal: Any, host: str, operation: int, kind: int, name: str, **_: Any) -> bool:
+        return (operation, name) not in self._denied
+
+    def allows_some(self, *_: Any) -> bool:
+        return True
+
+    def operations(self, *_: Any) -> int:
+        return 8
+
+
+class Through:
+    """The way through. `begin` it first.
+
+    Attributes:
+        broker: what handlers see of the node.
+    """
+
+    def __init__(self, cluster: Cluster, authorizer: Any = None) -> None:
+        self.cluster = cluster
+        self.upstream = cluster.upstream()
+        self._authorizer = authorizer
+        self._clients = 0
+
+    async def begin(self) -> Through:
+        await self.upstream.start()
+        await self.upstream.all_topics()
+        own = Own(
+            {"sharecore-__state"},
+            lambda name: name.startswith("sharecore-__state-"),
+            {SHOWN: STATE},
+            {COORDINATED},
+        )
+        self.forwarding = Forwarding(self.upstream, own, await ask_offers(self.upstream))
+        configs: Any = SimpleNamespace()
+        sources = cast(Sources, SimpleNamespace(budget=None))
+        topics = UpstreamTopics(
+            self.upstream.metadata,
+            sources,
+            Administration(self.upstream),
+            configs,
+            {STATE: (SHOWN, COORDINATED)},
+        )
+        self.broker = SimpleNamespace(
+            topics=topics,
+            configs=configs,
+            config=SimpleNamespace(fetch_max_bytes=1 << 20),
+            authorizer=self._authorizer,
+            throttles=SimpleNamespace(room=lambda *_: 1 << 31),
+            groups=SimpleNamespace(registry={}),
+            cluster=SimpleNamespace(nodes=lambda _: [SimpleNamespace(node_id=1)]),
+            identity=SimpleNamespace(node_id=1),
+        )
+        return self
+
+    async def end(self) -> None:
+        self.forwarding.close()
+        await self.upstream.close()
+
+    def client(self) -> Client:
+        self._clients += 1
+        return Client(self._clients)
+
+    def ask(self, client: Client, api: ApiKey, version: int, **message: Any) -> asyncio.Task[Any]:
+        """Sends a request; the task is the answer as the client reads it."""
+        messages = codec(api, version)
+        frame = messages.write_request(7, "an app", message)[4:]
+        request = messages.read_request(frame, read_header(frame))
+        context = RequestContext(cast(Any, self.broker), cast(Connection, client), api, version, 7, "an app")
+        handler = self.forwarding.served[api].handler
+        assert handler is not None
+        result = handler(context, request)
+        assert isinstance(result, Awaitable)
+        return asyncio.ensure_future(self._answer(messages, result))
+
+    async def _answer(self, messages: Any, result: Awaitable[Any]) -> Any:
+        message = await result
+        if message is None:
+            return None
+        assert messages.misspelt(message) == []
+        frame = b"".join(messages.write_response(7, message))[4:]
+        return messages.read_response(frame)[1]
+
+    def bodies(self, api: ApiKey) -> list[tuple[int, Any]]:
+        """The requests of an API that arrived, with the broker of each."""
+        return [(each.node, each.body) for each in self.cluster.asked if each.api is api]
+
+
+__all__ = ["ALL", "Allowing", "Client", "Through"]
