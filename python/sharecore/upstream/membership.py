@@ -72,6 +72,10 @@ class Membership:
     the place away. So a heartbeat counts once its coordinator has also written: it commits an offset of this
     group, which takes all replicas in sync, and they do not follow a leader that was replaced.
 
+    Between the end of a join and the leader's assignment nothing is committed. A leader that ended just then
+    would let the places of all grow old until its own session is over: who has waited for a third of a
+    session joins again, and the coordinator takes commits while it waits for joins.
+
     Args:
         upstream: where the group is.
         group_id: its name.
@@ -118,6 +122,7 @@ class Membership:
         self._instance_id = instance_id
         self._session_ms, self._rebalance_ms, self._heartbeat_ms = session_ms, rebalance_ms, heartbeat_ms
         self._confirmed_by = confirmed_by
+        self._patience_ms = session_ms // 3
         self._stable_from_ms = 0
         self._joining = False
         self._waiting: Connection | None = None
@@ -241,7 +246,14 @@ class Membership:
             "protocol_name": self._protocol,
             "assignments": assignments,
         }
-        answer = await connection.request(ApiKey.SYNC_GROUP, message, wait_ms=self._rebalance_ms)
+        try:
+            async with asyncio.timeout(self._patience_ms / 1000):
+                answer = await connection.request(ApiKey.SYNC_GROUP, message)
+        except TimeoutError:
+            text = f"the leader of group {self._group_id} says nothing"
+            # what is sent there waits behind the request
+            connection.close(text)
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, text) from None
         if answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._rejoin.set()
             return

@@ -98,6 +98,47 @@ async def test_heartbeats_go_on_while_a_join_waits_for_somebody_else(existing: B
 
 
 @in_loop
+async def test_a_leader_that_ends_before_it_has_told_keeps_no_lease_from_others(
+    existing: Broker, name: str
+) -> None:
+    """Nothing can be committed while the coordinator waits for its word, which is a session long."""
+
+    class Ending(Node):
+        def assign(self, generation: int, members: list[GroupMember]) -> dict[str, bytes]:
+            if asked:
+                asked.append(asyncio.get_running_loop().create_task(self.membership.close()))
+                raise RuntimeError("it ends here")
+            return super().assign(generation, members)
+
+    class Anew(Node):
+        joins = 0
+
+        def metadata(self) -> bytes:
+            self.joins += 1
+            return b"%d" % self.joins
+
+    asked: list[asyncio.Future[None]] = []
+    async with connected(existing) as here, connected(existing) as there:
+        await Administration(here).create_topic(name, 1, 1, {})
+        session_ms = 7_500
+        leader = Ending(there, name, "a", session_ms=session_ms)
+        await leader.sees(b"a")
+        other = Anew(here, name, "", session_ms=session_ms, confirmed_by=name)
+        await other.until(lambda node: bool(node.assignments))
+        asked.append(asyncio.get_running_loop().create_future())
+        other.membership.rejoin()
+        longest = 0
+        while b"a" in other.assignments[-1][1]:
+            assert other.membership.lease_from_ms is not None
+            longest = max(longest, here.clock.monotonic_ms() - other.membership.lease_from_ms)
+            await asyncio.sleep(0.05)
+        assert len(asked) == 2
+        assert longest < session_ms * 2 // 3
+        assert other.errors == []
+        await other.membership.leave()
+
+
+@in_loop
 async def test_a_static_member_comes_back_to_its_place_and_fences_who_has_it(
     existing: Broker, name: str
 ) -> None:
