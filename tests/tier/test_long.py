@@ -160,18 +160,6 @@ def cut_for(links: Links, ports: tuple[int, ...] | list[int], seconds: float) ->
     links.mend(*ports)
 
 
-def start(node: Broker) -> None:
-    """Starts a node; one that the cluster has not answered in time ends, and is started again."""
-    for left in (2, 1, 0):
-        try:
-            node.start()
-        except RuntimeError:  # noqa: PERF203
-            if not left:
-                raise
-        else:
-            return
-
-
 def tier(nodes: Nodes, *arguments: str) -> None:
     where = ("--upstream", nodes.bootstrap, "-s", f"sharecore.tier.state.topic={nodes.topic}")
     subprocess.run([SHARECORE, "tier", *arguments, *where], check=True, timeout=120)
@@ -226,14 +214,14 @@ def test_nothing_is_lost_nor_settled_twice(cluster: Cluster, nodes: Nodes, links
         wait_until(third, "gives up 0 and gets 0")
         ledger.wait_for(100, 120)
         happens("a node gets SIGTERM", first.terminate, in_good_order=True)
-        happens("it joins again", lambda: start(first), in_good_order=True)
-        happens("another node is added", lambda: start(fourth), in_good_order=True)
+        happens("it joins again", first.start, in_good_order=True)
+        happens("another node is added", fourth.start, in_good_order=True)
         happens("it is drained", lambda: tier(nodes, "drain", "4"), in_good_order=True)
         happens("it ends", fourth.terminate, in_good_order=True)
         happens("a node is killed", second.kill, pause_max_s=CRASH_S)
-        happens("it joins again", lambda: start(second), in_good_order=True)
+        happens("it joins again", second.start, in_good_order=True)
         third.kill()
-        happens("a node was killed and is started at once", lambda: start(third), pause_max_s=CRASH_S)
+        happens("a node was killed and is started at once", third.start, pause_max_s=CRASH_S)
         happens(f"a node stands still for {PAUSED_S:.0f} s", lambda: stop_for(third, PAUSED_S))
         happens(
             f"a node is cut off from all brokers for {CUT_S:.0f} s",

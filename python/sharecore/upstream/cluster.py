@@ -93,13 +93,16 @@ class Upstream:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Connects, and keeps the metadata fresh from then on.
+        """Connects, and keeps the metadata fresh from then on. A cluster that is there and does not answer in
+        time is asked again, until there is no time left (`default.api.timeout.ms`).
 
         Raises:
             KafkaError: no broker can be reached, or none lets this user in; the text says what to do.
         """
         try:
-            await self._refresh([])
+            # a wrong address is told at once
+            await self._connections.any_connection()
+            await self.retry(lambda: self._refresh([]))
         except AuthenticationFailed:
             raise
         except Disconnected as error:
