@@ -6,7 +6,8 @@ import subprocess
 import threading
 import time
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 from confluent_kafka import KafkaException, Message, Producer
@@ -61,12 +62,13 @@ class Ledger:
         self._producing.set()
         self._consuming.set()
         self._producer = threading.Thread(target=self._produce)
-        work = [self._consume] * consumers + [self._consume_ours] * ours
+        work = [partial(self._consume, number) for number in range(consumers)] + [self._consume_ours] * ours
         self._consumers = [threading.Thread(target=each) for each in work]
         self._consumers += [threading.Thread(target=self._consume_with, args=(each,)) for each in java]
         self._states = {partition: bytearray() for partition in range(partitions)}
         self.arrivals = {partition: array("d") for partition in range(partitions)}
         self.redelivered = 0
+        self._polls = [0] * consumers
         self.broken: list[str] = []
 
     def start(self) -> None:
@@ -124,6 +126,25 @@ class Ledger:
         with self._lock:
             came = [since, *(each for each in self.arrivals[partition] if since <= each <= until), until]
         return max(after - before for before, after in pairwise(came))
+
+    def wait_until_settled(
+        self, start_offsets: Callable[[], Mapping[int, int]], seconds_max: float = 60
+    ) -> None:
+        """Until what has come so far is settled for good, and what consumers had in memory has come, too:
+        nothing of it comes again that has not.
+
+        Args:
+            start_offsets: the group's, by partition; what lies before them is done.
+        """
+        with self._lock:
+            ends = {partition: _end(state) for partition, state in self._states.items()}
+        marks = [polls + 2 for polls in self._polls]
+        until = time.monotonic() + seconds_max
+        while any(polls < mark for polls, mark in zip(self._polls, marks, strict=True)) or any(
+            start_offsets().get(partition, 0) < end for partition, end in ends.items()
+        ):
+            assert time.monotonic() < until, f"up to {ends} was to be settled in {seconds_max} s"
+            time.sleep(0.1)
 
     def arrived(self) -> dict[int, int]:
         """How many records of each partition have come."""
@@ -196,11 +217,12 @@ class Ledger:
 
     # consumers
 
-    def _consume(self) -> None:
+    def _consume(self, number: int) -> None:
         settings = FAST_RECONNECT | {"socket.timeout.ms": 5000}
         with share_consumer(self._bootstrap, self._group, [self.topic], **settings) as consumer:
             while self._consuming.is_set():
                 came: list[Place] = []
+                self._polls[number] += 1
                 for message in consumer.poll(0.1):
                     if message.error() is None:
                         consumer.acknowledge(message, ACCEPT)
@@ -258,6 +280,11 @@ class Ledger:
             time.sleep(0.1)
         assert process.stdin is not None
         process.stdin.close()
+
+
+def _end(state: bytearray) -> int:
+    """Behind the last record that has come."""
+    return max((offset + 1 for offset, each in enumerate(state) if each & _CAME), default=0)
 
 
 def _place(message: Message) -> Place:

@@ -112,7 +112,9 @@ class Broker(Services):
             if self.page is not None:
                 self.page_port = self.page.bind()
             await self._start_services()
-            await self._listen()
+            await self._bind()
+            await self.ground.join(self)
+            self._listen()
             await self.ground.begin(self)
             if self.metrics is not None:
                 self.metrics.ready()
@@ -208,18 +210,20 @@ class Broker(Services):
             loop.call_later,
         )
 
-    async def _listen(self) -> None:
+    async def _bind(self) -> None:
         for listener in self.listeners.values():
-            port = await self.server.listen(
+            port = await self.server.bind(
                 listener.host or None,
                 listener.port,
                 listener.name,
-                backlog=self.config.socket_listen_backlog_size,
                 tls=self.transport.context_source(listener.name),
             )
             self.listeners[listener.name] = replace(
                 listener, port=port, advertised_port=listener.advertised_port or port
             )
+
+    def _listen(self) -> None:
+        self.server.listen(self.config.socket_listen_backlog_size)
         self.transport.start()
         self.mechanisms.start()
 

@@ -56,8 +56,11 @@ class Ground(StateLogs, Protocol):
     async def open(self, broker: Host) -> None:
         """Gets at what is kept; raises ConfigError, OSError or KafkaError where that cannot be."""
 
+    async def join(self, broker: Host) -> None:
+        """The services are there: finds out who leads what, before clients are let in and ask for it."""
+
     async def begin(self, broker: Host) -> None:
-        """The services are there: leads what is to be led, and looks after what is kept."""
+        """Clients are let in: leads what is to be led, and looks after what is kept."""
 
     async def drain(self) -> None:
         """The broker is about to stop, and still answers: hands over what can be."""

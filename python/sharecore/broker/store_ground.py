@@ -77,6 +77,9 @@ class StoreGround:
             self.storage.close()
             raise
 
+    async def join(self, broker: Host) -> None:
+        """There is nobody else."""
+
     async def begin(self, broker: Host) -> None:
         """Looks after retention and compaction from now on."""
         chores = self.storage, broker.topic_configs, lambda: broker.config, broker.clock

@@ -45,7 +45,7 @@ class Acceptor:
         self.sockets: list[socket.socket] = []
         admission.on_room(self._look_at_held)
 
-    async def listen(self, host: str | None, port: int, backlog: int) -> None:
+    async def bind(self, host: str | None, port: int) -> None:
         """Binds every address of `host`; raises OSError when one cannot be had."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -58,10 +58,18 @@ class Acceptor:
                     listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 listening.setblocking(False)
                 listening.bind(address)
-                listening.listen(backlog)
         except OSError as error:
             self.close()
-            raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+            raise _cannot_listen(f"{host}:{port}", error) from None
+
+    def listen(self, backlog: int) -> None:
+        """Accepts connections from now on; raises OSError where another has begun to listen meanwhile."""
+        try:
+            for listening in self.sockets:
+                listening.listen(backlog)
+        except OSError as error:
+            host, port = listening.getsockname()[:2]
+            raise _cannot_listen(f"{host}:{port}", error) from None
         self._go_on()
 
     def close(self) -> None:
@@ -164,3 +172,7 @@ class Acceptor:
         loop = asyncio.get_running_loop()
         for listening in self.sockets:
             loop.add_reader(listening, self._accept, listening)
+
+
+def _cannot_listen(address: str, error: OSError) -> OSError:
+    return OSError(error.errno, f"cannot listen on {address}: {error.strerror}")

@@ -65,22 +65,16 @@ class Server:
         self._limits = limits
         self.admission.look_again()
 
-    async def listen(
-        self,
-        host: str | None,
-        port: int,
-        listener: str,
-        *,
-        backlog: int = 511,
-        tls: ContextSource | None = None,
+    async def bind(
+        self, host: str | None, port: int, listener: str, *, tls: ContextSource | None = None
     ) -> int:
-        """Starts to listen; returns the port, which the system chose if `port` is 0.
+        """Takes an address, where clients are refused until `listen`; returns the port, which the system
+        chose if `port` is 0.
 
         Args:
             host: an address, a name, or None for every address of the machine.
             port: the port.
             listener: name that its connections carry.
-            backlog: connections that may wait to be accepted.
             tls: returns keys and certificates for each handshake, for a listener that encrypts.
 
         Raises:
@@ -101,12 +95,23 @@ class Server:
             task.add_done_callback(self._beginning.discard)
 
         listening = Acceptor(listener, self.admission, begin)
-        await listening.listen(host, port, backlog)
+        await listening.bind(host, port)
         self._listening.append(listening)
-        if self._sweeper is None:
-            self._sweep()
         bound: int = listening.sockets[0].getsockname()[1]
         return bound
+
+    def listen(self, backlog: int = 511) -> None:
+        """Lets clients in at every address that is bound.
+
+        Args:
+            backlog: connections of an address that may wait to be accepted.
+
+        Raises:
+            OSError: another has begun to listen at an address since it was bound.
+        """
+        for listening in self._listening:
+            listening.listen(backlog)
+        self._sweep()
 
     async def adopt(self, listener: str, peer_host: str) -> socket:
         """A client within this process: its end of a connection in the clear.

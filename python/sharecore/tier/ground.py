@@ -200,8 +200,12 @@ class TierGround:
 
     # the rest of what a broker asks of its ground
 
-    async def begin(self, broker: Host) -> None:
-        """Joins the tier, and takes the slots if they are this node's."""
+    async def join(self, broker: Host) -> None:
+        """Joins the tier, and hears who has which slot.
+
+        To a client that asked before, nobody would lead anything: it would drop what it has leased from nodes
+        that do.
+        """
         self._duties = SlotDuties(
             broker.groups,
             broker.share,
@@ -213,6 +217,9 @@ class TierGround:
         self.topics.on_change(self._topic_changed)
         self._membership.start()
         await self._nodes.known.wait()
+
+    async def begin(self, broker: Host) -> None:
+        """Takes the slots that are this node's."""
         await self._leadership.settled()
         self._upkeep.start()
 

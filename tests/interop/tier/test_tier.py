@@ -22,6 +22,7 @@ from tests.harness.telemetry import Watched, subscribe_all, telemetry_settings
 from tests.harness.tier import LIBS, SMALL, Nodes, wait_until
 from tests.harness.tier_ledger import Ledger
 
+from sharecore.admin import BlockingAdmin
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
@@ -48,8 +49,9 @@ def begin(cluster: Broker, node: Broker) -> tuple[str, str]:
     topic, group = f"records-{next(_numbers)}", f"group-{next(_numbers)}"
     create_topic(cluster.bootstrap, topic, 4)
     node.start()
+    # no lease runs out: what comes again was taken away from a member
     configure_group(
-        node.bootstrap, group, share_auto_offset_reset="earliest", share_record_lock_duration_ms=5000
+        node.bootstrap, group, share_auto_offset_reset="earliest", share_record_lock_duration_ms=60_000
     )
     return topic, group
 
@@ -75,19 +77,28 @@ def test_slots_are_shared_and_what_was_answered_outlives_a_node(cluster: Broker,
     topic, group = begin(cluster, first)
     bootstrap = f"{first.bootstrap},{second.bootstrap}"
     ledger = Ledger(bootstrap, topic, group, records=cluster.bootstrap, partitions=4, consumers=2)
+
+    def settled() -> dict[int, int]:
+        with BlockingAdmin({"bootstrap.servers": bootstrap}) as admin:
+            return {each.partition.partition: each.start_offset or 0 for each in admin.offsets(group)}
+
     ledger.start()
     try:
         ledger.wait_for(10)
         second.start()
+        assert "this one has" in second.read_log(), "clients are let in that are told that nobody leads"
         wait_until(second, "has 2 of 4 slots")
         ledger.wait_for(10)
+        ledger.wait_until_settled(settled)
         assert ledger.redelivered == 0, "joining took records away from members"
         first.kill()
         first.start()
         ledger.wait_for(10)
+        ledger.wait_until_settled(settled)
         before = ledger.redelivered
-        second.terminate()
+        assert second.terminate() == 0
         ledger.wait_for(10)
+        ledger.wait_until_settled(settled)
         assert ledger.redelivered == before, "leaving took records away from members"
         ledger.settle(30)
     finally:

@@ -64,7 +64,8 @@ def serve(test: Callable[[Call], Awaitable[None]], handler: Any = None) -> None:
         broker.served = served
         dispatcher = Dispatcher(broker, check_names=True)
         server = Server(dispatcher.on_frame, Limits())
-        port = await server.listen("127.0.0.1", 0, "PLAINTEXT")
+        port = await server.bind("127.0.0.1", 0, "PLAINTEXT")
+        server.listen()
 
         async def call(frame: bytes) -> bytes:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker
 
+from sharecore.broker.broker import Broker
+from sharecore.broker.ground import Host
+from sharecore.broker.store_ground import StoreGround
+from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
 from sharecore.protocol import ApiKey
 
@@ -150,3 +155,33 @@ def test_a_stop_answers_what_was_written_and_ends_what_waits(tmp_path: Path) -> 
         waiting.receive(ApiKey.FETCH, 12)
     answers = [writing.receive(ApiKey.PRODUCE, 12) for _ in range(20)]
     assert [answer.responses[0].partition_responses[0].base_offset for answer in answers] == list(range(20))
+
+
+class Joining(StoreGround):
+    """Others are asked who leads what, and told the port; a client comes meanwhile."""
+
+    refused = False
+
+    async def join(self, broker: Host) -> None:
+        (listener,) = broker.listeners.values()
+        assert listener.port
+        try:
+            await asyncio.open_connection("127.0.0.1", listener.port)
+        except ConnectionRefusedError:
+            self.refused = True
+
+
+def test_clients_are_let_in_when_it_is_known_who_leads_what(tmp_path: Path) -> None:
+    ground = Joining()
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
+
+    async def test() -> None:
+        broker = Broker(BrokerConfig.from_properties(settings), ground=ground)
+        await broker.start()
+        (listener,) = broker.listeners.values()
+        _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.close()
+        await broker.stop()
+
+    asyncio.run(test())
+    assert ground.refused

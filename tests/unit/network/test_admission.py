@@ -20,7 +20,8 @@ def serve(test: Test, limits: Limits, rate_of: Callable[[str], float | None] = l
 
     async def run() -> None:
         server = Server(echo, limits, rate_of=rate_of)
-        ports = {name: await server.listen("127.0.0.1", 0, name) for name in "AB"}
+        ports = {name: await server.bind("127.0.0.1", 0, name) for name in "AB"}
+        server.listen()
         try:
             await asyncio.wait_for(test(server, ports), 20)
         finally:

@@ -35,7 +35,8 @@ def serve(directory: Path, test: Test, limits: Limits | None = None) -> None:
 
     async def run() -> None:
         server = Server(echo, limits or Limits())
-        port = await server.listen("127.0.0.1", 0, "SSL", tls=lambda: context)
+        port = await server.bind("127.0.0.1", 0, "SSL", tls=lambda: context)
+        server.listen()
         try:
             await asyncio.wait_for(test(server, port, trusting), 20)
         finally:

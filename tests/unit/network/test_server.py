@@ -45,7 +45,8 @@ def serve(test: Callable[[Server, Echo, int], Awaitable[None]], limits: Limits |
     async def run() -> None:
         echo = Echo()
         server = Server(echo, limits or Limits())
-        port = await server.listen("127.0.0.1", 0, "PLAINTEXT")
+        port = await server.bind("127.0.0.1", 0, "PLAINTEXT")
+        server.listen()
         try:
             await asyncio.wait_for(test(server, echo, port), 20)
         finally:
