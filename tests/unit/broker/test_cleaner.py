@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from sharecore.config.keys import LONG_MAX
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Storage, StoreLog
 from sharecore.storage.cleaner import Cleaned, LogCleaner
+from sharecore.storage.store_topics import store_logs
 
 HOUR_MS = 3_600_000
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
@@ -66,9 +68,12 @@ class Bench:
     def seal(self, *logs: Log) -> None:
         """Gives up the segment that is being written, and waits until what logs have in it counts."""
         cleaner = LogCleaner(self.storage)
-        cleaner.roll()
+        self._seal(cleaner, cleaner.roll, [cast(StoreLog, log) for log in logs])
+
+    def _seal(self, cleaner: LogCleaner, roll: Callable[[], object], logs: Iterable[StoreLog]) -> None:
+        roll()
         until = time.monotonic() + 30
-        while any(cleaner.dirt(cast(StoreLog, log), LONG_MAX).active_bytes for log in logs):
+        while any(cleaner.dirt(log, LONG_MAX).active_bytes for log in logs):
             assert time.monotonic() < until, "the segment is not sealed"
             time.sleep(0.01)
 
@@ -83,7 +88,8 @@ class Bench:
             config = BrokerConfig.from_properties(self.settings)
             configs = TopicConfigs(self.storage.topics, self.storage.configs, lambda: config)
             cleaner = Cleaner(self.storage, configs, lambda: config, self.clock)
-            clean = cleaner._cleaner.clean
+            clean, roll = cleaner._cleaner.clean, cleaner._cleaner.roll
+            compacted = [log for topic in self.storage.topics for log in store_logs(topic)]
 
             def passed(log: StoreLog, **how: Any) -> Cleaned | None:
                 self.passes.append((log.topic, how))
@@ -92,6 +98,8 @@ class Bench:
                 return clean(log, **how)
 
             cast(Any, cleaner._cleaner).clean = passed
+            # what is sealed too late for this round the next one would find
+            cast(Any, cleaner._cleaner).roll = partial(self._seal, cleaner._cleaner, roll, compacted)
             self.storage.attach(asyncio.get_running_loop())
             try:
                 await cleaner.check()
