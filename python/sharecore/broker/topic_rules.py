@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sharecore.errors import ErrorCode, KafkaError
@@ -15,6 +15,19 @@ TIME_IS_OVER = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 """The answer where a request leaves no time (`timeout_ms` of 0 or less): nothing is done."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def has_no_time(
+    request: Any, named: Mapping[Any, int], may: Callable[[Any], bool] = lambda name: True
+) -> bool:
+    """Whether all that a request names is answered with `TIME_IS_OVER`: it leaves no time, and there is
+    something to do.
+
+    Args:
+        named: how often it names each.
+        may: whether the client may have that done.
+    """
+    return request.timeout_ms <= 0 and any(times == 1 and may(name) for name, times in named.items())
 
 
 def check_name(name: str) -> None:

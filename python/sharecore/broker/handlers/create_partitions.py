@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from sharecore.broker.context import RequestContext
-from sharecore.broker.topic_rules import PARTITIONS_PER_REQUEST_MAX, TIME_IS_OVER, check_replicas
+from sharecore.broker.topic_rules import PARTITIONS_PER_REQUEST_MAX, TIME_IS_OVER, check_replicas, has_no_time
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     times = Counter(topic.name for topic in request.topics)
-    if request.timeout_ms <= 0 and any(
-        count == 1 and context.may(Operation.ALTER, ResourceType.TOPIC, name) for name, count in times.items()
-    ):
+    if has_no_time(request, times, partial(context.may, Operation.ALTER, ResourceType.TOPIC)):
         late = {"error_code": TIME_IS_OVER.code, "error_message": None}
         return {"results": [{"name": topic.name} | late for topic in request.topics]}
     mutations = context.mutations(strict_since=3)

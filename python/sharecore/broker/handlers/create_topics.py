@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from sharecore.broker.config_report import topic_entries
 from sharecore.broker.context import RequestContext
-from sharecore.broker.topic_rules import TIME_IS_OVER, check_collision, check_name, partition_count
+from sharecore.broker.topic_rules import (
+    TIME_IS_OVER,
+    check_collision,
+    check_name,
+    has_no_time,
+    partition_count,
+)
 from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.quotas import Mutations
@@ -17,9 +24,7 @@ from sharecore.security.acl import Operation, ResourceType
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     named = Counter(topic.name for topic in request.topics)
-    if request.timeout_ms <= 0 and any(
-        times == 1 and _may_create(context, name) for name, times in named.items()
-    ):
+    if has_no_time(request, named, partial(_may_create, context)):
         return {"topics": [_refused(topic.name, TIME_IS_OVER) for topic in request.topics]}
     mutations = context.mutations(strict_since=6)
     answers = []

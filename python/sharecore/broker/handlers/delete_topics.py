@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sharecore.broker.context import RequestContext
-from sharecore.broker.topic_rules import TIME_IS_OVER
+from sharecore.broker.topic_rules import TIME_IS_OVER, has_no_time
 from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
@@ -24,7 +24,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     answers = [_refused(name, topic_id) for name, topic_id in asked if (name is None) == (topic_id is None)]
     names = Counter(name for name, topic_id in asked if topic_id is None and name is not None)
     ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)
-    if request.timeout_ms <= 0 and 1 in [*names.values(), *ids.values()]:
+    if has_no_time(request, names | ids):
         late = {"error_code": TIME_IS_OVER.code, "error_message": None}
         return {"responses": [{"name": name, "topic_id": topic_id} | late for name, topic_id in asked]}
     met: set[UUID] = set()
