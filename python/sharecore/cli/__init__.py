@@ -14,6 +14,9 @@ def main() -> None:
             raise
         # the engine as a library needs no other package
         sys.exit(f"sharecore: {error.name} is missing: commands take pip install 'sharecore[broker]'")
+    except KeyboardInterrupt:
+        # as typer ends a command that runs, or loads
+        sys.exit(130)
     run()
 
 

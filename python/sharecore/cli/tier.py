@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
-from sharecore.cli.clients import CommandFailed, failures_in_one_line
+from sharecore.cli.clients import CommandFailed, ctrl_c_ends, failures_in_one_line
 from sharecore.cli.serve import Assignments, behind, gather, read_config
 from sharecore.cli.tables import known, show
 from sharecore.cli.typers import commands
@@ -269,11 +269,10 @@ def _run(
     logging.getLogger("sharecore").addHandler(logging.NullHandler())
     with failures_in_one_line():
         try:
-            return asyncio.run(main())
+            with ctrl_c_ends():
+                return asyncio.run(main())
         except (ConfigError, KafkaError, OSError) as error:
             raise CommandFailed(str(error)) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
 
 
 def _check_node(status: Status, node: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from typer.testing import CliRunner
 
 from sharecore.cli.app import app
@@ -21,3 +22,20 @@ def test_a_command_that_is_not_there_brings_one_that_may_be_meant() -> None:
     shown = CliRunner().invoke(app, ["grups"])
     assert shown.exit_code == 2
     assert "Did you mean 'groups'?" in shown.output
+
+
+@pytest.mark.parametrize("loading", ["app", "dlq", "clients"])
+def test_ctrl_c_ends_it_quietly_while_it_loads(loading: str) -> None:
+    code = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == 'sharecore.cli.{loading}':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "sys.argv = ['sharecore', 'dlq', 'list']\n"
+        "from sharecore.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr.strip()) == (130, "", "")
