@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.harness.running import RunningBroker
 
 from sharecore.admin.letters import Letter, Wanted
 from sharecore.cli.clients import CommandFailed
-from sharecore.cli.dlq.reading import letter_of
+from sharecore.cli.dlq.reading import dead_letter_topics, letter_of
 from sharecore.cli.dlq.redrive import Progress
+from sharecore.protocol import ApiKey
+from sharecore.security.acl import Operation, PatternType, Permission, ResourceType
 
 HEADERS = [
     ("__dlq.errors.topic", b"orders"),
@@ -111,3 +114,57 @@ def test_a_progress_file_of_something_else_is_refused(tmp_path: Path, text: str)
     file.write_text(text)
     with pytest.raises(CommandFailed, match="--progress"):
         Progress(file, "dlq.t")
+
+
+def test_topics_whose_settings_are_kept_from_a_client_are_named_and_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{module} required user_bob="secret";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    enabled = [{"name": "errors.deadletterqueue.group.enable", "value": "true"}]
+    asked = {
+        "letters": (enabled, [Operation.DESCRIBE_CONFIGS]),
+        "dlq.hidden": (enabled, [Operation.DESCRIBE]),
+        "jobs": ([], [Operation.DESCRIBE_CONFIGS]),
+        "unseen": (enabled, []),
+    }
+    broker = RunningBroker(tmp_path, settings).start()
+    try:
+        topics = [
+            {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": configs}
+            for name, (configs, _) in asked.items()
+        ]
+        created = broker.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000)
+        assert not any(topic.error_code for topic in created.topics)
+        creations = [
+            {
+                "resource_type": ResourceType.TOPIC,
+                "resource_name": name,
+                "resource_pattern_type": PatternType.LITERAL,
+                "principal": "User:bob",
+                "host": "*",
+                "operation": operation,
+                "permission_type": Permission.ALLOW,
+            }
+            for name, (_, operations) in asked.items()
+            for operation in {Operation.DESCRIBE, *operations}
+            if operations
+        ]
+        broker.ask(ApiKey.CREATE_ACLS, 3, creations=creations)
+        client = {
+            "bootstrap.servers": f"127.0.0.1:{broker.broker.listeners['SASL_PLAINTEXT'].port}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "bob",
+            "sasl.password": "secret",
+        }
+        assert dead_letter_topics(client) == ["letters"]
+        assert capsys.readouterr().err.strip() == "no right to DESCRIBE_CONFIGS, passed over: dlq.hidden"
+    finally:
+        broker.stop()
