@@ -107,6 +107,11 @@ class Ledger:
         return self._count((_PRODUCED, _PRODUCED | _CAME))
 
     @property
+    def doubtful(self) -> int:
+        """Records whose acknowledgement was sent, and may not have taken effect."""
+        return self._count(each for each in range(16) if each & _PERHAPS and not each & _SETTLED)
+
+    @property
     def settled(self) -> int:
         """Records whose acknowledgement was answered."""
         return self._count(each for each in range(16) if each & _SETTLED)

@@ -286,7 +286,7 @@ class Leadership:
         slot.groups.claimed(records)
         slot.standing = _State.OWNED
         self._do.take_over(slot.log.index)
-        self.figures.claimed(began)
+        logger.info("%s is this node's, which took %.3f s", slot.log.name, self.figures.claimed(began))
 
     # giving up
 
@@ -311,7 +311,8 @@ class Leadership:
                 "%s: node %d hears late that it was given up: %s", slot.log.name, role.next_id, error
             )
         self._give_up(slot, role)
-        self.figures.handed_over(began)
+        took = self.figures.handed_over(began)
+        logger.info("%s was handed over to node %d, which took %.3f s", slot.log.name, role.next_id, took)
 
     def _give_up(self, slot: Slot, role: Role) -> None:
         slot.role = None

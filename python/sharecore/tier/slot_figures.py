@@ -33,13 +33,18 @@ class SlotFigures:
         """When something begins."""
         return asyncio.get_running_loop().time()
 
-    def claimed(self, began: float) -> None:
-        """A slot is led by this node."""
-        self._claims.add(int((self.now() - began) * 1e9))
+    def claimed(self, began: float) -> float:
+        """A slot is led by this node; returns the seconds that took."""
+        return self._add(self._claims, began)
 
-    def handed_over(self, began: float) -> None:
-        """A slot was given up for another node."""
-        self._hand_overs.add(int((self.now() - began) * 1e9))
+    def handed_over(self, began: float) -> float:
+        """A slot was given up for another node; returns the seconds that took."""
+        return self._add(self._hand_overs, began)
+
+    def _add(self, durations: Durations, began: float) -> float:
+        seconds = self.now() - began
+        durations.add(int(seconds * 1e9))
+        return seconds
 
     def report(self, sheet: Sheet, slots: Counter[str], lease: Lease, budget: Budget, nodes: int) -> None:
         """Puts all that is known of slots, `slots` by state, among the metrics."""
