@@ -69,7 +69,7 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
         self._limits = limits
         self._first = first
         self._hidden = hidden
-        self._gathering = False
+        self._gathering = self._has_loaded = False
 
     def begin(self) -> list[PartitionFetch] | None:
         """Fetches at once, or begins to wait: None, and `ended` will be called."""
@@ -120,12 +120,22 @@ class ShareFetch(DelayedFetch[list[PartitionFetch]]):
     def watch(self) -> None:
         self._ready.wait(self)
         for partition in self._found:
-            partition.when_loaded(self.again)
+            partition.when_loaded(self._loaded)
         for partition in chain(self._walk(), self._found, self._failed):
             self._ready.ask(partition)
 
     def unwatch(self) -> None:
         self._ready.stop_waiting(self)
+
+    def _loaded(self) -> None:
+        """A leader has loaded; where it was one of a thousand, so have others, and one look is for all."""
+        if not self._has_loaded:
+            self._has_loaded = True
+            self._call_later(0, self._look_at_loaded)
+
+    def _look_at_loaded(self) -> None:
+        self._has_loaded = False
+        self.again()
 
     def offer(self, partition: SharePartition) -> None:
         """A partition may have something now."""

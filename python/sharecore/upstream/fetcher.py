@@ -133,7 +133,7 @@ class Fetcher:
             link = self._links[node] = BrokerLink(node, self)
         self._placed[subscription.place] = node
         link.subscriptions[subscription.place] = subscription
-        link.advance()
+        link.advance(subscription)
 
     def _unplace(self, subscription: Subscription) -> None:
         link = self._links.get(self._placed.pop(subscription.place, -1))

@@ -70,10 +70,10 @@ class BrokerLink:
         self._main = loop.create_task(self._run(), name=f"sharecore upstream fetch {node}")
         self._beside: asyncio.Task[None] | None = None
 
-    def advance(self) -> None:
-        """Something may be fetched now that could not be before."""
+    def advance(self, subscription: Subscription) -> None:
+        """One of its subscriptions may be fetched now that could not be before."""
         self._wake.set()
-        if self._under_way is not None and self._beside is None and self._uncovered():
+        if self._under_way is not None and self._beside is None and self._uncovered([subscription]):
             self._beside = asyncio.get_running_loop().create_task(
                 self._catch_up(), name=f"sharecore upstream fetch beside {self.node}"
             )
@@ -87,16 +87,16 @@ class BrokerLink:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    def _wanted(self) -> list[Wanted]:
-        found = (self._host.wanted(each, self.node) for each in self.subscriptions.values() if each.ready)
+    def _wanted(self, subscriptions: Iterable[Subscription]) -> list[Wanted]:
+        found = (self._host.wanted(each, self.node) for each in subscriptions if each.ready)
         return [each for each in found if each is not None]
 
-    def _uncovered(self) -> list[Wanted]:
-        """What the request under way does not fetch."""
+    def _uncovered(self, subscriptions: Iterable[Subscription]) -> list[Wanted]:
+        """What the request under way does not fetch of them."""
         covered = self._under_way or {}
         return [
             each
-            for each in self._wanted()
+            for each in self._wanted(subscriptions)
             if (asked := covered.get((each.topic, each.partition))) is None or asked.offset != each.offset
         ]
 
@@ -105,7 +105,7 @@ class BrokerLink:
         backoff = upstream.backoff()
         while True:
             self._wake.clear()
-            if not self._wanted():
+            if not self._wanted(self.subscriptions.values()):
                 await self._wake.wait()
                 continue
             try:
@@ -122,7 +122,7 @@ class BrokerLink:
         """The session's next request."""
         host = self._host
         connection = await host.upstream.connect(self.node, host.name)
-        wanted = self._wanted()
+        wanted = self._wanted(self.subscriptions.values())
         newest = self._newest(connection, wanted)
         if newest != self._spoken:
             # no session survives the change between names and ids
@@ -144,7 +144,7 @@ class BrokerLink:
         upstream = self._host.upstream
         try:
             connection = await upstream.connect(self.node, f"{self._host.name} beside")
-            while self._under_way is not None and (wanted := self._uncovered()):
+            while self._under_way is not None and (wanted := self._uncovered(self.subscriptions.values())):
                 message = fetch_message(wanted, max_wait_ms=BESIDE_WAIT_MS, **self._how)
                 newest = self._newest(connection, wanted)
                 answer = await connection.request(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from tests.unit.partition.logs import TOPIC
 from tests.unit.partition.test_leader import LIMITS, Bench
@@ -200,3 +202,26 @@ def test_a_partition_with_more_to_come_is_looked_for_again_once_its_leader_has_e
     bench.leaders.drop_topic(TOPIC)
     assert session.ready.unknown == {(TOPIC, 0), (TOPIC, 1)}
     assert list(session.ready.walk(0)) == []
+
+
+def test_many_partitions_that_load_at_the_same_time_are_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not each of them as often as one of them has loaded: a node that takes slots over loads thousands."""
+    bench, known = Bench(partitions=100), list[Callable[[None], object]]()
+    reads = 0
+
+    def read_cached(offset: int, max_bytes: int, **how: object) -> None:
+        nonlocal reads
+        reads += 1
+
+    for log in bench.logs:
+        log.produce(1)
+        monkeypatch.setattr(log, "when_known", known.append)
+        monkeypatch.setattr(log, "read_cached", read_cached)
+    session = Session(bench, "m")
+    session.fetch(at_once=False)
+    for tell in known:
+        tell(None)
+    bench.world.run()
+    assert (len(known), reads) == (100, 100)
