@@ -95,6 +95,9 @@ class TopicSettings:
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     fetch_max_bytes: int = setting(Kind.INT, 57671680, "Bytes of records in one answer to a fetch.", low=1024)
+    max_incremental_fetch_session_cache_slots: int = setting(
+        Kind.INT, 1000, "Fetch sessions of plain consumers that are kept at a time.", low=0
+    )
     max_request_partition_size_limit: int = setting(
         Kind.INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", low=1
     )

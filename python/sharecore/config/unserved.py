@@ -106,9 +106,6 @@ _IGNORED = {
     "How often Apache looks: here a regular expression is matched when the topics have changed.": """
         group.consumer.regex.refresh.interval.ms
     """,
-    "A cache of Apache's: clients keep no fetch sessions here, and name their partitions in each fetch.": """
-        max.incremental.fetch.session.cache.slots
-    """,
     _TIERED: """
         follower.fetch.last.tiered.offset.enable* log.local.retention.bytes* log.local.retention.ms*
         log.remote.copy.lag.bytes* log.remote.copy.lag.ms* remote.fetch.max.wait.ms*

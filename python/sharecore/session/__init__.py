@@ -1,13 +1,27 @@
-"""Share sessions: what a member fetches from this broker, remembered between its requests (KIP-932)."""
+"""Sessions: what a member or a plain consumer fetches from this broker, remembered between its requests."""
 
 from __future__ import annotations
 
 from sharecore.session.cache import ShareSessionCache
+from sharecore.session.fetch import (
+    NO_SESSION,
+    FetchPartition,
+    FetchSession,
+    FetchSessionCache,
+    PartitionId,
+    Place,
+)
 from sharecore.session.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId, ShareSession, next_epoch
 
 __all__ = [
     "FINAL_EPOCH",
     "INITIAL_EPOCH",
+    "NO_SESSION",
+    "FetchPartition",
+    "FetchSession",
+    "FetchSessionCache",
+    "PartitionId",
+    "Place",
     "SharePartitionId",
     "ShareSession",
     "ShareSessionCache",

@@ -183,11 +183,39 @@ def test_unknown_topics_are_told_by_name_or_id(broker: RunningBroker) -> None:
     assert fetch(broker, "nowhere", 0, 13).error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_fetch_sessions_are_declined(broker: RunningBroker, topic: str) -> None:
-    fields = fetch_fields(broker, topic, 0)
-    assert broker.ask(ApiKey.FETCH, 18, **fields | {"session_id": 0, "session_epoch": 0}).session_id == 0
-    answer = broker.ask(ApiKey.FETCH, 18, **fields | {"session_id": 5, "session_epoch": 1})
-    assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+def in_session(broker: RunningBroker, session_id: int, epoch: int, **fields: Any) -> Any:
+    asked = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "isolation_level": 0, "topics": []}
+    place = {"session_id": session_id, "session_epoch": epoch}
+    return broker.ask(ApiKey.FETCH, 18, **asked | place | fields)
+
+
+def test_a_fetch_session_remembers_what_is_fetched(broker: RunningBroker, topic: str) -> None:
+    produce(broker, topic, batch([b"a"]))
+    wanted = fetch_fields(broker, topic, 1)["topics"]
+    opened = in_session(broker, 0, 0, topics=wanted)
+    assert opened.session_id > 0
+    assert opened.responses[0].partitions[0].high_watermark == 1
+    assert in_session(broker, opened.session_id, 1).responses == []  # nothing is new
+    produce(broker, topic, batch([b"b"]))
+    (news,) = in_session(broker, opened.session_id, 2).responses
+    assert values_of(news.partitions[0].records) == [(1, b"b")]
+    late = in_session(broker, opened.session_id, 2)
+    assert (late.error_code, late.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
+    forgotten = [{"topic_id": wanted[0]["topic_id"], "partitions": [0]}]
+    left = in_session(broker, opened.session_id, 3, forgotten_topics_data=forgotten)
+    assert (left.error_code, left.session_id, left.responses) == (0, 0, [])
+    gone = in_session(broker, opened.session_id, 4)
+    assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_the_final_epoch_ends_a_fetch_session(broker: RunningBroker, topic: str) -> None:
+    produce(broker, topic, batch([b"a"]))
+    wanted = fetch_fields(broker, topic, 0)["topics"]
+    opened = in_session(broker, 0, 0, topics=wanted)
+    ended = in_session(broker, opened.session_id, -1, topics=wanted)
+    assert (ended.session_id, len(ended.responses)) == (0, 1)
+    code = in_session(broker, opened.session_id, 1).error_code
+    assert code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_limits_of_bytes_let_one_batch_through(broker: RunningBroker, topic: str) -> None:
@@ -322,3 +350,13 @@ def test_the_one_leader_epoch(broker: RunningBroker, topic: str, version: int) -
         (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1),
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1),
     ]
+
+
+def test_records_of_a_compacted_topic_are_not_deleted_wherever_it_is(broker: RunningBroker) -> None:
+    name = "compacted-only"
+    configs = [{"name": "cleanup.policy", "value": "compact"}]
+    made = {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": configs}
+    broker.ask(ApiKey.CREATE_TOPICS, 7, timeout_ms=5000, topics=[made])
+    asked = [{"name": name, "partitions": [{"partition_index": 0, "offset": 99}]}]
+    answer = broker.ask(ApiKey.DELETE_RECORDS, 2, timeout_ms=1000, topics=asked)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.POLICY_VIOLATION

@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,6 +180,18 @@ def test_classic_groups_are_bounded(broker: RunningBroker) -> None:
     assert _join(client, "classic", 7000).error_code == 0
     assert time.monotonic() - begun < 2.9, "the default is three seconds"
     assert _join(broker.connect(), "classic", 8000).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_fetch_sessions_are_bounded(tmp_path: Path) -> None:
+    """max.incremental.fetch.session.cache.slots"""
+    running = RunningBroker(tmp_path, {"max.incremental.fetch.session.cache.slots": "1"}).start()
+    try:
+        fields = {"max_wait_ms": 0, "min_bytes": 0, "session_id": 0, "session_epoch": 0, "topics": []}
+        first, second = (running.ask(ApiKey.FETCH, 12, **fields).session_id for _ in range(2))
+    finally:
+        running.stop()
+    assert first > 0
+    assert second == 0
 
 
 def test_consumer_groups_are_bounded(broker: RunningBroker) -> None:

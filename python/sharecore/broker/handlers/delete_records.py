@@ -39,11 +39,11 @@ def _begin(context: RequestContext, name: str, asked: Any) -> tuple[Log, Any] | 
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if name in INTERNAL_TOPICS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if "delete" not in context.broker.topic_configs.get(name).cleanup_policy:
+        return ErrorCode.POLICY_VIOLATION
     before = log.high_watermark if asked.offset == _HIGH_WATERMARK else asked.offset
     if not 0 <= before <= log.high_watermark:
         return ErrorCode.OFFSET_OUT_OF_RANGE
-    if "delete" not in context.broker.topic_configs.get(name).cleanup_policy:
-        return ErrorCode.POLICY_VIOLATION
     try:
         return log, log.delete_records(before)
     except KafkaError as error:

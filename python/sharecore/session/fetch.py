@@ -1,0 +1,170 @@
+"""Fetch sessions: what a plain consumer fetches, remembered between its requests (KIP-227)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from secrets import randbelow
+from typing import Any, NamedTuple
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.session.session import next_epoch
+
+NO_SESSION = 0
+_UNKNOWN = -1
+_IDLE_MS = 120_000
+"""A session that was idle for so long gives way to any other; one as old as that to a larger one."""
+
+PartitionId = tuple[Any, int]
+"""Id or name of the topic, as the client has it, and index."""
+
+
+class Place(NamedTuple):
+    """Where in a partition a client fetches, and how much."""
+
+    offset: int
+    max_bytes: int
+    leader_epoch: int
+    last_epoch: int
+
+
+@dataclass(slots=True)
+class FetchPartition:
+    """A partition of a fetch.
+
+    Attributes:
+        key: what the client calls it.
+        topic: name of the topic; None as long as there is none of the id.
+        place: where the client goes on.
+        high_watermark: as the client was told last, -1 behind an error.
+        start_offset: the same of the log's start.
+    """
+
+    key: PartitionId
+    topic: str | None
+    place: Place
+    high_watermark: int = _UNKNOWN
+    start_offset: int = _UNKNOWN
+
+    def note(self, high_watermark: int, start_offset: int, *, failed: bool) -> bool:
+        """Notes what the client is told now; whether it is anything new."""
+        told = (self.high_watermark, self.start_offset)
+        self.high_watermark = _UNKNOWN if failed else high_watermark
+        self.start_offset = start_offset
+        return failed or told != (high_watermark, start_offset)
+
+
+@dataclass(slots=True, eq=False)
+class FetchSession:
+    """A client's partitions, by what it calls them, in the order in which they are read.
+
+    Attributes:
+        by_id: whether the client names topics by their ids.
+        epoch: what the next request has to have.
+        created_ms: time of its begin.
+        used_ms: time of its last request.
+    """
+
+    session_id: int
+    by_id: bool
+    created_ms: int
+    used_ms: int
+    epoch: int = 1
+    partitions: dict[PartitionId, FetchPartition] = field(default_factory=dict)
+
+    def update(self, wanted: Iterable[FetchPartition], forgotten: Iterable[PartitionId]) -> None:
+        """Takes partitions in, or their new places, and then others out."""
+        for partition in wanted:
+            known = self.partitions.setdefault(partition.key, partition)
+            known.place = partition.place
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+    def to_the_end(self, key: PartitionId) -> None:
+        """Has a partition that gave records wait until the others had their turn."""
+        partition = self.partitions.pop(key, None)
+        if partition is not None:
+            self.partitions[key] = partition
+
+
+class FetchSessionCache:
+    """The fetch sessions of a broker, bounded in number.
+
+    Args:
+        slots: how many there may be (`max.incremental.fetch.session.cache.slots`).
+        now_ms: the clock.
+    """
+
+    def __init__(self, slots: int, now_ms: Callable[[], int]) -> None:
+        self._slots = slots
+        self._now_ms = now_ms
+        self._sessions: dict[int, FetchSession] = {}
+        """The one that has been idle for longest first."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, partitions: Iterable[FetchPartition], *, by_id: bool) -> int:
+        """Remembers what was fetched first.
+
+        Returns the id of the session, `NO_SESSION` where there is no room.
+        """
+        kept = {partition.key: partition for partition in partitions}
+        now_ms = self._now_ms()
+        if len(self._sessions) >= self._slots and not self._evict(len(kept), now_ms):
+            return NO_SESSION
+        session_id = NO_SESSION
+        while session_id == NO_SESSION or session_id in self._sessions:
+            session_id = randbelow(2**31)
+        self._sessions[session_id] = FetchSession(session_id, by_id, now_ms, now_ms, partitions=kept)
+        return session_id
+
+    def resume(
+        self,
+        session_id: int,
+        epoch: int,
+        wanted: Iterable[FetchPartition],
+        forgotten: Iterable[PartitionId],
+        *,
+        by_id: bool,
+    ) -> FetchSession | None:
+        """The session as a request leaves it; None where no partition is left, which ends it.
+
+        Raises:
+            KafkaError: FETCH_SESSION_ID_NOT_FOUND; INVALID_FETCH_SESSION_EPOCH; FETCH_SESSION_TOPIC_ID_ERROR
+                where the session has names and the request ids, or the other way round.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.by_id != by_id:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(wanted, forgotten)
+        if not session.partitions:
+            del self._sessions[session_id]
+            return None
+        session.epoch = next_epoch(epoch)
+        session.used_ms = self._now_ms()
+        self._sessions[session_id] = self._sessions.pop(session_id)
+        return session
+
+    def close(self, session_id: int) -> None:
+        """Ends a session, if there is one of the id."""
+        self._sessions.pop(session_id, None)
+
+    def _evict(self, size: int, now_ms: int) -> bool:
+        """Ends a session that is idle, or old and no larger than the one that wants its place."""
+        if not self._sessions:
+            return False
+        victim = next(iter(self._sessions.values()))
+        if now_ms - victim.used_ms <= _IDLE_MS:
+            old = [each for each in self._sessions.values() if now_ms - each.created_ms > _IDLE_MS]
+            if not old:
+                return False
+            victim = min(old, key=lambda each: len(each.partitions))
+            if size <= len(victim.partitions):
+                return False
+        del self._sessions[victim.session_id]
+        return True
