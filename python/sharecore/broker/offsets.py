@@ -4,6 +4,7 @@ out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from sharecore.broker.context import RequestContext
@@ -11,38 +12,63 @@ from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 
-Refused = dict[tuple[Any, int], ErrorCode]
-"""Partitions whose offset is not taken, by the id or name of the topic, whichever the request has."""
+Key = tuple[Any, int]
+"""A partition, by the id or name of its topic, whichever the request has."""
 
 
-def read_commits(
-    context: RequestContext, topics: Any, refused: Refused, *, by_id: bool, expire_ms: int = -1
-) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets of a request whose partitions exist; the others are entered in `refused`."""
+@dataclass(slots=True)
+class Commits:
+    """The offsets of a request.
+
+    Attributes:
+        taken: those that the group's coordinator is asked to write.
+        refused: partitions that are not there, or that the client may not read.
+        has_too_large: whether there are partitions with more metadata than there may be, which are refused
+            once the group has agreed.
+        metadata_max_bytes: how much there may be.
+        gone: topics that are not there, or that the client may not read.
+    """
+
+    metadata_max_bytes: int
+    taken: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    refused: dict[Key, ErrorCode] = field(default_factory=dict)
+    has_too_large: bool = False
+    gone: set[Any] = field(default_factory=set)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to ask the coordinator for."""
+        return not self.taken and not self.has_too_large
+
+
+def read_commits(context: RequestContext, topics: Any, *, by_id: bool, expire_ms: int = -1) -> Commits:
+    """The offsets of a request, by what becomes of them."""
     broker = context.broker
     now_ms = broker.clock.now_ms()
-    commits = {}
+    commits = Commits(broker.config.offset_metadata_max_bytes)
     for asked in topics:
         key = asked.topic_id if by_id else asked.name
         topic = broker.topics.by_id(key) if by_id else broker.topics.get(key)
         missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         name = topic.name if topic is not None else getattr(asked, "name", "")
         readable = context.may(Operation.READ, ResourceType.TOPIC, name)
+        if topic is None or not readable:
+            commits.gone.add(key)
         for part in asked.partitions:
             index = part.partition_index
             metadata = part.committed_metadata or ""
             if topic is None and by_id:
-                refused[key, index] = missing
+                commits.refused[key, index] = missing
             elif not readable:
-                refused[key, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                commits.refused[key, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif topic is None:
-                refused[key, index] = missing
+                commits.refused[key, index] = missing
             elif not 0 <= index < len(topic.partitions):
-                refused[key, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len(metadata.encode()) > broker.config.offset_metadata_max_bytes:
-                refused[key, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                commits.refused[key, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif len(metadata.encode()) > commits.metadata_max_bytes:
+                commits.has_too_large = True
             else:
-                commits[TopicPartition(topic.name, index)] = CommittedOffset(
+                commits.taken[TopicPartition(topic.name, index)] = CommittedOffset(
                     part.committed_offset,
                     part.committed_leader_epoch,
                     metadata,
@@ -53,23 +79,47 @@ def read_commits(
     return commits
 
 
-def answer_commit(topics: Any, refused: Refused, code: ErrorCode | None, *, by_id: bool) -> dict[str, Any]:
-    """The answer: `code` for each partition that was not refused by itself; None for success."""
+def answer_commit(topics: Any, commits: Commits, code: ErrorCode | None, *, by_id: bool) -> dict[str, Any]:
+    """The answer: `code` for each partition that was not refused by itself; None for success.
+
+    As Apache Kafka's, it has each topic once, what is not there first, and a topic that is there only with
+    its partitions.
+    """
+    name = "topic_id" if by_id else "name"
+    answered: dict[Any, list[dict[str, Any]]] = {}
+    for is_refused in (True, False):
+        for topic in topics:
+            key = getattr(topic, name)
+            told = [
+                {"partition_index": part.partition_index, "error_code": _code(commits, code, key, part)}
+                for part in topic.partitions
+                if ((key, part.partition_index) in commits.refused) is is_refused
+            ]
+            if told or (is_refused and key in commits.gone):
+                answered.setdefault(key, []).extend(told)
+    return {"topics": [{name: key, "partitions": partitions} for key, partitions in answered.items()]}
+
+
+def refuse_all(topics: Any, code: ErrorCode, *, by_id: bool) -> dict[str, Any]:
+    """The answer that says the same about every partition."""
     name = "topic_id" if by_id else "name"
     return {
         "topics": [
             {
                 name: getattr(topic, name),
                 "partitions": [
-                    {
-                        "partition_index": part.partition_index,
-                        "error_code": refused.get(
-                            (getattr(topic, name), part.partition_index), code or ErrorCode.NONE
-                        ),
-                    }
-                    for part in topic.partitions
+                    {"partition_index": part.partition_index, "error_code": code} for part in topic.partitions
                 ],
             }
             for topic in topics
         ]
     }
+
+
+def _code(commits: Commits, code: ErrorCode | None, key: Any, part: Any) -> ErrorCode:
+    place = key, part.partition_index
+    if place in commits.refused:
+        return commits.refused[place]
+    if code is None and len((part.committed_metadata or "").encode()) > commits.metadata_max_bytes:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return code or ErrorCode.NONE

@@ -44,6 +44,9 @@ class CommittingGroup(Group, Protocol):
     def subscribed_topics(self) -> set[str] | None:
         """Topics that members consume; None when that is not known."""
 
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether offsets of a topic may be in use."""
+
 
 class CommitRequest(NamedTuple):
     """Offsets from a member, from a consumer that chooses its partitions itself, or in a transaction.
@@ -104,6 +107,9 @@ class OffsetCommits:
                     ErrorCode.GROUP_ID_NOT_FOUND if request.api_version >= 9 else ErrorCode.ILLEGAL_GENERATION
                 )
                 raise KafkaError(code, f"Group {request.group_id} not found.")
+            if not request.commits:
+                done(None)
+                return
             group = self._classic.create(request.group_id)
         self._committing(group).check_commit(
             request.member_id,
@@ -138,15 +144,16 @@ class OffsetCommits:
         (GROUP_SUBSCRIBED_TO_TOPIC).
 
         Raises:
-            KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+            KafkaError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = self._registry.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         committing = self._committing(group)
         committing.check_offset_delete()
-        subscribed = committing.subscribed_topics()
-        return {each for each in partitions if subscribed is None or each.topic in subscribed}
+        return {each for each in partitions if committing.is_subscribed(each.topic)}
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition], done: Done) -> None:
         """Deletes offsets that are not `in_use`; where there is none, there is nothing to do."""

@@ -38,6 +38,8 @@ def _field(name: str, value: Any, names: Names, port: int) -> Any:
         return "<cluster>"
     if name in _TIMES:
         return names.time(value)
+    if name == "session_id":
+        return names.session(value)
     if name == "producer_id":
         return names.producers.alias(value)
     if name == "records" and isinstance(value, bytes):

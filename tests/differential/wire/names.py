@@ -15,12 +15,20 @@ NO_ID = "00000000-0000-0000-0000-000000000000"
 _CLOCK_BEGINS = 1_000_000_000_000
 """Times that scripts write into records without a producer are earlier."""
 _WRITTEN_MS = 1000
+_NO_SESSION = 2**31 - 9
+"""Larger ids have no place in Apache Kafka's cache: UNKNOWN_SERVER_ERROR."""
 _IN_TEXT = re.compile(r"\{#([^}]+)\}")
 
 
 def base64_of(topic_id: UUID) -> str:
     """Kafka's text for an id."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def subscription(topics: list[str]) -> bytes:
+    """What a consumer says of itself in a classic group, in version 0."""
+    names = b"".join(struct.pack(">h", len(topic.encode())) + topic.encode() for topic in topics)
+    return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
 
 
 class Names:
@@ -38,6 +46,7 @@ class Names:
         self._ids: dict[str, list[UUID]] = {}
         self._aliases: dict[UUID, str] = {}
         self._chosen: dict[str, str] = {}
+        self._sessions: list[int] = []
 
     def topics(self) -> list[str]:
         """The script's topics, those that are gone among them."""
@@ -64,6 +73,18 @@ class Names:
     def bind(self, text: str, number: int) -> None:
         """An id that the broker chose is `{id-number}` from now on, in both directions."""
         self._chosen[text] = f"{{id-{number}}}"
+
+    def session(self, session_id: int) -> int | str:
+        """What a script calls a fetch session: by the order in which the broker has told of them."""
+        if session_id <= 0:
+            return session_id
+        if session_id not in self._sessions:
+            self._sessions.append(session_id)
+        return f"session-{self._sessions.index(session_id) + 1}"
+
+    def _session_of(self, reference: str) -> int:
+        at = int(reference.removeprefix("session-")) - 1
+        return self._sessions[at] if at < len(self._sessions) else _NO_SESSION
 
     def alias(self, identifier: UUID) -> str | None:
         """What a script calls an id, None where the broker never told it."""
@@ -97,6 +118,10 @@ class Names:
             return _IN_TEXT.sub(lambda found: base64_of(self.id_of(found[1])), text)
         if isinstance(value, dict) and set(value) == {"hex"}:
             return bytes.fromhex(value["hex"])
+        if isinstance(value, dict) and set(value) == {"subscription"}:
+            return subscription([self.to_broker(topic) for topic in value["subscription"]])
+        if isinstance(value, dict) and set(value) == {"session_of"}:
+            return self._session_of(value["session_of"])
         if isinstance(value, dict) and set(value) == {"producer"}:
             return self.producers.id_of(value["producer"])
         if isinstance(value, dict) and "values" in value:

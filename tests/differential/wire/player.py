@@ -16,9 +16,10 @@ from tests.differential.wire.compare import Difference, differences, same_order
 from tests.differential.wire.known import ORDER, Exchange, explain
 from tests.differential.wire.masks import learn_producers, learn_topics, own_only, plain
 from tests.differential.wire.names import Names
-from tests.differential.wire.script import Ask, Close, Restart, Scenario, Sleep, Step, to_line
+from tests.differential.wire.script import Answer, Ask, Close, Restart, Scenario, Sleep, Step, to_line
 from tests.differential.wire.settle import (
     settle_configs,
+    settle_groups,
     settle_releases,
     settle_states,
     settle_topics,
@@ -108,6 +109,7 @@ class _Script:
         self._names = (Names(prefix, began_ms), Names(prefix, began_ms))
         self._world = World()
         self._connections: set[str] = set()
+        self._waiting: dict[str, tuple[Ask, dict[str, Any]]] = {}
 
     def do(self, step: Step, played: Played) -> Any:
         """Does one step on both brokers; gives Apache Kafka's masked answer."""
@@ -121,6 +123,9 @@ class _Script:
                 with ThreadPoolExecutor(2) as both:
                     list(both.map(Side.restart, self._sides))
                 self._world.reopen()
+                self._waiting.clear()
+            case Answer(connection):
+                return self._answer(connection, played)
             case Ask():
                 return self._ask(step, played)
         return None
@@ -140,6 +145,7 @@ class _Script:
         self._close("end")
 
     def _close(self, connection: str) -> None:
+        self._waiting.pop(connection, None)
         for side in self._sides:
             side.close(connection)
         self._world.close(connection)
@@ -150,7 +156,29 @@ class _Script:
 
     def _ask(self, ask: Ask, played: Played) -> Any:
         literal = self._world.literal(ask.fields)
-        raw = self._exchange(ask, literal)
+        if ask.on in self._waiting:
+            self._close(ask.on)
+        self._send(ask, literal)
+        if ask.later:
+            self._waiting[ask.on] = ask, literal
+            return None
+        return self._compare(ask, literal, self._receive(ask), played)
+
+    def _answer(self, connection: str, played: Played) -> Any:
+        if connection not in self._waiting:
+            return None
+        ask, literal = self._waiting[connection]
+        if not self._is_answered(connection):
+            settle_groups(self._sides, self._names[0].to_broker(literal["group_id"]))
+            if not self._is_answered(connection):
+                return None
+        del self._waiting[connection]
+        return self._compare(ask, literal, self._receive(ask), played)
+
+    def _is_answered(self, connection: str) -> bool:
+        return any(side.is_answered(connection) for side in self._sides)
+
+    def _compare(self, ask: Ask, literal: dict[str, Any], raw: Sequence[Any], played: Played) -> Any:
         for answer, names in zip(raw, self._names, strict=True):
             learn_topics(answer, names)
             learn_producers(ask, answer, names)
@@ -174,9 +202,15 @@ class _Script:
         return apache
 
     def _exchange(self, ask: Ask, literal: dict[str, Any]) -> Sequence[Any]:
+        self._send(ask, literal)
+        return self._receive(ask)
+
+    def _send(self, ask: Ask, literal: dict[str, Any]) -> None:
         self._connections.add(ask.on)
         for side, names in zip(self._sides, self._names, strict=True):
             side.send(ask, to_broker(ask, literal, names))
+
+    def _receive(self, ask: Ask) -> Sequence[Any]:
         return [side.receive(ask) for side in self._sides]
 
     def _masked(self, ask: Ask, raw: Sequence[Any]) -> tuple[Any, Any]:

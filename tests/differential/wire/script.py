@@ -6,7 +6,8 @@ the first topic of the name, where it was made anew); in a text, `{#name}` is th
 base64. A number may be `{"epoch": "~group ~member", "plus": 1}`, the member's epoch as it was last
 answered, or `{"session": "a ~group ~member", "plus": 0}`, the next epoch of its share session on
 connection `a`. Bytes are `{"hex": "00ff"}`, or `{"values": ["x"]}` for a batch of records (`batches`). What
-stands for producers is in `producers`.
+stands for producers is in `producers`. `{"subscription": ["~orders"]}` is what a consumer says of itself to
+a classic group, `{"session_of": "session-1"}` the id of the first fetch session that the broker told of.
 """
 
 from __future__ import annotations
@@ -23,16 +24,28 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True)
 class Ask:
-    """One request; `on` names the connection, made when it is first used."""
+    """One request; `on` names the connection, made when it is first used.
+
+    Attributes:
+        later: `Answer` takes the answer, which may wait for requests on other connections.
+    """
 
     api: str
     version: int
     fields: Fields = field(default_factory=dict)
     on: str = "a"
+    later: bool = False
 
     @property
     def key(self) -> ApiKey:
         return ApiKey[self.api]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was asked last on a connection is answered, if a broker answers it by now."""
+
+    answer: str
 
 
 @dataclass(frozen=True)
@@ -74,9 +87,9 @@ class Stage:
         return self.kafka == "4.4.0"
 
 
-Step = Ask | Sleep | Close | Restart
+Step = Ask | Answer | Sleep | Close | Restart
 Scenario = Generator[Step, Any, None]
-"""Yields steps, and is sent what Apache Kafka answered to each: masked, None where the step is no request."""
+"""Yields steps, and is sent what Apache Kafka answered to each: masked, None where there is no answer."""
 
 
 def to_line(step: Step) -> str:
@@ -89,7 +102,7 @@ def from_lines(lines: Iterable[str]) -> list[Step]:
 
 
 def _step(fields: Fields) -> Step:
-    for kind in (Sleep, Close, Restart):
+    for kind in (Answer, Sleep, Close, Restart):
         if set(fields) == set(kind.__dataclass_fields__):
             return kind(**fields)
     return Ask(**fields)

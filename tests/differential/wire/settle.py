@@ -19,7 +19,7 @@ from uuid import UUID
 from tests.differential.wire.script import Ask
 from tests.differential.wire.side import Side
 
-_SECONDS_MAX = 5.0
+_SECONDS_MAX = 60.0
 _STATES_SECONDS_MAX = 5.0
 _PUBLISHED_SECONDS = 0.02
 _CLOSED_SECONDS = 0.04
@@ -93,6 +93,21 @@ def settle_transaction(sides: Sequence[Side], transactional_id: str) -> None:
         if apache == ours and not apache.startswith("Prepare"):
             break
         time.sleep(0.002)
+
+
+def settle_groups(sides: Sequence[Side], group: str) -> None:
+    """Waits until a classic group looks alike on both brokers, for some seconds at most: a request that waits
+    has been read by then.
+    """
+    asked = Ask("DESCRIBE_GROUPS", 6, {"groups": [group]}, "probe")
+    until = time.monotonic() + _STATES_SECONDS_MAX
+    while time.monotonic() < until:
+        apache, ours = (
+            (each.group_state, len(each.members)) for side in sides for each in side.ask(asked).groups
+        )
+        if apache == ours:
+            break
+        time.sleep(0.005)
 
 
 def _initialized(answer: Any) -> set[tuple[str, int]]:

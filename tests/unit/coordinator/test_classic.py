@@ -15,6 +15,7 @@ from sharecore.coordinator.classic import (
     ClassicState,
     JoinRequest,
     JoinResult,
+    Leaving,
     SyncRequest,
     SyncResult,
 )
@@ -174,12 +175,12 @@ def test_a_silent_member_is_removed_and_the_others_rebalance() -> None:
 def test_leaving_empties_the_group() -> None:
     cluster = Cluster()
     leader, follower = cluster.stable_pair()
-    cluster.groups.leave("g", follower.member_id, None)
-    cluster.groups.leave("g", leader.member_id, None)
+    assert cluster.groups.leave("g", [Leaving(follower.member_id)]) == [ErrorCode.NONE]
+    assert cluster.groups.leave("g", [Leaving(leader.member_id)]) == [ErrorCode.NONE]
     cluster.world.run()
     assert cluster.group.state is ClassicState.EMPTY
     assert cluster.group.generation == 3
-    assert refusal(cluster.groups.leave, "g", leader.member_id, None) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert cluster.groups.leave("g", [Leaving(leader.member_id)]) == [ErrorCode.UNKNOWN_MEMBER_ID]
 
 
 def test_a_group_goes_on_after_a_restart() -> None:
@@ -277,3 +278,55 @@ def test_commits_come_from_members_of_the_generation() -> None:
     assert refusal(commit, leader.member_id, 1) is ErrorCode.ILLEGAL_GENERATION
     assert refusal(commit, "stranger", 2) is ErrorCode.UNKNOWN_MEMBER_ID
     assert refusal(commit, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_members_that_leave_together_cost_one_rebalance() -> None:
+    cluster = Cluster()
+    leader, follower = cluster.stable_pair()
+    newcomer = cluster.join()
+    again = cluster.join(follower.member_id)
+    codes = cluster.groups.leave(
+        "g", [Leaving(leader.member_id), Leaving(follower.member_id), Leaving("nobody")]
+    )
+    cluster.world.run()
+    assert codes == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
+    assert (again[0].error, again[0].member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
+    assert newcomer[0].generation == 3
+
+
+def test_a_full_group_counts_who_has_joined_again() -> None:
+    cluster = Cluster(max_size=2)
+    leader, _ = cluster.stable_pair()
+    assert cluster.join()[0] == JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    waiting = cluster.join(leader.member_id)
+    newcomer = cluster.join()
+    assert (waiting, newcomer) == ([], [])
+
+
+def test_of_protocols_that_are_liked_as_well_it_is_apaches() -> None:
+    # a Java hash table has "a" in front of "sticky", and that in front of "range"
+    for mine, yours, chosen in (("range", "sticky", "sticky"), ("sticky", "a", "a")):
+        cluster = Cluster()
+        first, second = [(mine, b""), (yours, b"")], [(yours, b""), (mine, b"")]
+        leader = cluster.join(protocols=first)[0]
+        cluster.join(protocols=second)
+        assert cluster.join(leader.member_id, protocols=first)[0].protocol == chosen
+
+
+def test_a_protocol_is_named_once() -> None:
+    cluster = Cluster()
+    twice = cluster.join(protocols=[("range", b"a"), ("range", b"b")])
+    assert twice[0].error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert cluster.join()[0].generation == 1
+
+
+def test_what_a_group_consumes_is_known_from_its_last_generation() -> None:
+    metadata = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
+    cluster = Cluster()
+    assert not cluster.registry.get("g")
+    cluster.join(protocols=[("range", metadata)])
+    assert cluster.group.is_subscribed("t")
+    assert not cluster.group.is_subscribed("other")
+    torn = Cluster()
+    torn.join(protocols=[("range", metadata[:-1])])
+    assert torn.group.is_subscribed("other")  # nobody knows

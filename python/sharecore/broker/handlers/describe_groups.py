@@ -45,7 +45,7 @@ def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str,
                 "client_id": member.client_id,
                 "client_host": member.client_host,
                 "member_metadata": member.metadata(group.protocol) if stable else b"",
-                "member_assignment": member.assignment if stable else b"",
+                "member_assignment": member.assignment,
             }
             for member in group.members.values()
         ],

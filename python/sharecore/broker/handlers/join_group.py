@@ -41,9 +41,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     )
 
     def answer(result: JoinResult) -> dict[str, Any]:
-        protocol = result.protocol
-        if protocol is None and version < _NULL_PROTOCOL_SINCE:
-            protocol = ""
+        protocol = result.protocol or (None if version >= _NULL_PROTOCOL_SINCE else "")
         return {
             "error_code": result.error,
             "generation_id": result.generation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.offsets import Refused, answer_commit, read_commits
+from sharecore.broker.offsets import answer_commit, read_commits, refuse_all
 from sharecore.coordinator.commits import CommitRequest
 from sharecore.coordinator.offset_records import NO_TIME
 from sharecore.errors import ErrorCode, KafkaError
@@ -19,16 +19,14 @@ def handle(context: RequestContext, request: Any) -> Result:
     by_id = context.api_version >= _IDS_SINCE
     retention_ms = getattr(request, "retention_time_ms", NO_TIME)
     expire_ms = NO_TIME if retention_ms == NO_TIME else context.broker.clock.now_ms() + retention_ms
-    refused: Refused = {}
-    commits = read_commits(context, request.topics, refused, by_id=by_id, expire_ms=expire_ms)
+    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
+        return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=by_id)
+    commits = read_commits(context, request.topics, by_id=by_id, expire_ms=expire_ms)
 
     def answer(error: KafkaError | None) -> dict[str, Any]:
-        return answer_commit(request.topics, refused, error.code if error else None, by_id=by_id)
+        return answer_commit(request.topics, commits, error.code if error else None, by_id=by_id)
 
-    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
-        refused.clear()
-        return answer(KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    if not commits:
+    if commits.is_empty:
         return answer(None)  # nothing for the group's coordinator, which is not asked
     wanted = CommitRequest(
         request.group_id,
@@ -36,7 +34,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         context.api_version,
-        commits,
+        commits.taken,
     )
     try:
         return promise(lambda done: context.broker.groups.commits.commit(wanted, done), answer)

@@ -50,6 +50,8 @@ def handle(context: RequestContext, request: Any) -> Result:
                     ],
                 }
                 for topic in request.topics
+                # as Apache Kafka does: a topic that is there is only named with its partitions
+                if topic.partitions or broker.topics.get(topic.name) is None
             ]
         }
 

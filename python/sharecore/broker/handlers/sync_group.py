@@ -14,14 +14,14 @@ _PROTOCOL_REQUIRED_SINCE = 5
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
-    if not request.group_id:
-        return {"error_code": ErrorCode.INVALID_GROUP_ID}
     if context.api_version >= _PROTOCOL_REQUIRED_SINCE and None in (
         request.protocol_type,
         request.protocol_name,
     ):
         return {"error_code": ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
+    if not request.group_id:
+        return {"error_code": ErrorCode.INVALID_GROUP_ID}
     syncing = SyncRequest(
         group_id=request.group_id,
         member_id=request.member_id,

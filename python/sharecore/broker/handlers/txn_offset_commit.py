@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.offsets import Refused, answer_commit, read_commits
+from sharecore.broker.offsets import answer_commit, read_commits, refuse_all
 from sharecore.coordinator.commits import CommitRequest
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.coordinator_log.topic_log import Producer
@@ -21,23 +21,17 @@ _ABORTABLE_SINCE = 4
 def handle(context: RequestContext, request: Any) -> Result:
     groups = context.broker.groups
     version = context.api_version
-    refused: Refused = {}
-    # records of a transaction have no topic ids, as Kafka writes them
-    commits = {
-        partition: value._replace(topic_id=None)
-        for partition, value in read_commits(context, request.topics, refused, by_id=False).items()
-    }
+    if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return refuse_all(request.topics, code, by_id=False)
+    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
+        return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=False)
+    commits = read_commits(context, request.topics, by_id=False)
 
     def answer(error: KafkaError | None) -> dict[str, Any]:
-        return answer_commit(request.topics, refused, _code(error, version), by_id=False)
+        return answer_commit(request.topics, commits, _code(error, version), by_id=False)
 
-    if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        refused.clear()
-        return answer(KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
-        refused.clear()
-        return answer(KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    if not commits:
+    if commits.is_empty:
         return answer(None)  # nothing for the coordinators, which are not asked
     wanted = CommitRequest(
         request.group_id,
@@ -46,7 +40,8 @@ def handle(context: RequestContext, request: Any) -> Result:
         request.generation_id,
         # what a commit outside of transactions of that time would say to an unknown group
         9 if version >= _GROUP_METADATA_SINCE else 0,
-        commits,
+        # records of a transaction have no topic ids, as Kafka writes them
+        {partition: value._replace(topic_id=None) for partition, value in commits.taken.items()},
         Producer(request.producer_id, request.producer_epoch),
     )
 

@@ -6,6 +6,7 @@ from sharecore.coordinator.classic.coordinator import (
     ClassicCoordinator,
     ClassicLimits,
     JoinRequest,
+    Leaving,
     SyncRequest,
 )
 from sharecore.coordinator.classic.group import ClassicGroup, ClassicState
@@ -19,6 +20,7 @@ __all__ = [
     "ClassicState",
     "JoinRequest",
     "JoinResult",
+    "Leaving",
     "SyncRequest",
     "SyncResult",
 ]

@@ -5,7 +5,7 @@ Members agree among themselves who consumes what; the coordinator brings them to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -56,6 +56,14 @@ class JoinRequest(NamedTuple):
     protocols: Protocols
     must_return: bool = False
     can_skip_assignment: bool = False
+
+
+class Leaving(NamedTuple):
+    """A member that leaves; without an id it is the one of the instance id."""
+
+    member_id: str
+    instance_id: str | None = None
+    reason: str = "it left"
 
 
 class SyncRequest(NamedTuple):
@@ -143,24 +151,29 @@ class ClassicCoordinator:
         if group.state is ClassicState.PREPARING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
-    def leave(self, group_id: str, member_id: str, instance_id: str | None, reason: str = "it left") -> str:
-        """Removes a member, named by its id or its instance id; returns its member id.
-
-        Raises:
-            KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-        """
+    def leave(self, group_id: str, members: Sequence[Leaving]) -> list[ErrorCode]:
+        """Removes members, each named by its id or its instance id; gives what became of each."""
         group = self._find(group_id)
         if group is None:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
+        codes = [self._leave(group, leaving) for leaving in members]
+        if ErrorCode.NONE in codes:
+            self._rebalancer.lost(group, "; ".join(dict.fromkeys(each.reason for each in members)))
+        return codes
+
+    def _leave(self, group: ClassicGroup, leaving: Leaving) -> ErrorCode:
+        member_id, instance_id = leaving.member_id, leaving.instance_id
         if not member_id and instance_id is not None:
             member_id = group.static.get(instance_id, "")
         pending = group.pending_joins.pop(member_id, None)
         if pending is not None:
             pending.cancel()
-            self._rebalancer.complete_if_all_joined(group)
-            return member_id
-        self._rebalancer.remove(group, group.check_member(member_id, instance_id), reason)
-        return member_id
+            return ErrorCode.NONE
+        try:
+            self._rebalancer.take_out(group, group.check_member(member_id, instance_id))
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
 
     def _find(self, group_id: str) -> ClassicGroup | None:
         group = self._registry.get(group_id)
@@ -175,12 +188,13 @@ class ClassicCoordinator:
         member = group.check_member(member_id, instance_id)
         return group, member
 
-    def _group_to_join(self, request: JoinRequest) -> ClassicGroup:
+    def _group_to_join(self, request: JoinRequest) -> ClassicGroup | None:
+        """The group, made where nobody has the name; None where a group of another type has it."""
         found = self._registry.get(request.group_id)
         if isinstance(found, ClassicGroup):
             return found
         if found is not None and (found.type is GroupType.SHARE or not found.is_empty):
-            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            return None
         if request.member_id:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         group = self.create(request.group_id)
@@ -193,10 +207,14 @@ class ClassicCoordinator:
         if not limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
         group = self._group_to_join(request)
-        known = request.member_id in group.members or request.member_id in group.pending_joins
-        if len(group.members) + len(group.pending_joins) >= limits.max_size and not known:
-            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
-        if not group.speaks_any(request.protocol_type, request.protocols):
+        if group is None:
+            done(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+            return
+        if not group.has_room_for(request.member_id, limits.max_size):
+            done(JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            return
+        names = [name for name, _ in request.protocols]
+        if len(set(names)) < len(names) or not group.speaks_any(request.protocol_type, request.protocols):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if request.member_id in group.pending_joins and request.instance_id is None:
             self._add(group, request, request.member_id, done)
@@ -365,6 +383,7 @@ class ClassicCoordinator:
             self._enter(group, member)
         if group.members:
             group.state = ClassicState.STABLE
+        group.note_subscriptions()
         return group
 
     def _enter(self, group: ClassicGroup, member: ClassicMember) -> None:

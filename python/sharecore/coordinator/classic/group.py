@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
@@ -46,6 +47,7 @@ class ClassicGroup:
         self.newcomers = False
         self.newcomers_wait = False
         self._supporters: Counter[str] = Counter()
+        self._subscribed: set[str] | None = None
 
     @property
     def state_name(self) -> str:
@@ -130,9 +132,20 @@ class ClassicGroup:
         if self.state is not ClassicState.EMPTY:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
+    def has_room_for(self, member_id: str, most: int) -> bool:
+        """Whether one more may join, or one who has joined before: who waits counts in a rebalance, who is a
+        member otherwise.
+        """
+        if self.state in (ClassicState.EMPTY, ClassicState.DEAD):
+            return True
+        members = list(self.members.values())
+        if self.state is ClassicState.PREPARING:
+            members = [member for member in members if member.join_done is not None]
+        return len(members) < most or any(member.member_id == member_id for member in members)
+
     def speaks_any(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols could be in the group."""
-        if self.state is ClassicState.EMPTY or not self.members:
+        if self.state is ClassicState.EMPTY:
             return bool(protocol_type and protocols)
         everybody = len(self.members)
         return protocol_type == self.protocol_type and any(
@@ -210,7 +223,8 @@ class ClassicGroup:
         everybody = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == everybody}
         votes = Counter(member.vote(candidates) for member in self.members.values())
-        return max(votes, key=votes.__getitem__)
+        # of equals the one that Apache Kafka's hash table has first, so that a group keeps its protocol there
+        return max(sorted(votes, key=_bucket), key=votes.__getitem__)
 
     def unused_since_ms(self) -> int | None:
         """Since when nobody has consumed as a member; None for a group where commits alone tell."""
@@ -220,12 +234,23 @@ class ClassicGroup:
         """Topics that members consume; None when that is not known."""
         if not self.members:
             return set()
-        if self.protocol_type != CONSUMER_PROTOCOL or self.state is not ClassicState.STABLE:
-            return None
-        try:
-            return set().union(*(_topics(member.metadata(self.protocol)) for member in self.members.values()))
-        except (IndexError, UnicodeDecodeError):
-            return None
+        return self._subscribed if self.state is ClassicState.STABLE else None
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether members consume a topic, by what they said when the last generation began; yes where they
+        are consumers and it is not known.
+        """
+        if self._subscribed is not None:
+            return topic in self._subscribed
+        return self.protocol_type == CONSUMER_PROTOCOL
+
+    def note_subscriptions(self) -> None:
+        """Notes what topics the members of a generation consume."""
+        self._subscribed = None
+        if self.protocol_type == CONSUMER_PROTOCOL:
+            subscriptions = (member.metadata(self.protocol) for member in self.members.values())
+            with contextlib.suppress(ValueError):
+                self._subscribed = set().union(*map(_topics, subscriptions))
 
     def next_generation(self, now_ms: int) -> None:
         """Starts a generation with those who are members now."""
@@ -238,6 +263,7 @@ class ClassicGroup:
             self.protocol = None
             self.leader = None
             self.move_to(ClassicState.EMPTY, now_ms)
+        self.note_subscriptions()
 
     def join_result(self, member: ClassicMember, *, skip_assignment: bool = False) -> JoinResult:
         """What a member is told about the generation."""
@@ -271,15 +297,35 @@ class ClassicGroup:
         self.rebalance_timer = self.sync_timer = None
 
 
+_BUCKETS = 16
+
+
+def _bucket(name: str) -> int:
+    """Where a small hash table of Java's has a string."""
+    code = 0
+    encoded = name.encode("utf-16-be")
+    for at in range(0, len(encoded), 2):
+        unit = int.from_bytes(encoded[at : at + 2], "big")
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return (code ^ code >> 16) % _BUCKETS
+
+
 def _topics(metadata: bytes) -> set[str]:
-    """Topics in a consumer's subscription: version (2 bytes), then an array of strings."""
+    """Topics in a consumer's subscription: version (2 bytes), an array of strings, the consumer's own bytes.
+
+    Raises:
+        ValueError: it is none.
+    """
     count = int.from_bytes(metadata[2:6], "big", signed=True)
     topics, offset = set(), 6
     for _ in range(count):
         size = int.from_bytes(metadata[offset : offset + 2], "big")
         offset += 2
         if offset + size > len(metadata):
-            raise IndexError("subscription ends too early")
-        topics.add(metadata[offset : offset + size].decode())
+            raise ValueError("the subscription ends too early")
+        topics.add(metadata[offset : offset + size].decode(errors="replace"))
         offset += size
+    own = max(0, int.from_bytes(metadata[offset : offset + 4], "big", signed=True))
+    if offset + 4 + own > len(metadata):
+        raise ValueError("the subscription ends too early")
     return topics

@@ -165,9 +165,17 @@ class Rebalancer:
 
     def remove(self, group: ClassicGroup, member: ClassicMember, reason: str) -> None:
         """Removes a member, and moves the group on if it waited for that one."""
-        member.finish_join(JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, member_id=member.member_id))
+        self.take_out(group, member)
+        self.lost(group, reason)
+
+    def take_out(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """Removes a member, and tells it where it waits; `lost` is to follow."""
+        member.finish_join(JoinResult(ErrorCode.UNKNOWN_MEMBER_ID))
         member.finish_sync(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member)
+
+    def lost(self, group: ClassicGroup, reason: str) -> None:
+        """Moves a group on that has lost members."""
         if group.state in (ClassicState.STABLE, ClassicState.COMPLETING):
             self._prepare(group, reason)
         else:

@@ -164,7 +164,8 @@ class ConsumerCoordinator:
             return found
         if found is None and request.epoch != JOIN_EPOCH:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
-        if found is not None and (found.type is not GroupType.CLASSIC or not found.is_empty):
+        can_become_one = found is None or (found.type is GroupType.CLASSIC and found.is_empty)
+        if not can_become_one or (found is not None and request.epoch != JOIN_EPOCH):
             raise KafkaError(
                 ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group."
             )

@@ -118,6 +118,10 @@ class ConsumerGroup:
         """Topics that members consume."""
         return set(self.topics)
 
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether members consume a topic."""
+        return topic in self.topics
+
     def add(self, member: ConsumerMember) -> None:
         """Adds a member."""
         self.members[member.member_id] = member

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from tests.differential.wire.families import (
+    classic,
     configs,
     fetches,
     groups,
@@ -13,6 +14,7 @@ from tests.differential.wire.families import (
     isolation,
     malformed,
     offsets,
+    plain,
     producers,
     state,
     topics,
@@ -32,4 +34,6 @@ FAMILIES: dict[str, Callable[[Random, Stage], Scenario]] = {
     "isolation": isolation.scenario,
     "topics": topics.scenario,
     "malformed": malformed.scenario,
+    "classic": classic.scenario,
+    "plain": plain.scenario,
 }
