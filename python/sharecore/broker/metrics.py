@@ -53,6 +53,8 @@ class BrokerMetrics:
         self._shares = ShareMetrics(broker, broker.static_config.sharecore_metrics_series_max)
         self._delay = LoopDelay()
         self._health = Health(broker)
+        self._version = version("sharecore")
+        self._writer = protobuf.Writer()
         self._scrapes = 0
         self._scrape_cpu_s = 0.0
         self._idle_since = (time.monotonic(), time.thread_time())
@@ -109,7 +111,7 @@ class BrokerMetrics:
             self._broker.telemetry.report(sheet, lines)
         sheet.summary(f.SCRAPE_TIME, self._scrapes, self._scrape_cpu_s)
         if messages:
-            written = protobuf.messages(sheet.registry(self._process).collect(), lines)
+            written = self._writer.messages(sheet.registry(self._process).collect(), lines)
         else:
             written = sheet.text(self._process) + lines.text()
         self._scrapes += 1
@@ -119,7 +121,7 @@ class BrokerMetrics:
     def _about_broker(self, sheet: Sheet) -> None:
         broker = self._broker
         identity = broker.identity
-        about = {"version": version("sharecore"), "node_id": str(identity.node_id)}
+        about = {"version": self._version, "node_id": str(identity.node_id)}
         sheet.info(f.BUILD, about | {"cluster_id": identity.cluster_id})
         sheet.add(f.BROKER_STATE, _RUNNING)
         sheet.add(f.TOPICS, len(broker.topics))

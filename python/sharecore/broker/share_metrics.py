@@ -59,6 +59,7 @@ class ShareMetrics:
         self._broker = broker
         self._series_max = series_max
         self._shape: dict[GroupTopic, list[_Entry]] = {}
+        self._without_label: dict[GroupTopic, int] = {}
         self._version: object = None
         self.cpu_s = 0.0
         """CPU that the newest scrape took here."""
@@ -86,7 +87,7 @@ class ShareMetrics:
                     await asyncio.sleep(0)
                     began = thread_time()
             count += len(entries)
-            without += sum(not entry.label for entry in entries)
+            without += self._without_label[key]
         self._totals(lines, totals)
         sheet.add(f.SHARE_PARTITIONS, count)
         sheet.add(f.SHARE_PARTITIONS_UNSEEN, without)
@@ -115,7 +116,7 @@ class ShareMetrics:
         left = self._series_max - sum(
             len(before.get(key, {}).keys() & some.keys()) for key, some in found.items()
         )
-        self._shape = {}
+        self._shape, self._without_label = {}, {}
         for key, states in found.items():
             topic = self._broker.topics.by_id(key[1])
             labels = before.get(key, {})
@@ -126,6 +127,7 @@ class ShareMetrics:
                     left -= 1
                     label = labels_of(f.PART_LAG.labels, (key[0], topic.name, str(index)))
                 entries.append(_Entry(index, shared, label))
+            self._without_label[key] = sum(not entry.label for entry in entries)
 
     def _read(
         self, lines: Lines, total: _Total, topic: Topic, key: GroupTopic, entries: Sequence[_Entry]
@@ -137,10 +139,11 @@ class ShareMetrics:
         timeouts, deliveries = lines.of(f.PART_TIMEOUTS), lines.of(f.PART_DELIVERIES)
         engines: list[Engine] = []
         log_ends: list[int] = []
+        marks = [log.high_watermark for log in logs]
         for index, state, label in entries:
-            if index >= len(logs):
+            if index >= len(marks):
                 continue
-            end_of_log = logs[index].high_watermark
+            end_of_log = marks[index]
             leader = leaders.get(index)
             engine = None if leader is None else leader.engine
             if leader is None or engine is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 
 class Kind(Enum):
@@ -16,7 +17,7 @@ class Kind(Enum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Family:
     """One metric with its labels.
 
@@ -33,7 +34,7 @@ class Family:
     labels: tuple[str, ...] = ()
     kafka: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def sample_name(self) -> str:
         """Name of its samples, of the count for a histogram."""
         return self.name + {Kind.COUNTER: "_total", Kind.INFO: "_info"}.get(self.kind, "")

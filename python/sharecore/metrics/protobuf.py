@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -35,24 +34,39 @@ _SCHEMA = 0
 """Each bucket is twice as wide as the one before."""
 
 
-def messages(metrics: Iterable[Metric], lines: Lines) -> bytes:
-    """All samples, a message a family, each behind its length."""
-    parts = []
-    for metric in metrics:
-        if metric.samples:
-            name = metric.samples[0].name if metric.type in ("counter", "info") else metric.name
-            body = b"".join(_message(4, each) for each in _of_family(metric))
-            parts.append(_family(name, metric.documentation, metric.type, body))
+class Writer:
+    """Writes scrapes, and keeps what stands in front of a line's value: most lines come again."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, dict[str, bytes]] = {}
+
+    def messages(self, metrics: Iterable[Metric], lines: Lines) -> bytes:
+        """All samples, a message a family, each behind its length."""
+        parts = []
+        for metric in metrics:
+            if metric.samples:
+                name = metric.samples[0].name if metric.type in ("counter", "info") else metric.name
+                body = b"".join(_message(4, each) for each in _of_family(metric))
+                parts.append(_family(name, metric.documentation, metric.type, body))
+        kept: dict[int, dict[str, bytes]] = {place: {} for place in _PLACES.values()}
+        for family, texts in lines.each():
+            kind = family.kind.value
+            place = _PLACES[kind]
+            body = _of_lines(texts, place, self._before.get(place, {}), kept[place])
+            parts.append(_family(family.sample_name, family.doc, kind, body))
+        self._before = kept
+        return b"".join(parts)
+
+
+def _of_lines(texts: Sequence[str], place: int, before: Mapping[str, bytes], kept: dict[str, bytes]) -> bytes:
+    """The messages Metric of a family's lines."""
+    found: list[bytes] = []
     pack = _DOUBLE.pack
-    for family, texts in lines.each():
-        kind = family.kind.value
-        place = _PLACES[kind]
-        found: list[bytes] = []
-        for text in texts:
-            about, _, value = text.rpartition("} ")
-            found += _before_value(about, place), pack(float(value))
-        parts.append(_family(family.sample_name, family.doc, kind, b"".join(found)))
-    return b"".join(parts)
+    for text in texts:
+        about, _, value = text.rpartition("} ")
+        head = kept[about] = before.get(about) or _before_value(about, place)
+        found += head, pack(float(value))
+    return b"".join(found)
 
 
 def _family(name: str, doc: str, kind: str, metrics: bytes) -> bytes:
@@ -99,9 +113,8 @@ def _buckets(samples: Sequence[Sample]) -> bytes:
     return body + native + _message(12, span) + _message(13, deltas)
 
 
-@lru_cache(maxsize=16_384)
 def _before_value(about: str, place: int) -> bytes:
-    """The message of a line up to its value, which is the end of it: lines come again with each scrape."""
+    """The message of a line up to its value, which is the end of it."""
     whole = _message(4, _labels(_read_labels(about)) + _message(place, _double(1, 0.0)))
     return whole[: -_DOUBLE.size]
 

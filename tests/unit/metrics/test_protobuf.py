@@ -58,7 +58,7 @@ FAMILY = declared()
 def read(sheet: Sheet, lines: Lines | None = None) -> dict[str, Any]:
     """The families that are read back, by name."""
     found, at = {}, 0
-    written = protobuf.messages(sheet.registry().collect(), lines or Lines())
+    written = protobuf.Writer().messages(sheet.registry().collect(), lines or Lines())
     while at < len(written):
         length = shift = 0
         while True:
@@ -157,5 +157,5 @@ def test_other_edges_are_classic_histograms_alone() -> None:
 
 
 def test_what_the_library_collects_by_itself() -> None:
-    written = protobuf.messages(GCCollector(registry=CollectorRegistry()).collect(), Lines())
+    written = protobuf.Writer().messages(GCCollector(registry=CollectorRegistry()).collect(), Lines())
     assert b"python_gc_collections_total" in written
