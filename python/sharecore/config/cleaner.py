@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sharecore.config.keys import LONG_MAX, Dynamic, Kind, setting
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class CleanerSettings:
     """When and how fast logs are compacted, and in how much memory."""
 

@@ -16,7 +16,7 @@ def _check_assignors(names: tuple[str, ...]) -> None:
         raise ValueError("an empty list")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class ConsumerSettings:
     """Classic groups, consumer groups (KIP-848) and their offsets."""
 
@@ -79,7 +79,7 @@ class ConsumerSettings:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class TransactionSettings:
     """Transactions of producers."""
 

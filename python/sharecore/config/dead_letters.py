@@ -11,7 +11,7 @@ RESERVED_PREFIX = "__"
 """What names of topics begin with that no group may have its letters in."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class DeadLetterSettings:
     """Which topics groups may have their letters in; looked at when a letter is written."""
 
@@ -29,7 +29,7 @@ class DeadLetterSettings:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class GroupDeadLetterSettings:
     """Where a group's records go that it rejects or gives up."""
 

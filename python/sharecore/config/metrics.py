@@ -14,7 +14,7 @@ def check_metrics_listener(text: str) -> None:
         parse_address(text)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class MetricsSettings:
     """Where the broker tells about itself."""
 

@@ -23,7 +23,7 @@ def per_ip_overrides(text: str) -> dict[str, int]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class NetworkSettings:
     """Where the broker listens and what one client may take of it."""
 

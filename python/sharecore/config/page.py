@@ -37,7 +37,7 @@ def check_page_listener(text: str) -> None:
         parse_page_listener(text)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class PageSettings:
     """The page of share groups, for browsers."""
 

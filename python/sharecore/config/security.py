@@ -14,7 +14,7 @@ SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _STORES = ("JKS", "PKCS12", "PEM")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class TlsSettings:
     """Keys, certificates and whom to trust; each may be set for one listener by `listener.name.NAME.`."""
 
@@ -71,7 +71,7 @@ class TlsSettings:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class AuthorizerSettings:
     """Whether anybody is asked what it may do."""
 
@@ -87,7 +87,7 @@ class AuthorizerSettings:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class AuditSettings:
     """The log of what was denied, and of what was allowed."""
 
@@ -99,7 +99,7 @@ class AuditSettings:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class HandshakeSettings:
     """What connections may take before they are established."""
 
@@ -114,7 +114,7 @@ class HandshakeSettings:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class SaslSettings:
     """How clients say who they are; each may be set for one listener, and those of JAAS for a mechanism."""
 

@@ -38,7 +38,7 @@ def _check_assignors(names: tuple[str, ...]) -> None:
         raise ValueError("no such assignor here")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class ShareSettings:
     """What share groups get by default, and the bounds within which a group may choose."""
 
@@ -111,7 +111,7 @@ class ShareSettings:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class ShareCoordinatorSettings:
     """How share state is kept."""
 

@@ -12,7 +12,7 @@ INTER_NODE_PREFIX = "sharecore.tier.inter.node."
 """What begins the names of settings of the connections between nodes, such as sasl.username."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class TierSettings:
     """What a node keeps on the cluster that it is in front of, and how much of that in memory."""
 

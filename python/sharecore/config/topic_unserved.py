@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sharecore.config.keys import LONG_MAX, Kind, Status, setting
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class UnservedTopicSettings:
     """What Kafka's topics may set besides; a value is checked, kept and shown to who set it."""
 

@@ -11,7 +11,7 @@ CLEANUP_POLICIES = ("compact", "delete")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class TopicSettings:
     """How topics are made, how long they keep their records, and how much a client may fetch of them."""
 
