@@ -84,8 +84,12 @@ def serve(
         typer.Option("-X", metavar="KEY=VALUE", help="A setting of the connection to it; repeat for more."),
     ] = None,
     advertise: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="HOST:PORT", help="Address to tell clients.  [default: where it listens]"),
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            metavar="[LISTENER://]HOST:PORT",
+            help="Address to tell clients of a listener, which is named where there are several; repeat for "
+            "more.  [default: where it listens]",
+        ),
     ] = None,
     log_format: Annotated[
         str,
@@ -122,8 +126,8 @@ def serve(
             properties["sharecore.metrics.listener"] = metrics_listener
         if page_listener is not None:
             properties["sharecore.page.listener"] = page_listener
-        if advertise is not None:
-            properties["advertised.listeners"] = f"PLAINTEXT://{advertise}"
+        if advertise:
+            properties["advertised.listeners"] = advertised(advertise, properties)
         properties |= behind(upstream, upstream_settings or [])
         broker_config = read_config(properties)
         from sharecore.broker.run import run
@@ -135,6 +139,24 @@ def serve(
         typer.echo(f"sharecore: {error}", err=True)
         raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else 1) from None
     sys.exit(status)
+
+
+def advertised(addresses: list[str], properties: Mapping[str, str]) -> str:
+    """The setting `advertised.listeners`: addresses of listeners; without a name, of the only one.
+
+    Raises:
+        ConfigError: an address has no name, and there are several listeners.
+    """
+    listeners = properties.get("listeners", "PLAINTEXT://").split(",")
+    controllers = properties.get("controller.listener.names", "").upper().replace(" ", "").split(",")
+    names = [
+        name for each in listeners if (name := each.partition("://")[0].strip().upper()) not in controllers
+    ]
+    for address in addresses:
+        if "://" not in address and len(names) > 1:
+            allowed = " or ".join(f"{name}://{address}" for name in names)
+            raise ConfigError(f"--advertise {address}: there are several listeners; allowed: {allowed}")
+    return ",".join(each if "://" in each else f"{names[0]}://{each}" for each in addresses)
 
 
 def behind(upstream: str | None, settings: list[str]) -> dict[str, str]:

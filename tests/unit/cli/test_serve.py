@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from tests.harness.broker import answers, free_port
 
+from sharecore.cli.serve import advertised
+from sharecore.errors import ConfigError
+
 SHARECORE = [sys.executable, "-m", "sharecore"]
 
 
@@ -31,6 +34,26 @@ def test_help_teaches() -> None:
     text = run("serve", "--help").stdout
     for word in ("--config", "--set", "--data-dir", "--durability", "server.properties", "localhost:9092"):
         assert word in text
+
+
+@pytest.mark.parametrize(
+    ("addresses", "properties", "setting"),
+    [
+        (["h:1"], {}, "PLAINTEXT://h:1"),
+        (["h:1"], {"listeners": "SSL://:9093"}, "SSL://h:1"),
+        (["h:1"], {"listeners": "A://:1, C://:2", "controller.listener.names": "x, c"}, "A://h:1"),
+        (["b://h:1", "A://h:2"], {"listeners": "A://:1,B://:2"}, "b://h:1,A://h:2"),
+    ],
+)
+def test_what_clients_are_told_is_of_a_listener(
+    addresses: list[str], properties: dict[str, str], setting: str
+) -> None:
+    assert advertised(addresses, properties) == setting
+
+
+def test_of_several_listeners_one_is_named() -> None:
+    with pytest.raises(ConfigError, match="several listeners; allowed: A://h:1 or B://h:1"):
+        advertised(["h:1"], {"listeners": "A://:1,B://:2"})
 
 
 def test_the_version() -> None:
