@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.harness.broker import Broker
 from tests.harness.clients import create_topic, produce
 
-from sharecore.admin.exporter import Exporter
+from sharecore.admin.exporter import Exporter, collect_seldom
 from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
 from sharecore.protocol import ApiKey
@@ -46,6 +46,7 @@ async def _rounds(bootstrap: str, groups: int, partitions: int, broker: Broker) 
     for partition in range(partitions):
         produce(bootstrap, _TOPIC, [b"job"], partition)
     exporter = Exporter(transport, series_max=groups * partitions)
+    collect_seldom()
     took, worked, served = [], [], []
     for _ in range(_ROUNDS):
         began, cpu, of_broker = time.perf_counter(), time.process_time(), broker.cpu_seconds()

@@ -857,6 +857,14 @@ class StateFold:
         snapshot.
         """
 
+    def waiting(self, deliveries: int) -> list[tuple[bytes, int]]:
+        """How many records were delivered so often and wait to be delivered again, by what follows the type
+        in the keys of those states that have some.
+
+        Raises:
+            OverflowError: a number below zero or above 2^32 - 1.
+        """
+
     def state(self, key: bytes) -> StateContent | None:
         """A copy of one state, by what follows the type in its records' keys."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -10,7 +11,7 @@ from itertools import islice
 
 from sharecore._core import decode_records
 from sharecore.admin.model import TopicPartition
-from sharecore.admin.overview import GroupOverview, Position, look_at_groups
+from sharecore.admin.overview import GroupOverview, Positioned, look_at_groups
 from sharecore.admin.state_tail import StateTail
 from sharecore.admin.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
@@ -25,6 +26,13 @@ _FETCHES_AT_ONCE = 8
 
 Start = tuple[str, int, int]
 """Topic, partition and start offset: where groups stand, several of them perhaps at the same place."""
+
+
+def collect_seldom() -> None:
+    """Has Python's collector look less often: what a round makes goes with the next round, without it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
 
 
 class Exporter:
@@ -103,7 +111,7 @@ class Exporter:
 
     def _show(self, groups: Iterable[GroupOverview], lines: Lines) -> None:
         left, now_ms = self._series_max, time.time() * 1000
-        starts, lags = lines.of(f.PART_START), lines.of(f.PART_LAG)
+        starts, lags, group_lags = lines.of(f.PART_START), lines.of(f.PART_LAG), lines.of(f.GROUP_LAG)
         for group in groups:
             of_group = labels_of(("group",), (group.group_id,))
             lines.of(f.STATE).append(f'{of_group},state="{group.state}"}} 1')
@@ -113,19 +121,19 @@ class Exporter:
             lines.of(f.MEMBERS).append(f"{of_group}}} {len(group.members)}")
             for topic, positions in group.positions.items():
                 of_topic = labels_of(("group", "topic"), (group.group_id, topic))
-                lines.of(f.GROUP_LAG).append(f"{of_topic}}} {group.lag(topic)}")
+                group_lags.append(f"{of_topic}}} {group.lag(topic)}")
                 oldest_ms = self._oldest_ms(topic, positions)
                 if oldest_ms is not None:
                     age_s = max(0.0, (now_ms - oldest_ms) / 1000)
                     lines.of(f.OLDEST).append(f"{of_topic}}} {age_s:.3f}")
                 for partition, position in islice(positions.items(), left):
-                    label = f'{of_topic},partition="{partition}"}} '
-                    starts.append(label + str(position.start_offset))
-                    if position.lag >= 0:
-                        lags.append(label + str(position.lag))
+                    lag = position.lag
+                    starts.append(f'{of_topic},partition="{partition}"}} {position.start_offset}')
+                    if lag >= 0:
+                        lags.append(f'{of_topic},partition="{partition}"}} {lag}')
                 left = max(0, left - len(positions))
 
-    def _oldest_ms(self, topic: str, positions: Mapping[int, Position]) -> int | None:
+    def _oldest_ms(self, topic: str, positions: Mapping[int, Positioned]) -> int | None:
         """The timestamp of the oldest record that is known not to be settled."""
         known = self._timestamps
         found = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from sharecore.admin.model import LATEST_TIMESTAMP, TopicPartition
 from sharecore.admin.transport import Transport
@@ -13,12 +13,23 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
 _GROUPS_A_REQUEST = 50
+_REQUESTS_AT_ONCE = 2
+"""So one is answered while the answer before it is read, and others are served between."""
 UNKNOWN = -1
 
 
-@dataclass(slots=True)
-class Position:
+class Positioned(Protocol):
     """Where a share group is in a partition; -1 is not known."""
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def lag(self) -> int: ...
+
+
+class Position(NamedTuple):
+    """One that no broker has told in one piece."""
 
     start_offset: int
     lag: int
@@ -37,7 +48,7 @@ class GroupOverview:
     group_id: str
     state: str
     members: Sequence[tuple[str, str]] = ()
-    positions: dict[str, dict[int, Position]] = field(default_factory=dict)
+    positions: dict[str, dict[int, Positioned]] = field(default_factory=dict)
     error: KafkaError | None = None
 
     def lag(self, topic: str) -> int:
@@ -57,12 +68,13 @@ async def look_at_groups(transport: Transport) -> list[GroupOverview]:
     found: dict[str, GroupOverview] = {}
     rounds = []
     for node, answer in listed.items():
+        turns = asyncio.Semaphore(_REQUESTS_AT_ONCE)
         names = [group.group_id for group in answer.groups]
         found.update(
             (group.group_id, GroupOverview(group.group_id, group.group_state)) for group in answer.groups
         )
-        rounds += [_describe(transport, node, some, found) for some in _cut(names)]
-        rounds += [_offsets(transport, node, some, found) for some in _cut(names)]
+        rounds += [_in_turn(turns, _describe(transport, node, some, found)) for some in _cut(names)]
+        rounds += [_in_turn(turns, _offsets(transport, node, some, found)) for some in _cut(names)]
     await asyncio.gather(*rounds)
     await _without_lag(transport, found.values())
     return [found[name] for name in sorted(found)]
@@ -71,6 +83,11 @@ async def look_at_groups(transport: Transport) -> list[GroupOverview]:
 def _cut(names: Sequence[str]) -> Iterator[Sequence[str]]:
     for first in range(0, len(names), _GROUPS_A_REQUEST):
         yield names[first : first + _GROUPS_A_REQUEST]
+
+
+async def _in_turn(turns: asyncio.Semaphore, work: Awaitable[None]) -> None:
+    async with turns:
+        await work
 
 
 async def _describe(
@@ -96,11 +113,13 @@ async def _offsets(
             continue
         positions = found[group.group_id].positions
         for topic in group.topics:
-            positions[topic.topic_name] = {
-                part.partition_index: Position(part.start_offset, getattr(part, "lag", UNKNOWN))
-                for part in topic.partitions
-                if not part.error_code and part.start_offset >= 0
-            }
+            known = [part for part in topic.partitions if not part.error_code and part.start_offset >= 0]
+            if known and not hasattr(known[0], "lag"):
+                positions[topic.topic_name] = {
+                    part.partition_index: Position(part.start_offset, UNKNOWN) for part in known
+                }
+            else:
+                positions[topic.topic_name] = {part.partition_index: part for part in known}
 
 
 def _failed(group: Any, found: dict[str, GroupOverview]) -> bool:
@@ -127,5 +146,5 @@ async def _without_lag(transport: Transport, groups: Iterable[GroupOverview]) ->
         for topic, positions in group.positions.items():
             for partition, position in positions.items():
                 if position.lag < 0:
-                    end = ends.get(TopicPartition(topic, partition), UNKNOWN)
-                    position.lag = max(UNKNOWN, end - position.start_offset)
+                    end, start = ends.get(TopicPartition(topic, partition), UNKNOWN), position.start_offset
+                    positions[partition] = Position(start, max(UNKNOWN, end - start))

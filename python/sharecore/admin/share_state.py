@@ -121,14 +121,15 @@ class LiveState(_Reading):
 
     def states(self) -> Iterator[tuple[SharePartitionKey, StateContent]]:
         """The states that result, in no order."""
-        for tail, content in self.by_tail():
-            yield key_of(tail), content
-
-    def by_tail(self) -> Iterator[tuple[bytes, StateContent]]:
-        """The same with what `key_of` makes a key of: for those who look at few of them closely."""
         for fold in self._folds.values():
             for tail, _, content in fold.states():
-                yield tail, content
+                yield key_of(tail), content
+
+    def waiting(self, deliveries: int) -> Iterator[tuple[SharePartitionKey, int]]:
+        """How many records came back so often and wait to be delivered again, where there are some."""
+        for fold in self._folds.values():
+            for tail, records in fold.waiting(deliveries):
+                yield key_of(tail), records
 
     def state(self, key: SharePartitionKey) -> StateContent | None:
         """The state of one share partition."""

@@ -13,7 +13,7 @@ from sharecore.admin.state_topic import CHUNK_BYTES, feed
 from sharecore.admin.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
-from sharecore.sharestate.records import StateBatch, key_of, unpack_batches
+from sharecore.sharestate.records import StateBatch, unpack_batches
 
 _AVAILABLE = 0
 
@@ -70,11 +70,8 @@ class StateTail:
     def often_delivered(self, deliveries: int) -> Counter[tuple[str, UUID]]:
         """How many records came back so often and wait to be delivered again, by group and topic."""
         found: Counter[tuple[str, UUID]] = Counter()
-        for tail, state in self._live.by_tail():
-            records = sum(last - first + 1 for first, last, *_ in _waiting(state, deliveries))
-            if records:
-                key = key_of(tail)
-                found[key.group_id, key.topic_id] += records
+        for key, records in self._live.waiting(deliveries):
+            found[key.group_id, key.topic_id] += records
         return found
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID
 
+from sharecore._core import StateContent
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.state_logs import StateLogs
@@ -115,6 +116,7 @@ class ShareServices:
             self.topics,
             self._end_offset,
             self._restarted,
+            self._at_hand if config().group_share_persister_class_name == DEFAULT_PERSISTER else None,
         )
         group_configs.on_change(self.partitions.reconfigure)
         topics.on_change(self._topic_changed)
@@ -226,6 +228,16 @@ class ShareServices:
             told(None)
         else:
             log.when_known(lambda error: told(log.high_watermark if error is None else None))
+
+    def _at_hand(
+        self, group_id: str, topic: TopicInfo, partitions: Iterable[int]
+    ) -> Iterator[tuple[int, StateContent, int]]:
+        found = self._all_topics.get(topic.name)
+        logs = found.partitions if found is not None else ()
+        ends = [log.high_watermark if log.is_known else None for log in logs]
+        for partition, state in self.coordinator.at_hand(group_id, topic.topic_id, partitions):
+            if partition < len(ends) and (end := ends[partition]) is not None:
+                yield partition, state, end
 
     def _session_closed(self, session: ShareSession) -> None:
         self.partitions.release(session.group_id, session.member_id, session.held)

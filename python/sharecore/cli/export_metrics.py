@@ -97,8 +97,10 @@ async def _one_round(exporter: Exporter) -> None:
 
 
 async def _serve(exporter: Exporter, host: str | None, port: int, interval: float) -> None:
+    from sharecore.admin.exporter import collect_seldom
     from sharecore.metrics.listener import HttpListener
 
+    collect_seldom()
     pages = {"/metrics": exporter.metrics, "/healthz": exporter.alive, "/readyz": exporter.ready}
     listener = HttpListener(pages)
     bound = await listener.listen(host, port)

@@ -4,12 +4,12 @@ coordinator").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sharecore._core import Write, combine_state_batches
+from sharecore._core import StateContent, Write, combine_state_batches
 from sharecore.coordinator_log.routing import java_string_hash, partition_of_hash
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
@@ -216,6 +216,22 @@ class ShareCoordinator:
         else:
             shard.when_durable(lambda error: done(found if error is None else error))
 
+    def at_hand(
+        self, group_id: str, topic_id: UUID, partitions: Iterable[int]
+    ) -> Iterator[tuple[int, StateContent]]:
+        """Partitions of a topic whose `summary` would be told at once, with their state."""
+        settled: dict[StateShard, bool] = {}
+        for partition in partitions:
+            # equal to a SharePartitionKey, and made in a fifth of the time
+            key: Any = group_id, topic_id, partition
+            shard = self._routes.get(key)
+            if shard is None:
+                continue
+            if shard not in settled:
+                settled[shard] = self._is_settled(shard)
+            if settled[shard] and (state := shard.states.get(key)) is not None:
+                yield partition, state.content
+
     def delete(self, key: SharePartitionKey, done: Done) -> None:
         """Deletes the state of a share partition; there need not be any.
 
@@ -297,6 +313,14 @@ class ShareCoordinator:
         self._runtime.check_owner(shard.index)
         shard.ensure_loaded()
         return shard
+
+    def _is_settled(self, shard: StateShard) -> bool:
+        """Whether what is in memory of it is this broker's to tell, and durable."""
+        try:
+            self._runtime.check_owner(shard.index)
+        except KafkaError:
+            return False
+        return shard.is_loaded and shard.is_durable
 
     def _find_shard(self, key: SharePartitionKey) -> StateShard:
         if not key.group_id:

@@ -109,6 +109,11 @@ class StateShard:
         self._staged.append([record], now_ms, ended, placed=placed)
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether the states are what `ensure_loaded` would find."""
+        return not self._staged.stale
+
+    @property
     def is_durable(self) -> bool:
         """Whether the states are on the disk as they are now."""
         return self._staged.is_settled

@@ -318,6 +318,11 @@ class Log(ABC):
         """
         return self
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known where the log begins and ends."""
+        return True
+
     def when_known(self, done: Done) -> None:
         """Calls back once it is known where the log begins and ends, at once where that always is."""
         done(None)

@@ -67,8 +67,12 @@ class UpstreamLog(Log):
             self._isolated, other._isolated = other, self
         return self._isolated
 
+    @property
+    def is_known(self) -> bool:
+        return self._known and self._subscription is not None
+
     def when_known(self, done: Done) -> None:
-        if self._known and self._subscription is not None:
+        if self.is_known:
             done(None)
         else:
             self._sources.find_limits(self, done)

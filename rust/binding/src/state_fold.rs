@@ -208,6 +208,17 @@ impl PyStateFold {
             .collect()
     }
 
+    fn waiting<'py>(
+        &mut self,
+        py: Python<'py>,
+        deliveries: u32,
+    ) -> Vec<(Bound<'py, PyBytes>, i64)> {
+        let states = self.0.waiting(deliveries);
+        states
+            .map(|(key, records)| (PyBytes::new(py, key), records))
+            .collect()
+    }
+
     fn state(&self, key: &[u8]) -> Option<PyStateContent> {
         let state = self.0.get(key)?;
         Some(PyStateContent(state.content.clone()))

@@ -94,6 +94,22 @@ impl Content {
         self.merge()
     }
 
+    /// How many records were delivered so often and wait to be delivered again.
+    pub fn waiting(&mut self, deliveries: u32) -> i64 {
+        if self.combined.len() == 0 && self.fresh.is_empty() {
+            return 0;
+        }
+        let start = self.head.start_offset;
+        let batches = self.merge();
+        let waiting = batches
+            .iter()
+            .filter(|batch| batch.state == RecordState::Available)
+            .filter(|batch| u32::from(batch.delivery_count) >= deliveries && batch.last >= start);
+        waiting
+            .map(|batch| batch.last - batch.first.max(start) + 1)
+            .sum()
+    }
+
     /// Begins the state anew at a start offset (-1: not known yet); returns the snapshot that says so.
     ///
     /// As in Kafka, only a snapshot that is due begins the count of updates anew.

@@ -84,6 +84,13 @@ impl Fold {
         self.states.iter().map(|(key, state)| (&**key, state))
     }
 
+    /// The states that have records which were delivered so often and wait to be delivered again, and how many.
+    pub fn waiting(&mut self, deliveries: u32) -> impl Iterator<Item = (&[u8], i64)> {
+        let states = self.states.iter_mut();
+        let counted = states.map(move |(key, state)| (&**key, state.content.waiting(deliveries)));
+        counted.filter(|(_, records)| *records > 0)
+    }
+
     /// Takes a state out.
     pub fn remove(&mut self, key: &[u8]) -> Option<Folded> {
         self.states.remove(key)

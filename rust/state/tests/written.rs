@@ -65,6 +65,25 @@ fn assert_same(read: &Content, memory: &Content) {
     assert_eq!(read.fence_epoch(), memory.fence_epoch());
 }
 
+#[test]
+fn what_waits_is_available_and_was_delivered_so_often() {
+    let mut content = Content::default();
+    assert_eq!(content.waiting(1), 0);
+    content.begin(1, 10, 5, 500);
+    let batches = [batch(8, 11, 0, 3), batch(12, 13, 2, 4), batch(14, 14, 0, 2)];
+    let change = Change {
+        start_offset: 10,
+        delivery_complete_count: 2,
+        leader_epoch: None,
+        batches: &batches,
+    };
+    content.write(&change, 6, 500);
+    assert_eq!(
+        [1, 2, 3, 4].map(|often| content.waiting(often)),
+        [3, 3, 2, 0]
+    );
+}
+
 proptest! {
     #[test]
     fn memory_is_what_a_restart_finds(

@@ -23,6 +23,29 @@ def test_a_summary_tells_nothing_that_a_failure_would_take_back() -> None:
     assert [each.start_offset for each in told if isinstance(each, StateSummary)] == [8]
 
 
+def test_what_is_at_hand_is_durable() -> None:
+    bench = Bench(hold=True)
+
+    def at_hand() -> list[tuple[int, int]]:
+        found = bench.coordinator.at_hand(KEY.group_id, KEY.topic_id, range(KEY.partition + 2))
+        return [(partition, state.start_offset) for partition, state in found]
+
+    bench.initialize(start_offset=5)
+    bench.coordinator.summary(KEY, lambda summary: None)
+    assert at_hand() == []
+    bench.logs[0].settle()
+    assert at_hand() == [(KEY.partition, 5)]
+    bench.coordinator.write(KEY, 0, 0, 8, 0, b"", bench.ends.append)
+    assert at_hand() == []
+    bench.world.run()
+    bench.logs[0].settle()
+    assert at_hand() == [(KEY.partition, 8)]
+    bench.coordinator.delete(KEY, bench.ends.append)
+    bench.world.run()
+    bench.logs[0].settle()
+    assert at_hand() == []
+
+
 @pytest.mark.parametrize("lost", [False, True], ids=["written", "lost"])
 def test_a_leader_reads_nothing_that_a_failure_would_take_back(lost: bool) -> None:
     bench = Bench(hold=True)

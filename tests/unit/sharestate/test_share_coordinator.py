@@ -477,8 +477,12 @@ def test_state_that_another_broker_coordinates_is_neither_read_nor_written() -> 
         )
     )
     coordinator.initialize(KEY, 0, 0, lambda error: None)
+    world.run()
+    summary_of(coordinator, KEY)
+    assert [partition for partition, _ in coordinator.at_hand("g", KEY.topic_id, [3])] == [3]
     mine.clear()
     mine.append(False)
+    assert not list(coordinator.at_hand("g", KEY.topic_id, [3]))
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
         coordinator.read(KEY, 0, lambda state: None)
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):

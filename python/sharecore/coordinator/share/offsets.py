@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sharecore.coordinator.registry import GroupRegistry
 from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
@@ -37,6 +37,25 @@ class SharePartitionOffset(NamedTuple):
 _NOTHING = SharePartitionOffset()
 
 
+class Summary(Protocol):
+    """What is told of a share partition's state."""
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def delivery_complete_count(self) -> int: ...
+
+
+AtHand = Callable[[str, TopicInfo, Iterable[int]], Iterable[tuple[int, Summary, int]]]
+"""Those partitions of a topic where neither a group's state nor the log's end has to be waited for, with
+both.
+"""
+
+
 class ShareOffsets:
     """Reads, sets and deletes start offsets.
 
@@ -45,6 +64,7 @@ class ShareOffsets:
             with it; with None where that is not known.
         restarted: called with a group and its topics whose state was begun anew or deleted: leaders load it
             again.
+        at_hand: spares asking for them one by one.
     """
 
     def __init__(
@@ -56,6 +76,7 @@ class ShareOffsets:
         topics: TopicView,
         end_offset: Callable[[TopicInfo, int, Callable[[int | None], None]], object],
         restarted: Callable[[str, Sequence[TopicInfo]], None],
+        at_hand: AtHand | None = None,
     ) -> None:
         self._registry = registry
         self._groups = groups
@@ -64,6 +85,7 @@ class ShareOffsets:
         self._topics = topics
         self._end_offset = end_offset
         self._restarted = restarted
+        self._at_hand = at_hand
 
     def initialized(self, group_id: str) -> list[tuple[TopicInfo, list[int]]]:
         """Topics and partitions of a group that have state; none for a group that is not there."""
@@ -84,7 +106,10 @@ class ShareOffsets:
     ) -> None:
         """Start offsets and lag of share partitions of a topic, in the order in which they are asked for."""
         found: dict[int, SharePartitionOffset] = dict.fromkeys(partitions, _NOTHING)
-        left = len(found)
+        for partition, state, end in self._at_hand(group_id, topic, found) if self._at_hand else ():
+            found[partition] = _offset(state, end)
+        waited_for = [partition for partition, offset in found.items() if offset is _NOTHING]
+        left = len(waited_for)
 
         def ended(partition: int, offset: SharePartitionOffset) -> None:
             nonlocal left
@@ -100,13 +125,13 @@ class ShareOffsets:
                 known = partial(_offset, summary)
                 self._end_offset(topic, partition, lambda end: ended(partition, known(end)))
 
-        for partition in tuple(found):
+        for partition in waited_for:
             key = SharePartitionKey(group_id, topic.topic_id, partition)
             try:
                 self._persister.summary(key, partial(read, partition))
             except KafkaError as error:
                 read(partition, error)
-        if not found:
+        if not waited_for:
             done(found)
 
     def alter(
@@ -162,11 +187,11 @@ class ShareOffsets:
         return group
 
 
-def _offset(summary: StateSummary, end: int | None) -> SharePartitionOffset:
-    lag = _NOT_KNOWN
-    if end is not None and summary.start_offset >= 0 and summary.delivery_complete_count >= 0:
-        lag = max(0, end - summary.start_offset - summary.delivery_complete_count)
-    return SharePartitionOffset(summary.start_offset, summary.leader_epoch, lag)
+def _offset(summary: Summary, end: int | None) -> SharePartitionOffset:
+    lag, start, complete = _NOT_KNOWN, summary.start_offset, summary.delivery_complete_count
+    if end is not None and start >= 0 and complete >= 0:
+        lag = max(0, end - start - complete)
+    return SharePartitionOffset(start, summary.leader_epoch, lag)
 
 
 def _check(group_id: str) -> None:
