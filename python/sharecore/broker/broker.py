@@ -349,6 +349,7 @@ def _limits(config: BrokerConfig, listeners: Iterable[str]) -> Limits:
         frame_bytes_max=config.socket_request_max_bytes,
         pipeline_max=config.sharecore_connection_max_pipelined_requests,
         write_buffer_bytes_max=config.sharecore_connection_max_unread_bytes,
+        send_buffer_bytes=config.socket_send_buffer_bytes,
         request_bytes_max=config.queued_max_request_bytes,
         connections_max=config.max_connections,
         connections_max_per_ip=config.max_connections_per_ip,

@@ -42,6 +42,13 @@ class NetworkSettings:
         Kind.LIST, (), "Listeners that are for Kafka's controllers; they are left out."
     )
     socket_request_max_bytes: int = setting(Kind.INT, 104857600, "Largest request that is read.", low=1)
+    socket_send_buffer_bytes: int = setting(
+        Kind.INT,
+        524288,
+        "Bytes of an answer that a connection's socket takes at a time; negative: as many as the operating "
+        "system finds right. Less has other connections wait for less, more is faster over long distances. "
+        "Kafka's default is 102400.",
+    )
     socket_listen_backlog_size: int = setting(
         Kind.INT, 50, "Connections that may wait to be accepted.", low=1
     )

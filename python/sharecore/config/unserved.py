@@ -40,8 +40,8 @@ _IGNORED = {
         share.coordinator.cached.buffer.max.bytes* share.coordinator.threads
         share.fetch.purgatory.purge.interval.requests server.max.startup.time.ms
     """,
-    "Sizes of sockets' buffers: the operating system sets them.": """
-        socket.receive.buffer.bytes socket.send.buffer.bytes
+    "Sizes of sockets' buffers for what is read: the operating system sets them.": """
+        socket.receive.buffer.bytes
     """,
     _SEGMENTS: """
         log.index.interval.bytes* log.index.size.max.bytes* log.preallocate* log.roll.hours

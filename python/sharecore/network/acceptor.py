@@ -45,8 +45,14 @@ class Acceptor:
         self.sockets: list[socket.socket] = []
         admission.on_room(self._look_at_held)
 
-    async def bind(self, host: str | None, port: int) -> None:
-        """Binds every address of `host`; raises OSError when one cannot be had."""
+    async def bind(self, host: str | None, port: int, send_buffer_bytes: int = -1) -> None:
+        """Binds every address of `host`; raises OSError when one cannot be had.
+
+        Args:
+            host: an address, a name, or None for every address of the machine.
+            port: the port; the system chooses for 0.
+            send_buffer_bytes: of each connection's socket; negative: as the system finds right.
+        """
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
@@ -56,6 +62,9 @@ class Acceptor:
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                if send_buffer_bytes >= 0:
+                    # each connection's socket has it from this one
+                    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
                 listening.setblocking(False)
                 listening.bind(address)
         except OSError as error:

@@ -29,6 +29,8 @@ class Limits:
         frame_bytes_max: largest request (socket.request.max.bytes).
         pipeline_max: requests of one connection that may wait for their answers at a time.
         write_buffer_bytes_max: bytes of answers that may wait for one client to read them.
+        send_buffer_bytes: bytes of those that the operating system takes at a time, which no other client is
+            served meanwhile (socket.send.buffer.bytes); negative: as many as it finds right.
         request_bytes_max: bytes of all requests in memory (queued.max.request.bytes); negative means no
             bound.
         connections_max: connections in all (max.connections).
@@ -48,6 +50,7 @@ class Limits:
     frame_bytes_max: int = 104857600
     pipeline_max: int = 64
     write_buffer_bytes_max: int = 1048576
+    send_buffer_bytes: int = -1
     request_bytes_max: int = -1
     connections_max: int = 2147483647
     connections_max_per_ip: int = 2147483647

@@ -95,7 +95,7 @@ class Server:
             task.add_done_callback(self._beginning.discard)
 
         listening = Acceptor(listener, self.admission, begin)
-        await listening.bind(host, port)
+        await listening.bind(host, port, self._limits.send_buffer_bytes)
         self._listening.append(listening)
         bound: int = listening.sockets[0].getsockname()[1]
         return bound

@@ -15,6 +15,7 @@ OF_THE_NETWORK = {
     "socket.request.max.bytes": "frame_bytes_max",
     "sharecore.connection.max.pipelined.requests": "pipeline_max",
     "sharecore.connection.max.unread.bytes": "write_buffer_bytes_max",
+    "socket.send.buffer.bytes": "send_buffer_bytes",
     "queued.max.request.bytes": "request_bytes_max",
     "max.connections": "connections_max",
     "max.connections.per.ip": "connections_max_per_ip",

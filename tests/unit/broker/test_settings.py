@@ -46,6 +46,7 @@ SETTINGS = {
     "group.consumer.assignors": "range",
     "group.share.max.size": "1",
     "socket.request.max.bytes": "50000",
+    "socket.send.buffer.bytes": "40000",
     "socket.listen.backlog.size": "7",
     "quota.window.num": "3",
     "quota.window.size.seconds": "5",
@@ -240,6 +241,18 @@ def test_so_many_connections_may_wait_to_be_accepted(broker: RunningBroker) -> N
         return int(struct.unpack("8B6I", told)[-1])
 
     assert broker.look(backlog) == 7
+
+
+def test_so_much_of_an_answer_a_socket_takes_at_a_time(broker: RunningBroker) -> None:
+    """socket.send.buffer.bytes: the kernel keeps as much again for itself"""
+    broker.ask(ApiKey.METADATA, 9, topics=[])
+
+    def sizes(running: Broker) -> set[int]:
+        connections = running.server.connections.values()
+        sockets = [connection._transport.get_extra_info("socket") for connection in connections]
+        return {its.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) for its in sockets}
+
+    assert broker.look(sizes) == {80000}
 
 
 def test_what_rates_are_measured_over(broker: RunningBroker) -> None:
