@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARECORE = os.environ.get("SHARECORE", str(Path(sys.executable).with_name("sharecore")))
 KAFKA_LIBS = Path(os.environ.get("KAFKA_LIBS", ROOT / "build/jars/kafka-4.3.1"))
 START_SECONDS_MAX = 60.0
-STOP_SECONDS_MAX = 20.0
+STOP_SECONDS_MAX = 60.0
 
 # share groups that notice everything at once, and whose locks may be short
 QUICK_GROUPS = {
