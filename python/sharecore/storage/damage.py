@@ -103,7 +103,7 @@ def salvage(path: Path, to: Path, progress: Progress) -> Damage:
 
     A partition of which nothing is left is there, empty; records of which nothing tells whose they are become
     a topic named `recovered-` and the number of their log. Where changes of the catalogue may be lost,
-    producer ids go on far behind those that are known: nobody is given another's.
+    producer ids go on far behind those that it and the logs know: nobody is given another's.
 
     Raises:
         OSError: as `survey`; or `to` is not empty or cannot be written. Nothing is there then.
@@ -148,7 +148,9 @@ def _mend(path: Path, *, skip_ids: bool) -> None:
         parts = _parts(entries)
         puts = [topic_entry(_RECOVERED.format(log), [log]) for log in sorted(logs - parts.keys())]
         if skip_ids:
-            known = int(dict(entries).get(PRODUCER_IDS, b"0"))
+            # the number that is kept may be old: the logs know of whoever has written
+            written = (producer_id for log in logs for producer_id, *_ in store.active_producers(log))
+            known = max(int(dict(entries).get(PRODUCER_IDS, b"0")), max(written, default=-1) + 1)
             puts.append((PRODUCER_IDS, str(known + _IDS_SKIPPED).encode()))
         missing = sorted(parts.keys() - logs)
         if puts or missing:

@@ -13,11 +13,15 @@ from sharecore.storage import Storage
 from sharecore.storage.damage import Lost, Part, salvage
 
 BATCHES, DAMAGED = 20, 7
+WRITER = 1 << 41
+"""A producer id from behind a gap that an earlier salvage has left."""
 
 
 def produce(broker: RunningBroker, number: int) -> int:
     """Appends a batch of two records; its first offset."""
-    asked = [{"name": "t", "partition_data": [{"index": 0, "records": batch([b"number %d." % number] * 2)}]}]
+    values = [b"number %d." % number] * 2
+    records = batch(values, producer_id=WRITER, producer_epoch=0, sequence=2 * number)
+    asked = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
     answer = broker.ask(ApiKey.PRODUCE, 12, acks=-1, timeout_ms=5000, topic_data=asked)
     (partition,) = answer.responses[0].partition_responses
     assert partition.error_code == 0
@@ -73,5 +77,5 @@ def test_a_broker_serves_what_was_salvaged(tmp_path: Path) -> None:
         producer_id=-1,
         producer_epoch=-1,
     )
-    assert given.producer_id >= 1 << 40
+    assert given.producer_id >= WRITER + (1 << 40)
     broker.stop()
