@@ -200,10 +200,15 @@ class SimulatedLoop(VirtualLoop):
     def call_at(  # type: ignore[override]
         self, when: float, callback: Any, *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
+        when = self.due(when, context)
         timer = _Call(when, callback, args, self, context)
         self._timer_number += 1
         heappush(self._timers, (when, self._timer_number, timer))
         return timer
+
+    def due(self, when: float, context: Context | None) -> float:
+        """When something is called that is to be called at a time, by the clock of who asks for it."""
+        return when
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any

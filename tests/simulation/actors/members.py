@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from tests.simulation.wire import Gone, Wire
@@ -13,6 +13,8 @@ from tests.simulation.wire import Gone, Wire
 from sharecore.protocol import ApiKey
 
 if TYPE_CHECKING:
+    from tests.simulation.auditor import Auditor
+    from tests.simulation.loop import SimulatedLoop
     from tests.simulation.world import World
 
 ACCEPT, RELEASE, REJECT, RENEW = b"\1", b"\2", b"\3", b"\4"
@@ -31,10 +33,23 @@ def _topics(places: Sequence[Place], acks: Acks) -> list[dict[str, Any]]:
     return [{"topic_id": topic_id, "partitions": parts} for topic_id, parts in found.items()]
 
 
+class Surroundings(Protocol):
+    """What members know of their world."""
+
+    @property
+    def loop(self) -> SimulatedLoop: ...
+
+    @property
+    def auditor(self) -> Auditor: ...
+
+    def chance(self, name: str) -> random.Random:
+        """What somebody draws from."""
+
+
 class Member:
     """One member: its place in the group, its share session, and what it holds."""
 
-    def __init__(self, world: World, name: str, group: str, topics: Sequence[str]) -> None:
+    def __init__(self, world: Surroundings, name: str, group: str, topics: Sequence[str]) -> None:
         self.world = world
         self.name = name
         self.group = group

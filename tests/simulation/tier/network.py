@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from tests.simulation.loop import SimulatedLoop, process_of
-from tests.simulation.network import End, Network, Peer, Tap, Weather
+from tests.simulation.network import End, Listening, Network, Peer, Tap, Weather
 
 _LOOK_AGAIN_S = 0.1
 CLIENTS = "clients"
@@ -82,12 +82,12 @@ class TierNetwork(Network):
         await asyncio.sleep(self.delay())
         while self.parted(site_of(here), self.sites.get(port, "")):  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN_S)
-        broker, listening = self.brokers.get(port), self.listeners.get(port)
-        if broker is None and listening is None:
+        called = self.brokers.get(port) or self.listeners.get(port)
+        if called is None:
             raise ConnectionRefusedError(f"nobody listens at port {port}")
         self._number += 2
         number = self._number
-        there = broker.context if broker is not None else listening.context  # type: ignore[union-attr]
+        there = called.context
         near = TierEnd(self, number, ("10.0.1.1", number), here)
         far = TierEnd(self, number + 1, ("10.0.0.1", port), there)
         near.net = far.net = self
@@ -95,12 +95,12 @@ class TierNetwork(Network):
         near.protocol = factory()
         self.ends[number], self.ends[number + 1] = near, far
         near.protocol.connection_made(near)
-        if broker is not None:
-            far.protocol = broker.accept()
+        if isinstance(called, Listening):
+            called.backlog.append(Peer(far))
+            self.loop.readable(called)
+        else:
+            far.protocol = called.accept()
             there.run(far.protocol.connection_made, far)
-        elif listening is not None:
-            listening.backlog.append(Peer(far))
-            self.loop.readable(listening)
         return near, near.protocol
 
     def ended(self, site: str) -> None:

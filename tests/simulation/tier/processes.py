@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextvars import copy_context
-from typing import Any
+from contextvars import Context, copy_context
 
 from tests.simulation.loop import Process, SimulatedLoop, process_of
 
@@ -27,14 +25,11 @@ class Paced(Process):
 class TierLoop(SimulatedLoop):
     """The loop of many processes."""
 
-    def call_at(  # type: ignore[override]
-        self, when: float, callback: Any, *args: Any, context: Any = None
-    ) -> asyncio.TimerHandle:
-        context = copy_context() if context is None else context
-        process = process_of(context)
+    def due(self, when: float, context: Context | None) -> float:
+        process = process_of(copy_context() if context is None else context)
         if isinstance(process, Paced) and process.pace != 1.0 and when > self.now:
-            when = self.now + (when - self.now) / process.pace
-        return super().call_at(when, callback, *args, context=context)
+            return self.now + (when - self.now) / process.pace
+        return when
 
 
 class PacedClock:

@@ -96,7 +96,7 @@ class Pilot(Member):
     """A member; its heartbeats go to the coordinator, the rest through `sessions`."""
 
     def __init__(self, world: TierWorld, name: str, group: str, topics: Sequence[str]) -> None:
-        super().__init__(world, name, group, topics)  # type: ignore[arg-type]
+        super().__init__(world, name, group, topics)
         self.sessions: dict[int, Session] = {}
         self._guide = Guide(world, name)
 
