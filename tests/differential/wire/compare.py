@@ -14,7 +14,8 @@ IN_ORDER = {"acquired_records", "synonyms", "replica_nodes", "isr_nodes", "state
 """Lists whose order says something; all others are compared item by item of the same name."""
 
 _IDENTITY = (
-    "key", "resource_type", "resource_name", "group_id", "member_id", "topic_id", "topic", "topic_name",
+    "key", "api_key", "feature", "log_dir",
+    "resource_type", "resource_name", "group_id", "member_id", "topic_id", "topic", "topic_name",
     "name", "partition", "partition_index", "index", "node_id", "transactional_id", "producer_id",
 )  # fmt: skip
 

@@ -18,6 +18,7 @@ _UNKNOWN_TOPIC_ID = 100
 _INVALID_RECORD_STATE = 121
 _NEWEST = -3
 """ListOffsets asks for the record with the latest time."""
+_ADD_PARTITIONS_TO_TXN = 24
 _BATCH_HEAD = 12
 """Bytes of a record batch up to and with its length."""
 
@@ -106,6 +107,15 @@ def _last_offset(records: bytes) -> int:
     if not batches:
         return -1
     return int.from_bytes(batches[-1][:8], "big") + int.from_bytes(batches[-1][23:27], "big")
+
+
+def _own_apis(exchange: Exchange, difference: Difference) -> bool:
+    """APIs and features of parts that are not here, versions for brokers alone, the count of updates."""
+    if exchange.ask.api != "API_VERSIONS":
+        return False
+    if difference.path == "api_keys[].max_version":
+        return f"[api_key={_ADD_PARTITIONS_TO_TXN}]" in difference.where
+    return difference.path == "api_keys[]" or "_features" in difference.path
 
 
 def _topic_settings(exchange: Exchange, difference: Difference) -> bool:
@@ -263,11 +273,14 @@ def _server_error(exchange: Exchange) -> bool:
 
 
 def _topic_not_there(exchange: Exchange, difference: Difference) -> bool:
-    """A share session has a topic that is not there: Kafka 4.3.1 refuses all of its fetches."""
-    return (
-        exchange.ask.api == "SHARE_FETCH"
-        and exchange.apache["error_code"] == _SERVER_ERROR
-        and _UNKNOWN_TOPIC_ID in codes(exchange.ours)
+    """A share session has a topic that is not there: Kafka 4.3.1 refuses all of its fetches, and 4.4.0 says
+    of one that was deleted meanwhile what it says of a partition.
+    """
+    if exchange.ask.api != "SHARE_FETCH":
+        return False
+    both = difference.apache, difference.ours
+    return both == (_UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN_TOPIC_ID) or (
+        exchange.apache["error_code"] == _SERVER_ERROR and _UNKNOWN_TOPIC_ID in codes(exchange.ours)
     )
 
 
@@ -383,6 +396,7 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "wording of an error message": _wording,
     "reason of a refusal": _reason,
     "documentation of a setting": _documentation,
+    "what is on offer": _own_apis,
     "settings of a new topic": _topic_settings,
     "no streams groups": _streams,
     "dead letters are newer": _dead_letters,

@@ -13,6 +13,7 @@ from tests.differential.wire.script import Ask
 
 _UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIMES = {"log_append_time_ms", "last_timestamp", "transaction_start_time_ms", "timestamp"}
+_SPACE = {"total_bytes", "usable_bytes"}
 INTERNAL = "__"
 
 
@@ -38,6 +39,10 @@ def _field(name: str, value: Any, names: Names, port: int) -> Any:
         return "<cluster>"
     if name in _TIMES:
         return names.time(value)
+    if name == "log_dir":
+        return "<data>"
+    if name in _SPACE and value > 0:
+        return "<bytes>"
     if name == "session_id":
         return names.session(value)
     if name == "producer_id":

@@ -64,6 +64,13 @@ def test_levels_change_and_are_kept(tmp_path: Path) -> None:
     again.stop()
 
 
+def test_what_is_said_last_about_a_level_counts(tmp_path: Path) -> None:
+    broker = RunningBroker(tmp_path).start()
+    answer = update(broker, ("share.version", 0, UPGRADE), ("share.version", 1, SAFE), validate_only=True)
+    broker.stop()
+    assert [(each.feature, each.error_code) for each in answer.results] == [("share.version", 0)] * 2
+
+
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [

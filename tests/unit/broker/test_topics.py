@@ -272,7 +272,7 @@ def test_partitions_come_in_pages(broker: RunningBroker) -> None:
 
 @pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_LOG_DIRS))
 def test_log_directories(broker: RunningBroker, topic: str, version: int) -> None:
-    asked = [{"topic": topic, "partitions": [0, 9]}, {"topic": "nowhere", "partitions": [0]}]
+    asked = [{"topic": topic, "partitions": [0, 9, 0]}, {"topic": "nowhere", "partitions": [0]}]
     (directory,) = broker.ask(ApiKey.DESCRIBE_LOG_DIRS, version, topics=asked).results
     assert directory.log_dir == broker.config.data_dir
     assert [(each.name, [part.partition_index for part in each.partitions]) for each in directory.topics] == [

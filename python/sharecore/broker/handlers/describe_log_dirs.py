@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     broker = context.broker
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "results": []}
+    wanted: dict[str, Collection[int]] = {}
     if request.topics is None:
         wanted = {topic.name: range(len(topic.partitions)) for topic in broker.topics}
     else:
-        wanted = {topic.topic: topic.partitions for topic in request.topics}
+        for topic in request.topics:
+            wanted[topic.topic] = {*wanted.get(topic.topic, ()), *topic.partitions}
     topics = []
     for name, indexes in wanted.items():
-        logs = [(index, broker.topics.log(name, index)) for index in indexes]
+        logs = [(index, broker.topics.log(name, index)) for index in sorted(indexes)]
         partitions = [
             {"partition_index": index, "partition_size": log.size_bytes}
             for index, log in logs

@@ -13,12 +13,15 @@ _NO_ERROR = "NONE"
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     context.require(Operation.ALTER, ResourceType.CLUSTER)
-    updates = [
-        FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type)
+    # what is said last about a feature counts
+    updates = {
+        each.feature: FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type)
         for each in request.feature_updates
-    ]
-    await context.broker.features.update(updates, validate_only=request.validate_only)
+    }
+    await context.broker.features.update(updates.values(), validate_only=request.validate_only)
     return {
         "error_message": None,
-        "results": [{"feature": each.name, "error_message": _NO_ERROR} for each in updates],
+        "results": [
+            {"feature": each.feature, "error_message": _NO_ERROR} for each in request.feature_updates
+        ],
     }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from tests.differential.wire.families import (
+    broker,
     classic,
     configs,
     fetches,
@@ -35,5 +36,6 @@ FAMILIES: dict[str, Callable[[Random, Stage], Scenario]] = {
     "topics": topics.scenario,
     "malformed": malformed.scenario,
     "classic": classic.scenario,
+    "broker": broker.scenario,
     "plain": plain.scenario,
 }

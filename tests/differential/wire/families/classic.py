@@ -345,8 +345,7 @@ class _Life:
     def _commit(self, member: _Member) -> Ask:
         random = self.random
         version = random.randrange(2, 11)
-        # a group that only refused offsets have been sent to is made at once, or later
-        notes = [None, "", "note", "x" * 4096, *(["x" * 4097] if self.leader else [])]
+        notes = [None, "", "note", "x" * 4096, "x" * 4097]
         topics = [
             {
                 "name": topic,
@@ -365,7 +364,7 @@ class _Life:
             }
             for topic in some(random, _TOPICS[1:])
         ]
-        fields = {
+        fields: Fields = {
             "group_id": _GROUP,
             "generation_id_or_member_epoch": member.generation,
             "member_id": member.id,
@@ -384,6 +383,10 @@ class _Life:
             fields |= wrong
         if random.random() < 0.2:
             fields |= {"generation_id_or_member_epoch": -1, "member_id": ""}
+        if fields["generation_id_or_member_epoch"] < 0:
+            for each in (each for topic in topics for each in topic["partitions"]):
+                # a group that only refused offsets have been sent to shows when something is written
+                each["committed_metadata"] = (each["committed_metadata"] or "")[:4096]
         return Ask("OFFSET_COMMIT", version, fields)
 
     def _fetch(self, member: _Member) -> Ask:
