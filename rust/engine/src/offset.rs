@@ -3,6 +3,9 @@
 /// An offset in a log.
 pub type Offset = i64;
 
+/// The highest offset that a record may have: a window behind it still has an end, and an offset behind that.
+pub(crate) const OFFSET_MAX: Offset = Offset::MAX - 2;
+
 /// The offsets `first..=last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetRange {

@@ -36,6 +36,15 @@ fn any_numbers() {
     run(numbers, 1000, 1000);
 }
 
+/// Found by libFuzzer: a window that ends where offsets do.
+#[test]
+fn the_last_offset_there_is() {
+    numbers(
+        b"\x0f\xf6v0000000000\x01\0\0\0\0\0\0\00000000000000000&0000000000\x01\0\0\0\0\0\0\0\
+        00000000000000000000000\x0f\xf6\xe3\xf0\xf444?",
+    );
+}
+
 #[test]
 fn any_state_batches() {
     run(combiner, 1000, 400);

@@ -4,7 +4,7 @@ use super::Partition;
 use super::member::MemberId;
 use super::pace::{Pace, slow_from};
 use crate::inflight::{Cell, Cursor, LeaseId, Run};
-use crate::offset::{Offset, OffsetRange};
+use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
 use crate::record_state::RecordState;
 
 /// What a fetch asks for.
@@ -72,7 +72,7 @@ impl Partition {
         else {
             return;
         };
-        if tail.last < self.start || head.first < 0 || tail.last == Offset::MAX {
+        if tail.last < self.start || head.first < 0 || tail.last > OFFSET_MAX {
             return;
         }
         let last = last.min(head.first.saturating_add(SPAN_MAX));

@@ -6,7 +6,7 @@ use super::writes::Writes;
 use super::{Config, Partition, StateBatch};
 use crate::error::Refusal;
 use crate::inflight::{Cell, Run, RunMap};
-use crate::offset::{Offset, OffsetRange};
+use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
 use crate::record_state::RecordState;
 
 /// The longest state batch that is accepted.
@@ -50,7 +50,7 @@ impl Partition {
                 && batch.first <= batch.last
                 && batch.last - batch.first < LENGTH_MAX
                 && i16::try_from(batch.delivery_count).is_ok();
-            if !possible || batch.last == Offset::MAX || batch.state == RecordState::Acquired {
+            if !possible || batch.last > OFFSET_MAX || batch.state == RecordState::Acquired {
                 return Err(Refusal::CorruptState {
                     first: batch.first,
                     last: batch.last,

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use super::Partition;
 use crate::inflight::{Cell, LeaseId};
-use crate::offset::{Offset, OffsetRange};
+use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
 use crate::record_state::RecordState;
 
 impl Partition {
@@ -16,7 +16,7 @@ impl Partition {
         if offset <= self.start {
             return;
         }
-        let offset = offset.min(Offset::MAX - 1);
+        let offset = offset.min(OFFSET_MAX + 1);
         let gone = OffsetRange::new(self.start, offset - 1);
         self.archive_available(gone);
         self.complete -= self.settled_in(gone);
@@ -54,7 +54,7 @@ impl Partition {
     /// The start offset moves over the hole: nothing else would ever settle it, and the window would fill behind it.
     /// What is leased in it stays so until its lock ends. Nothing is written now.
     pub fn pass_hole(&mut self, first: Offset, last: Offset) {
-        if last < first || last == Offset::MAX {
+        if last < first || last > OFFSET_MAX {
             return;
         }
         self.archive_available(OffsetRange::new(first, last));
