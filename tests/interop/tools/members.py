@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from tests.harness.clients import QUIET, commit, create_topic
+
+from sharecore.admin import BlockingAdmin
 
 FIRST_MS = 1_700_000_000_000
 """Timestamp of the first record of a partition; each later one is a second younger."""
-_SECONDS_MAX = 40
+_SECONDS_MAX = 60
 
 
 class Members:
@@ -32,7 +36,7 @@ class Members:
             for number in numbers:
                 value = f"{name}-{partition}-{number}".encode()
                 producer.produce(name, value, partition=partition, timestamp=FIRST_MS + number * 1000)
-        assert producer.flush(30) == 0
+        assert producer.flush(_SECONDS_MAX) == 0
 
     def share(self, group: str, topics: list[str], records: int) -> None:
         """A member of a share group that has taken and accepted so many records and stays."""
@@ -81,16 +85,30 @@ class Members:
         consumer.commit(offsets=offsets, asynchronous=False)
 
     def leave(self, group: str) -> None:
-        """The member of this group leaves it."""
+        """The member of this group leaves it; the group is empty then."""
+        is_empty = self._is_empty_share if group in self._share else self._is_empty_plain
         consumer: Consumer | ShareConsumer = self._share.pop(group, None) or self._plain.pop(group)
         consumer.close()
+        # who closes asks to leave, and does not wait for the answer
+        _until(partial(is_empty, group), f"{group}: nobody")
 
     def leave_all(self) -> None:
-        for group in [*self._share, *self._plain]:
-            self.leave(group)
+        """Whoever is left leaves."""
+        left: list[Consumer | ShareConsumer] = [*self._share.values(), *self._plain.values()]
+        for consumer in left:
+            consumer.close()
+
+    def _is_empty_share(self, group: str) -> bool:
+        with BlockingAdmin({"bootstrap.servers": self._bootstrap}) as admin:
+            return not admin.members(group)
+
+    def _is_empty_plain(self, group: str) -> bool:
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, **QUIET})
+        return not admin.describe_consumer_groups([group])[group].result(_SECONDS_MAX).members
 
 
 def _until(done: Callable[[], bool], what: str) -> None:
     until = time.monotonic() + _SECONDS_MAX
     while not done():
+        time.sleep(0.05)
         assert time.monotonic() < until, f"{what}: not within {_SECONDS_MAX} s"
