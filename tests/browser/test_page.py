@@ -27,7 +27,7 @@ VIEWS = {
     "members": ("#/group/workers?part=members", "first"),
     "records": ("#/group/workers?part=records", "photo-"),
     "poison": ("#/group/workers?part=poison", "came back 3 times"),
-    "letters": ("#/letters?topic=dlq.jobs", "rejected"),
+    "letters": ("#/letters?topic=dlq.jobs", "photo-"),
 }
 
 

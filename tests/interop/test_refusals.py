@@ -147,7 +147,7 @@ def test_top_over_tls_with_rights_and_without(listeners: Listeners) -> None:
         return rows, text
 
     rows, head = asyncio.run(shown(listeners.client("SASL_SSL", "SCRAM-SHA-512")))
-    assert (rows, "1 share groups" in head) == ([GROUP], True)
+    assert (rows, "1 share group " in head) == ([GROUP], True)
     rows, head = asyncio.run(shown(nobody(listeners)))
     assert (rows, "0 share groups" in head) == ([], True)
     wrong = nobody(listeners) | {"sasl.password": "wrong"}

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from sharecore.admin.overview import look_at_groups
+from sharecore.admin.overview import in_words, look_at_groups
 from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
 from sharecore.config import (
@@ -154,7 +154,7 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
         took_ms = (time.monotonic() - began) * 1000
     finally:
         await transport.close()
-    found = [Finding(about, "good", f"answers, {len(groups)} share groups, in {took_ms:.0f} ms")]
+    found = [Finding(about, "good", f"answers, {in_words(len(groups))}, in {took_ms:.0f} ms")]
     if not groups:
         found.append(
             Finding(about, "doubt", "no share group is there, or none that this client may DESCRIBE")

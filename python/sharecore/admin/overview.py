@@ -56,6 +56,11 @@ class GroupOverview:
         return sum(each.lag for each in self.positions[topic].values() if each.lag > 0)
 
 
+def in_words(groups: int) -> str:
+    """So many share groups, for people."""
+    return "1 share group" if groups == 1 else f"{groups} share groups"
+
+
 async def look_at_groups(transport: Transport) -> list[GroupOverview]:
     """Every share group, by name; a broker is asked for all that it coordinates at once.
 

@@ -97,7 +97,7 @@ def test_a_cluster_with_a_group_that_nobody_serves(tmp_path: Path) -> None:
         member.client.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **names, member_epoch=-1)
         ended = run_here("-b", f"127.0.0.1:{broker.port}")
         assert ended.exit_code == 0, ended.output
-        assert "answers, 1 share groups" in ended.stdout
+        assert "answers, 1 share group," in ended.stdout
         assert "group g: 5 records wait, and nobody is there to take them" in ended.stdout
     finally:
         broker.stop()

@@ -8,6 +8,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
 
+from sharecore.admin.overview import in_words
 from sharecore.admin.watch import Look, Watch
 from sharecore.cli.top.rows import (
     GROUP_COLUMNS,
@@ -110,7 +111,7 @@ class Top(App[None]):
 
     def _head(self) -> str:
         groups = self._now.groups if self._now else {}
-        what = f"group {self._group}" if self._group else f"{len(groups)} share groups"
+        what = f"group {self._group}" if self._group else in_words(len(groups))
         text = f"{self._address}   {what}   every {self._interval_s:g} s"
         if self._wanted:
             text += f"   filter: {self._wanted}"

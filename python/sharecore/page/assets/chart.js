@@ -16,7 +16,7 @@ export class Chart {
     this.top = h("span", { class: "top" });
     this.from = h("span", {});
     this.to = h("span", {});
-    this.element = h("figure", { class: "lag" }, h("figcaption", {}, "Lag over time ", this.top),
+    this.element = h("figure", { class: "lag" }, h("figcaption", {}, "Lag over time: ", this.top),
       this.picture, h("div", { class: "axis" }, this.from, this.to));
   }
 

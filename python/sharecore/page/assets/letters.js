@@ -11,7 +11,7 @@ export function letters(main, here, values) {
   const group = h("input", { id: "of-group", value: values.get("group") ?? "", spellcheck: "false" });
   const cause = h("select", { id: "cause" }, [["", "any"], ["rejected", "rejected"], ["exhausted", "exhausted"]]
     .map(([value, text]) => h("option", { value }, text)));
-  const found = h("div", {});
+  const found = h("div", {}, h("p", { class: "wait" }, "looking …"));
   main.append(h("h1", {}, "Dead letters"),
     h("form", {
       class: "bar", onsubmit: (event) => {
@@ -56,6 +56,7 @@ export function letters(main, here, values) {
     chosen.clear();
     choose("", false);
     if (!topic.value) return;
+    found.replaceChildren(h("p", { class: "wait" }, "looking …"));
     try {
       const look = await get("letters", { topic: topic.value, group: group.value, cause: cause.value, most: 100 });
       found.replaceChildren(
