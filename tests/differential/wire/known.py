@@ -176,7 +176,7 @@ def _comes_back(exchange: Exchange, difference: Difference) -> bool:
 
 def _leader_epoch(exchange: Exchange, difference: Difference) -> bool:
     """A restart raises the leader epochs of Apache Kafka's partitions; ours have had one leader ever."""
-    apis = ("METADATA", "LIST_OFFSETS", "DESCRIBE_PRODUCERS")
+    apis = ("METADATA", "LIST_OFFSETS", "DESCRIBE_PRODUCERS", "DESCRIBE_TOPIC_PARTITIONS")
     names = (".leader_epoch", ".coordinator_epoch")
     return exchange.ask.api in apis and difference.path.endswith(names) and difference.ours == 0
 

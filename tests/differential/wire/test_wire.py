@@ -15,7 +15,7 @@ from tests.differential.wire.script import Stage, from_lines
 from tests.differential.wire.side import Side
 
 LIVES = 1
-"""Of each family, always the same: some 650 requests in all."""
+"""Of each family, always the same: some 800 requests in all."""
 SECONDS_MAX = 90.0
 PLANTED = {"group.share.session.timeout.ms": "44000"}
 
