@@ -20,6 +20,7 @@ from sharecore.persister import Persister, SharePartitionKey
 from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
 if TYPE_CHECKING:
+    from sharecore.deadletters.outbox import Outbox
     from sharecore.partition.ready import ReadySet
     from sharecore.storage import Log
 
@@ -50,6 +51,14 @@ class SharePartition:
         office: writes dead letters; without one there are none.
         stateless: called when the persister has no state of it.
     """
+
+    __slots__ = (
+        "_call_later", "_clock", "_closed", "_fenced", "_holders", "_interested", "_load_began_ms",
+        "_loading", "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_persister",
+        "_start_is_persisted", "_stateless", "_timer", "_timer_due_ms", "_unwritten_below",
+        "_waking", "_writes", "config", "engine", "error", "id", "key", "leader_epoch", "leasing",
+        "log", "now_ms", "resting", "state_epoch", "used_ms",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -83,7 +92,7 @@ class SharePartition:
         self._fenced = fenced
         self._stateless = stateless
         self._office = office
-        self._outbox = None if office is None else office.outbox(key.group_id, log, self._archive)
+        self._outbox: Outbox | None = None
         self._loading = False
         self._closed: KafkaError | None = None
         self._loads = loads or Spans()
@@ -414,7 +423,11 @@ class SharePartition:
         logger.log(level, text, self.key.coordinator_key(), error, extra=about)
 
     def _send_letters(self) -> None:
-        if self._outbox and self.engine and (due := self._tell(self.engine.take_dead_letters)):
+        if self._office and self.engine and (due := self._tell(self.engine.take_dead_letters)):
+            if self._outbox is None:
+                # few share partitions ever have a letter
+                log = self.log.isolate(committed=False)
+                self._outbox = self._office.outbox(self.key.group_id, log, self._archive)
             self._outbox.send(map(DeadLetter._make, due))
 
     def _archive(self, spans: Sequence[tuple[int, int]]) -> None:
