@@ -7,12 +7,14 @@ from typing import Any
 
 from tests.simulation.tier.cluster import CLUSTER_ID, PORT, Broker, Cluster
 from tests.simulation.tier.fetching import fetch
+from tests.simulation.tier.groups import committed
 from tests.simulation.tier.log import Log
 
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
 Reply = Callable[[Mapping[str, Any]], None]
+_UNCONFIRMED_S = 1.0
 _EARLIEST, _LATEST, _MAX_TIMESTAMP = -2, -1, -3
 
 
@@ -74,12 +76,27 @@ def _grouped(name: str) -> Callable[[Cluster, Broker, int, Any, Reply], None]:
     def answer(cluster: Cluster, broker: Broker, version: int, body: Any, reply: Reply) -> None:
         key = f"group {body.group_id}"
         code = cluster.check_coordinator(key, broker.node)
-        if code:
+        if name == "heartbeat" and cluster.is_deposed(key, broker.node, body.member_id):
+            # it was replaced, and does not know
+            reply({"error_code": ErrorCode.NONE})
+        elif code:
             reply({"error_code": code, "members": []})
         else:
             getattr(cluster.group(key), name)(body, reply)
 
     return answer
+
+
+def _offset_commit(cluster: Cluster, broker: Broker, version: int, body: Any, reply: Reply) -> None:
+    key = f"group {body.group_id}"
+    code = cluster.check_coordinator(key, broker.node)
+    if cluster.is_deposed(key, broker.node, body.member_id):
+        # no replica follows it
+        cluster.later(_UNCONFIRMED_S, reply, committed(body, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    elif code:
+        reply(committed(body, code))
+    else:
+        cluster.group(key).commit(body, reply)
 
 
 def _init_producer_id(cluster: Cluster, broker: Broker, version: int, body: Any, reply: Reply) -> None:
@@ -244,6 +261,7 @@ ANSWERS: dict[ApiKey, Callable[[Cluster, Broker, int, Any, Reply], None]] = {
     ApiKey.JOIN_GROUP: _grouped("join"),
     ApiKey.SYNC_GROUP: _grouped("sync"),
     ApiKey.HEARTBEAT: _grouped("heartbeat"),
+    ApiKey.OFFSET_COMMIT: _offset_commit,
     ApiKey.LEAVE_GROUP: _grouped("leave"),
     ApiKey.INIT_PRODUCER_ID: _init_producer_id,
     ApiKey.PRODUCE: _produce,

@@ -21,6 +21,7 @@ from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.sources import Sources
 from sharecore.tier.upstream_log import UpstreamLog
 from sharecore.tier.window import Window
+from sharecore.upstream import Membership
 from sharecore.upstream.writer import ExclusiveWriter, _Append
 
 MEMBERS = "members,transactions"
@@ -86,6 +87,11 @@ def _written_at_once(self: ExclusiveWriter, appends: Sequence[_Append]) -> Any:
     return _write(self, [each._replace(done=_nothing) for each in appends])
 
 
+async def _confirmed_by_nobody(self: Membership, connection: object) -> bool:
+    """Takes any heartbeat for a good one."""
+    return True
+
+
 TIER_CANARIES: dict[str, Canary] = {
     "claims that are not read up to": Canary(_instead(slot_log, "replay", _short_of_the_end), MOVES),
     "base offsets that are not compared": Canary(
@@ -97,6 +103,9 @@ TIER_CANARIES: dict[str, Canary] = {
     ),
     "writes that nobody waits for": Canary(
         _instead(ExclusiveWriter, "_write", _written_at_once), f"{MOVES},leader changes,broker kills"
+    ),
+    "heartbeats that count unconfirmed": Canary(
+        _instead(Membership, "_confirm", _confirmed_by_nobody), f"{MOVES},coordinator moves"
     ),
     "state that is deleted too early": Canary(_instead(SlotLog, "delete_before", _renewed_nowhere), MOVES),
     "settled state that is not loaded": replace(CANARIES["settled state that is not loaded"], features=MOVES),

@@ -113,6 +113,7 @@ class Cluster:
         self.groups: dict[str, Group] = {}
         self.producers: dict[str, tuple[int, int]] = {}
         self.coordinators: dict[str, int] = {}
+        self.deposed: dict[tuple[str, int], tuple[float, frozenset[str]]] = {}
         self.loading: dict[str, float] = {}
         self.on_append: Callable[[Log, int], object] = lambda log, index: None
         self.on_cut: Callable[[Log, int, bool], object] = lambda log, before, lost: None
@@ -338,8 +339,19 @@ class Cluster:
         node = self.coordinators[key]
         return node if self.brokers[node].up else -1
 
-    def move(self, key: str, node: int) -> None:
-        """Another broker coordinates a group or a transactional id."""
+    def move(self, key: str, node: int, unaware_s: float = 0.0) -> None:
+        """Another broker coordinates a group or a transactional id.
+
+        Args:
+            unaware_s: for how long the one before does not know, of a group.
+        """
+        before = self.coordinator(key)
+        if before not in (-1, node) and key in self.groups and unaware_s:
+            # the connections of one member stay; the others find the new one
+            members = self.chance.sample(
+                sorted(self.groups[key].members), min(1, len(self.groups[key].members))
+            )
+            self.deposed[key, before] = (self.loop.now + unaware_s, frozenset(members))
         self.coordinators[key] = node
         self.loading[key] = self.loop.now + self.chance.uniform(0, 1.0)
         if key in self.groups:
@@ -353,6 +365,11 @@ class Cluster:
         if self.loading.get(key, 0.0) > self.loop.now:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NONE
+
+    def is_deposed(self, key: str, node: int, member_id: str) -> bool:
+        """Whether a broker still takes itself for the coordinator of a group, and somebody for its member."""
+        until, members = self.deposed.get((key, node), (0.0, frozenset()))
+        return self.loop.now < until and self.coordinator(key) != node and member_id in members
 
     def group(self, name: str) -> Group:
         if name not in self.groups:

@@ -162,8 +162,9 @@ async def _elect(world: TierWorld, chance: random.Random) -> None:
 async def _move(world: TierWorld, chance: random.Random) -> None:
     live = [broker.node for broker in world.cluster.brokers if broker.up]
     key = chance.choice([_GROUP, *sorted(world.cluster.coordinators)])
-    world.story.tell("fault", f"the coordinator of {key} moves")
-    world.cluster.move(key, chance.choice(live))
+    unaware_s = chance.choice([0.0, 20.0])
+    world.story.tell("fault", f"the coordinator of {key} moves, which it does not know for {unaware_s:.0f} s")
+    world.cluster.move(key, chance.choice(live), unaware_s)
 
 
 async def _kill_broker(world: TierWorld, chance: random.Random) -> None:

@@ -1,4 +1,5 @@
-"""Classic groups of the simulated cluster: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, as Kafka has them.
+"""Classic groups of the simulated cluster: JoinGroup, SyncGroup, Heartbeat, OffsetCommit and LeaveGroup, as
+Kafka has them; offsets themselves nobody asks for.
 
 A group outlives the broker that coordinates it; its members have a session's time to be heard by the next.
 """
@@ -121,6 +122,15 @@ class Group:
                 code = ErrorCode.REBALANCE_IN_PROGRESS
         reply({"error_code": code})
 
+    def commit(self, body: Any, reply: Reply) -> None:
+        """OffsetCommit: not between a join and the assignment."""
+        code = self._check(body)
+        if not code:
+            self.alive(self.members[body.member_id])
+            if self.state == "completing":
+                code = ErrorCode.REBALANCE_IN_PROGRESS
+        reply(committed(body, code))
+
     def leave(self, body: Any, reply: Reply) -> None:
         """LeaveGroup."""
         found = []
@@ -149,7 +159,10 @@ class Group:
             return self._unknown(body.group_instance_id)
         if code := self._stranger(body.member_id, body.group_instance_id):
             return code
-        return 0 if body.generation_id == self.generation else ErrorCode.ILLEGAL_GENERATION
+        generation = getattr(body, "generation_id_or_member_epoch", None)
+        if generation is None:
+            generation = body.generation_id
+        return 0 if generation == self.generation else ErrorCode.ILLEGAL_GENERATION
 
     def _replace(self, body: Any, member_id: str, reply: Reply) -> bool:
         """A new process takes the place of a static member; the others need not notice if nothing changes."""
@@ -288,6 +301,20 @@ class Group:
         self.state = "stable" if members else "empty"
         for member in self.members.values():
             self.alive(member)
+
+
+def committed(body: Any, code: int) -> dict[str, Any]:
+    """What is answered of each partition whose offset is committed."""
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {"partition_index": each.partition_index, "error_code": code} for each in topic.partitions
+            ],
+        }
+        for topic in body.topics
+    ]
+    return {"topics": topics}
 
 
 def _of(body: Any) -> bytes:
