@@ -88,7 +88,7 @@ class ShareFetching:
         if unreadable:
             self._refused |= unreadable
         waits = len(session.partitions) > len(self._refused)
-        room = self._context.records_room()
+        room = min(self._context.records_room(), self._context.broker.config.fetch_max_bytes)
         limits = FetchLimits(
             request.max_wait_ms if waits else 0,
             min(request.min_bytes, room),

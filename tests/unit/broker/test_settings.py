@@ -132,6 +132,25 @@ def test_a_fetch_gets_so_many_bytes(broker: RunningBroker) -> None:
     assert 600 < len(answer.responses[0].partitions[0].records) <= 1024
 
 
+def test_a_share_fetch_gets_so_many_bytes(broker: RunningBroker, group: str) -> None:
+    """fetch.max.bytes, as a plain fetch; the next one gets the rest"""
+    create(broker, name="shared")
+    member = Member(broker, group, "shared")
+    for _ in range(3):
+        produce(broker, "shared", batch([b"x" * 600], timestamps=[int(time.time() * 1000)]))
+    seen: list[int] = []
+    while len(seen) < 3:
+        fetched = member.fetch(0, max_bytes=1 << 20)
+        for topic in fetched.responses:
+            (part,) = topic.partitions
+            assert len(part.records) <= 1024
+            for each in part.acquired_records:
+                assert each.first_offset == each.last_offset
+                seen.append(each.first_offset)
+    assert seen == [0, 1, 2]
+    member.client.close()
+
+
 def test_text_beside_an_offset_is_bounded(broker: RunningBroker) -> None:
     """offset.metadata.max.bytes"""
     create(broker, name="committed")
