@@ -38,7 +38,7 @@ Figures = dict[tuple[str, str], dict[str, list[float]]]
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench-tier", description=__doc__)
-    parser.add_argument("--records", type=int, default=1_000_000, help="records a step")
+    parser.add_argument("--records", type=int, default=200_000, help="records a step")
     parser.add_argument("--rounds", type=int, default=1, help="rounds; the table shows medians")
     parser.add_argument("--upstream", choices=VERSIONS, default="3.9.1", help="version of the nodes' cluster")
     parser.add_argument(
