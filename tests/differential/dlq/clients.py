@@ -9,6 +9,7 @@ import subprocess
 import time
 from typing import Any
 
+from confluent_kafka import AcknowledgeType
 from tests.differential.dlq.member import ACCEPT, REJECT, RELEASE
 from tests.differential.dlq.observe import records_of
 from tests.differential.dlq.registry import slow
@@ -69,22 +70,24 @@ def java_gives_back_to_the_limit(world: World) -> Seen:
     return world.outcome(range(10), 10, lag=0)
 
 
+def _refused(world: World, leases: int, kind: AcknowledgeType) -> Seen:
+    """Each of the ten records, as often as it comes."""
+    with share_consumer(world.side.broker.bootstrap, world.group, [world.source]) as consumer:
+        seen = settle(consumer, leases, lambda _: kind)
+    leased = [(message.offset(), message.delivery_count()) for message in seen]
+    return {"leased": leased} | world.outcome(range(10), 10, lag=0)
+
+
 @slow
 def confluent_rejects(world: World) -> Seen:
     world.prepare(copy=True, headers=[("own", b"x")])
-    with share_consumer(world.side.broker.bootstrap, world.group, [world.source]) as consumer:
-        seen = settle(consumer, 10, lambda _: REJECTED)
-    leased = [(message.offset(), message.delivery_count()) for message in seen]
-    return {"leased": leased} | world.outcome(range(10), 10, lag=0)
+    return _refused(world, 10, REJECTED)
 
 
 @slow
 def confluent_gives_back_to_the_limit(world: World) -> Seen:
     world.prepare(copy=True, share_delivery_count_limit="2")
-    with share_consumer(world.side.broker.bootstrap, world.group, [world.source]) as consumer:
-        seen = settle(consumer, 20, lambda _: RELEASED)
-    leased = [(message.offset(), message.delivery_count()) for message in seen]
-    return {"leased": leased} | world.outcome(range(10), 10, lag=0)
+    return _refused(world, 20, RELEASED)
 
 
 @slow
