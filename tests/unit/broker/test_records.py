@@ -208,6 +208,19 @@ def test_a_fetch_session_remembers_what_is_fetched(broker: RunningBroker, topic:
     assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_a_fetch_session_tells_that_a_topic_was_made_anew(broker: RunningBroker) -> None:
+    made = {"name": "anew", "num_partitions": 1, "replication_factor": 1}
+    broker.ask(ApiKey.CREATE_TOPICS, 7, timeout_ms=5000, topics=[made])
+    opened = in_session(broker, 0, 0, topics=fetch_fields(broker, "anew", 0)["topics"])
+    broker.ask(ApiKey.DELETE_TOPICS, 6, timeout_ms=5000, topics=[{"name": "anew"}])
+    (gone,) = in_session(broker, opened.session_id, 1).responses
+    assert gone.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.ask(ApiKey.CREATE_TOPICS, 7, timeout_ms=5000, topics=[made])
+    (other,) = in_session(broker, opened.session_id, 2).responses
+    assert other.partitions[0].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+    assert other.partitions[0].aborted_transactions is None
+
+
 def test_the_final_epoch_ends_a_fetch_session(broker: RunningBroker, topic: str) -> None:
     produce(broker, topic, batch([b"a"]))
     wanted = fetch_fields(broker, topic, 0)["topics"]

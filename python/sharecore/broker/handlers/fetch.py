@@ -137,11 +137,15 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             try:
                 log = self._find(partition)
             except KafkaError as error:
+                is_ready = True
+                failed = _failed(partition.key[1], error.code)
+                if error.code is ErrorCode.INCONSISTENT_TOPIC_ID:
+                    answers.append((partition, failed))
+                    continue
                 # as Apache Kafka orders them: what is not there last, and ids of nothing before that
                 (unknown if partition.topic is None else missing).append(
-                    (partition, _failed(partition.key[1], error.code) | {"aborted_transactions": ()})
+                    (partition, failed | {"aborted_transactions": ()})
                 )
-                is_ready = True
                 continue
             self._logs.append(log)
             try:

@@ -103,7 +103,7 @@ class _Life:
             case "heartbeat":
                 yield self._heartbeat(member)
             case "leave":
-                if not self._leads(member.id, member.instance):
+                if not self._must_stay(member.id, member.instance):
                     yield from self._leave(member)
             case "remove":
                 yield self._remove()
@@ -126,8 +126,13 @@ class _Life:
             case "other protocol":
                 yield _new_protocol(random)
 
-    def _leads(self, member_id: str, instance: str | None) -> bool:
-        """Whether a member that goes may be the leader of several: a hash table has the next one then."""
+    def _must_stay(self, member_id: str, instance: str | None) -> bool:
+        """Whether the brokers would go on differently without a member: it may be the leader of several, and
+        a hash table has the next one.
+        """
+        # what waits for an assignment is never answered by Apache Kafka once its member has gone
+        if any(each.waits_for == "sync" for each in self.members):
+            return True
         return len(self.members) > 2 and (
             member_id == self.leader or (instance is not None and self.leader.startswith(f"{instance}-"))
         )
@@ -341,9 +346,9 @@ class _Life:
         may_go = [
             each
             for each in [*everybody, *strange]
-            if not self._leads(each["member_id"], each["group_instance_id"])
+            if not self._must_stay(each["member_id"], each["group_instance_id"])
         ]
-        members = random.choices(may_go, k=random.choice([0, 1, 1, 2, 3]))
+        members = random.choices(may_go, k=random.choice([0, 1, 1, 2, 3])) if may_go else []
         group = random.choice([_GROUP] * 8 + ["", "~nobody"])
         return Ask("LEAVE_GROUP", random.randrange(3, 6), {"group_id": group, "members": members})
 
