@@ -10,13 +10,14 @@ from typing_extensions import disjoint_base
 from sharecore.errors import KafkaError
 
 __all__ = [
-    "Dispatch", "Exchange", "Framer", "Gather", "Later", "Layout", "LetterBatch", "LogCleaner",
-    "MemoryBudget", "MemoryDisk", "Partition", "Pending", "Produce", "Produced", "Record", "ShareAnswer",
-    "ShareStateFold", "StateContent", "StateFold", "Store", "StoredLog", "Ticket", "Tickets", "Write",
-    "acknowledgements", "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches",
-    "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
-    "encode_records", "gather", "matching", "observe_partitions", "read_request_header",
-    "records_without_key", "settle", "skip_tagged_fields", "survey_store", "whole_batches",
+    "Dispatch", "Exchange", "Framer", "Gather", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
+    "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition", "Pending", "Produce", "Produced", "Record",
+    "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareStateFold", "StateContent", "StateFold", "Store",
+    "StoredLog", "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine",
+    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
+    "decode_share_state", "decompress", "encode_batch", "encode_records", "gather", "matching", "next_epoch",
+    "observe_partitions", "read_request_header", "records_without_key", "settle", "skip_tagged_fields",
+    "survey_store", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -182,7 +183,7 @@ class ShareAnswer:
         """Names a partition with its error; `acknowledging`: in the field of what was acknowledged."""
     def fetched(self, fetch: tuple[Any, bytes, list[_Three], KafkaError | None]) -> None:
         """Names a partition with what was acquired of it, a `PartitionFetch`."""
-    def acknowledged(self, outcomes: Mapping[Any, KafkaError | None], *, beside: bool = False) -> None:
+    def acknowledged(self, gather: Gather, *, beside: bool = False) -> None:
         """Names the partitions of which records were acknowledged, each with its error where there is one;
         passes over what has no name. `beside`: the answer has fields of their own for them.
         """
@@ -191,18 +192,151 @@ class ShareAnswer:
     def throttled(self, throttle_time_ms: int) -> ShareAnswer:
         """The same answer, which says how long the client has to wait."""
 
-def acknowledgements(
-    topics: Iterable[Any], may_renew: bool, no_topic: UUID
-) -> list[tuple[tuple[UUID, int], list[tuple[int, int, bytes]], bool]]:
-    """What a request acknowledges: each partition, its batches, and whether these may stand: types
-    that are known and as many as there should be, batches that ascend. The last counts of a partition that is
-    named twice.
+@final
+class ShareAcknowledge:
+    """Handles ShareAcknowledge requests, called with the context and the message.
 
     Args:
+        check: raises `KafkaError` unless the client of a context may be a member of a group.
+        may_read: whether the client of a context may read a topic; asked where there is an authorizer.
+    """
+
+    def __new__(cls, check: Callable[[Any, str], object], may_read: Callable[[Any, UUID], bool]) -> Self: ...
+    def __call__(self, context: Any, request: Any) -> Any:
+        """The answer, or a promise of it. Raises `KafkaError`."""
+
+def acknowledge(
+    context: Any,
+    may_read: Callable[[Any, UUID], bool],
+    session: Any,
+    topics: Iterable[Any],
+    may_renew: bool,
+    gather: Gather,
+) -> None:
+    """Begins the acknowledgements of one request; their errors are the outcomes of `gather`.
+
+    As with Kafka, the last one counts of a partition that is named twice, and those without batches are among
+    the outcomes where something is acknowledged.
+
+    Args:
+        context: of the request.
+        may_read: whether the client may read a topic; asked where there is an authorizer.
+        session: the member's.
         topics: of the request.
         may_renew: whether the request says that it renews locks.
-        no_topic: the id of a topic that has none.
     """
+@disjoint_base
+class Leader:
+    """What fetches and acknowledgements ask of a share partition again and again; see
+    `sharecore.partition.SharePartition`.
+
+    A subclass has `key`, `log`, `leasing`, `config`, `now_ms`, `wake`, `_persister`, `_interested`,
+    `_call_later`, `_check_engine`, `_not_written`, `_persist_start`, `_send` and `_expire`.
+
+    Attributes:
+        engine: None while the state is not loaded.
+        error: why there is none.
+        resting: whether nothing is leased at the moment.
+        used_ms: when records were last leased or acknowledged.
+    """
+
+    engine: Partition | None
+    error: KafkaError | None
+    resting: bool
+    used_ms: int
+    state_epoch: int
+    leader_epoch: int
+    _timer: Any
+    _start_is_persisted: bool
+
+    def __new__(cls, *args: Any, **rest: Any) -> Self: ...
+    @property
+    def _writes(self) -> int:
+        """Changes that are not durable yet."""
+
+    @property
+    def readable_end(self) -> int:
+        """The offset before which records may be delivered."""
+
+    @property
+    def fetchable(self) -> bool:
+        """Whether a fetch may find something to acquire now."""
+
+    def leased(
+        self, engine: Partition, now_ms: int, acquired: bool, archived: bool, error: KafkaError | None
+    ) -> None:
+        """A lease has ended (see `gather`): sees to it that it runs out in time.
+
+        Args:
+            acquired: whether it found something.
+            archived: whether records of aborted transactions were taken out of it.
+            error: why the log was read no further, or the engine failed.
+
+        Raises:
+            KafkaError: the log could not be read, and nothing was leased. Where a later read fails, what the
+                earlier ones found is delivered.
+        """
+
+    def acknowledge(
+        self, member: str, batches: Sequence[tuple[int, int, bytes]], done: Callable[..., None]
+    ) -> None:
+        """Settles, gives back or renews records that a member holds; `done` is called once that is durable.
+
+        Args:
+            batches: first offset, last offset, acknowledge types: one for all, or one an offset.
+
+        Raises:
+            KafkaError: INVALID_RECORD_STATE or INVALID_REQUEST; nothing has changed then but the locks that
+                were renewed in front of what was refused.
+        """
+
+    def _persist(self, write: Write | None, done: Callable[..., None] | None = None) -> None:
+        """Writes a change that has begun; None is none."""
+
+    def _arm(self, due_ms: int) -> None:
+        """Has `_expire` called at a time, or earlier."""
+
+    def _rearm(self) -> None:
+        """Has `_expire` called when the next lease runs out, where nothing does yet."""
+
+    def _send_letters(self) -> None:
+        """Hands on the letters that have become due."""
+
+@disjoint_base
+class Leaders:
+    """Share-partition leaders; see `sharecore.partition.SharePartitions`."""
+
+    def __new__(cls, *args: Any, **rest: Any) -> Self: ...
+    @property
+    def _leaders(self) -> dict[tuple[str, UUID], dict[int, Any]]:
+        """By group and topic, then by partition."""
+
+    def peek(self, group_id: str, topic_id: UUID, partition: int) -> Any:
+        """The leader of a share partition where there is one, else None."""
+
+@disjoint_base
+class Sessions:
+    """Share sessions; see `sharecore.session.ShareSessionCache`, which has `_check_identity`."""
+
+    def __new__(cls, *args: Any, **rest: Any) -> Self: ...
+    @property
+    def _sessions(self) -> dict[tuple[str | None, str | None], Any]:
+        """By group and member."""
+
+    def resume(self, group_id: str | None, member_id: str | None, epoch: int) -> Any:
+        """The member's session, for a request with an epoch other than 0; its epoch moves on by one.
+
+        The request may come over any connection; the session still ends with the one that it was opened
+        over. With the final epoch (-1) the session is given as it is: the caller closes it once its
+        acknowledgements are in.
+
+        Raises:
+            KafkaError: INVALID_REQUEST for an unusable group or member id; SHARE_SESSION_NOT_FOUND;
+                INVALID_SHARE_SESSION_EPOCH when the epoch is not the one expected.
+        """
+
+def next_epoch(epoch: int) -> int:
+    """The epoch that follows; past the largest int32 comes 1, since 0 would open a new session."""
 
 def gather(
     partitions: list[Any],

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from functools import partial
 from typing import Any
 
-from sharecore._core import ShareAnswer
+from sharecore._core import ShareAnswer, acknowledge
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.share_acknowledgements import acknowledge
 from sharecore.broker.share_rights import hidden, may_read
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import FetchLimits, PartitionFetch, ReadySet, ShareFetch, SharePartition
@@ -52,14 +50,7 @@ class ShareFetching:
         """The answer, at once where that is possible."""
         request, session = self._request, self._session
         if request.topics and acknowledges(request):
-            acknowledge(
-                self._share,
-                session,
-                request.topics,
-                self._gather,
-                may_renew=request.is_renew_ack,
-                may_read=partial(may_read, self._context),
-            )
+            acknowledge(self._context, may_read, session, request.topics, request.is_renew_ack, self._gather)
         if request.share_session_epoch == FINAL_EPOCH:
             self._share.sessions.close(session)
         elif not request.is_renew_ack:  # which asks for no records, and hears of no partition's trouble
@@ -148,7 +139,7 @@ class ShareFetching:
                 if partitions.can_acquire(group_id, *partition):
                     answer.name(partition)
         self._session.report(answer.partitions, [*self._refused, *answer.failed], answer.served)
-        answer.acknowledged(self._gather.outcomes, beside=True)
+        answer.acknowledged(self._gather, beside=True)
         return answer.message()
 
     def _still_led(self, fetched: PartitionFetch) -> PartitionFetch:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sharecore._core import Partition, Write
+from sharecore._core import Leader, Partition
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice
@@ -17,7 +17,7 @@ from sharecore.partition.failures import client_error, is_fenced
 from sharecore.partition.leasing import Leasing
 from sharecore.partition.loading import Loaded, load
 from sharecore.persister import Persister, SharePartitionKey
-from sharecore.waiting import CallLater, Done, Spans, Timer, settle
+from sharecore.waiting import CallLater, Spans, settle
 
 if TYPE_CHECKING:
     from sharecore.deadletters.outbox import Outbox
@@ -35,8 +35,8 @@ Answer = TypeVar("Answer")
 _UNKNOWN = -1
 
 
-class SharePartition:
-    """Leads one share partition.
+class SharePartition(Leader):
+    """Leads one share partition. What each fetch and each acknowledgement asks of it is `_core.Leader`.
 
     It is loaded from the persister on first use. Changes begin in the engine, are written, and
     are then committed or rolled back; whoever asked for them hears of it through a callback.
@@ -55,9 +55,7 @@ class SharePartition:
     __slots__ = (
         "_call_later", "_clock", "_closed", "_fenced", "_holders", "_interested", "_load_began_ms",
         "_loading", "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_persister",
-        "_start_is_persisted", "_stateless", "_timer", "_timer_due_ms", "_unwritten_below",
-        "_waking", "_writes", "config", "engine", "error", "id", "key", "leader_epoch", "leasing",
-        "log", "now_ms", "resting", "state_epoch", "used_ms",
+        "_stateless", "_waking", "config", "id", "key", "leasing", "log", "now_ms",
     )  # fmt: skip
 
     def __init__(
@@ -80,10 +78,6 @@ class SharePartition:
         self.log = log.isolate(committed=config.read_committed)
         self.config = config
         self.leader_epoch = leader_epoch
-        self.state_epoch = 0
-        self.error: KafkaError | None = None
-        self.engine: Engine | None = None
-        self.resting = False
         self.used_ms = clock.monotonic_ms()
         self._persister = persister
         self._clock = clock
@@ -97,16 +91,11 @@ class SharePartition:
         self._closed: KafkaError | None = None
         self._loads = loads or Spans()
         self._load_began_ms = 0
-        self._start_is_persisted = True
-        self._unwritten_below = 0
-        self._timer: Timer | None = None
-        self._timer_due_ms = 0
         self._interested: dict[ReadySet, None] = {}
         self._holders: set[ReadySet] = set()
         self._on_loaded: list[Callable[[], object]] = []
         self._on_read: dict[Callable[[], object], None] = {}
         self._waking = False
-        self._writes = 0
         self.leasing = Leasing(self.log, self._read)
         self.leasing.read_committed = config.read_committed
 
@@ -244,21 +233,6 @@ class SharePartition:
 
     # fetching
 
-    @property
-    def readable_end(self) -> int:
-        """The offset before which records may be delivered."""
-        return self.log.last_stable_offset if self.leasing.read_committed else self.log.high_watermark
-
-    @property
-    def fetchable(self) -> bool:
-        """Whether a fetch may find something to acquire now."""
-        engine = None if self.resting else self.engine
-        try:
-            return engine is not None and engine.can_acquire_before(self.readable_end)
-        except KafkaError as error:
-            self._check_engine(error)
-            return False
-
     def readable_bytes(self, max_bytes: int) -> int:
         """How many bytes a fetch would get, up to `max_bytes`; nothing is acquired."""
         if not self.fetchable:
@@ -266,33 +240,6 @@ class SharePartition:
         assert self.engine is not None
         offset = max(self.engine.next_fetch_offset, self.log.start_offset)
         return self.log.readable_bytes(offset, max_bytes, limit=self.readable_end)
-
-    def leased(
-        self, engine: Engine, now_ms: int, acquired: bool, archived: bool, error: KafkaError | None
-    ) -> None:
-        """A lease has ended (see `_core.gather`): sees to it that it runs out in time.
-
-        Args:
-            acquired: whether it found something.
-            archived: whether records of aborted transactions were taken out of it.
-            error: why the log was read no further, or the engine failed.
-
-        Raises:
-            KafkaError: the log could not be read, and nothing was leased. Where a later read fails, what the
-                earlier ones found is delivered.
-        """
-        if error is not None:
-            self._check_engine(error)
-            if not acquired or self.engine is not engine:
-                raise error
-        if archived:
-            # room in the window that no write tells of
-            self._call_later(0, self.wake)
-        if acquired:
-            self.used_ms = now_ms
-            self._arm(now_ms + self.config.share_record_lock_duration_ms)
-            if not self._start_is_persisted:
-                self._persist_start()
 
     @property
     def reading(self) -> bool:
@@ -340,39 +287,6 @@ class SharePartition:
 
     # settling
 
-    def acknowledge(self, member: str, batches: Sequence[AckBatch], done: Done) -> None:
-        """Settles, gives back or renews records that a member holds; `done` is called once that is durable.
-
-        Raises:
-            KafkaError: INVALID_RECORD_STATE or INVALID_REQUEST; nothing has changed then but the locks that
-                were renewed in front of what was refused.
-        """
-        engine = self.engine
-        if engine is None:
-            raise self.error or KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        self.used_ms = now_ms = self._clock.monotonic_ms()
-        try:
-            write = engine.acknowledge(now_ms, member, batches)
-        except KafkaError as error:
-            self._check_engine(error)
-            raise
-        finally:
-            # locks that were renewed run as long as new ones, which may be shorter than those before
-            if self._timer is not None:
-                self._arm(now_ms + self.config.share_record_lock_duration_ms)
-        if write is None and self._unwritten_below:
-            self._check_passed_over(batches, engine.start_offset)
-        self._persist(write, done)
-
-    def _check_passed_over(self, batches: Sequence[AckBatch], start_offset: int) -> None:
-        """Refuses what would be answered well without a write, though a write about it has failed: after a
-        restart its records come again.
-        """
-        first = min((batch[0] for batch in batches), default=start_offset)
-        if first < min(start_offset, self._unwritten_below):
-            text = f"offset {first} is not acquired any more, and what became of it is not written yet"
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, text)
-
     def release(self, member: str) -> None:
         """A member's session has ended: what it holds is available again, or archived at its delivery
         limit.
@@ -381,49 +295,19 @@ class SharePartition:
         if engine is not None:
             self._persist(self._tell(engine.release, self._clock.monotonic_ms(), member))
 
-    def _persist(self, write: Write | None, done: Done | None = None) -> None:
-        if write is None:
-            if done is not None:
-                done(None)
-            return
-        self._writes += 1
-        engine, write_id = self.engine, write.id
-        assert engine is not None
-
-        def ended(error: KafkaError | None) -> None:
-            self._writes -= 1
-            now_ms = self._clock.monotonic_ms()
-            if error is None:
-                self._start_is_persisted = True
-                if write.start_offset >= self._unwritten_below:
-                    self._unwritten_below = 0
-                self._tell(engine.commit, write_id, now_ms)
-            else:
-                self._unwritten_below = max(self._unwritten_below, write.batches()[-1][1] + 1)
-                self._tell(engine.rollback, write_id, now_ms)
-                self._log(logging.WARNING, "state of %s was not written: %s", error)
-                if is_fenced(error) and self.engine is not None:
-                    self._fenced(self)
-                error = client_error(error)
-            if done is not None:
-                settle((done,), error)
-            if self.engine is engine:
-                self._send_letters()
-                self._rearm()
-                if self._interested:
-                    self.wake()
-
-        try:
-            self._persister.write(self.key, self.state_epoch, self.leader_epoch, write, ended)
-        except KafkaError as error:
-            ended(error)
+    def _not_written(self, error: KafkaError) -> KafkaError:
+        """A change is lost, and rolled back; returns what the client is told."""
+        self._log(logging.WARNING, "state of %s was not written: %s", error)
+        if is_fenced(error) and self.engine is not None:
+            self._fenced(self)
+        return client_error(error)
 
     def _log(self, level: int, text: str, error: Exception) -> None:
         about = {"group": self.key.group_id, "topic": self.log.topic, "partition": self.key.partition}
         logger.log(level, text, self.key.coordinator_key(), error, extra=about)
 
-    def _send_letters(self) -> None:
-        if self._office and self.engine and (due := self._tell(self.engine.take_dead_letters)):
+    def _send(self, due: Sequence[tuple[int, int, int, bool]]) -> None:
+        if self._office is not None:
             if self._outbox is None:
                 # few share partitions ever have a letter
                 log = self.log.isolate(committed=False)
@@ -462,22 +346,6 @@ class SharePartition:
             self._tell(engine.move_log_start, self._clock.monotonic_ms(), log.start_offset)
         if self._interested:
             self.wake()
-
-    def _arm(self, due_ms: int) -> None:
-        if self._timer is not None:
-            if self._timer_due_ms <= due_ms:
-                return
-            self._timer.cancel()
-        self._timer_due_ms = due_ms
-        delay_ms = max(1, due_ms - self._clock.monotonic_ms())
-        self._timer = self._call_later(delay_ms / 1000, self._expire)
-
-    def _rearm(self) -> None:
-        engine = self.engine
-        if engine is not None and self._timer is None:
-            due_ms = engine.next_deadline_ms
-            if due_ms is not None:
-                self._arm(due_ms)
 
     def _expire(self) -> None:
         self._timer = None

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from sharecore._core import Leaders
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetterOffice
@@ -25,7 +26,7 @@ Which = Callable[[UUID, int], bool]
 """Chooses partitions of topics."""
 
 
-class SharePartitions:
+class SharePartitions(Leaders):
     """Share-partition leaders by group, topic and partition; created on first use.
 
     Args:
@@ -59,8 +60,6 @@ class SharePartitions:
         self._call_later = call_later
         self._office = office
         self._stateless = stateless
-        # by group and topic, then by partition: a fetch asks for many partitions of one topic
-        self._leaders: dict[tuple[str, UUID], dict[int, SharePartition]] = {}
         self._configs: dict[str, GroupConfig] = {}
         self._resting: dict[int, Which] = {}
         self.loads = Spans()
@@ -87,9 +86,9 @@ class SharePartitions:
         Raises:
             KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
         """
-        leader = self.peek(group_id, topic_id, partition)
-        if leader is not None:
-            return leader
+        known: SharePartition | None = self.peek(group_id, topic_id, partition)
+        if known is not None:
+            return known
         log = self._find_log(topic_id, partition)
         leader = SharePartition(
             SharePartitionKey(group_id, topic_id, partition),
@@ -127,10 +126,6 @@ class SharePartitions:
                     continue
             found.append(leader)
         return found, refused
-
-    def peek(self, group_id: str, topic_id: UUID, partition: int) -> SharePartition | None:
-        """The leader of a share partition where there is one."""
-        return self._leaders.get((group_id, topic_id), {}).get(partition)
 
     def can_acquire(self, group_id: str, topic_id: UUID, partition: int) -> bool:
         """Whether a share partition is led here and has room for more leases, with or without records to

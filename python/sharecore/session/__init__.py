@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sharecore._core import next_epoch
 from sharecore.session.cache import ShareSessionCache
 from sharecore.session.fetch import (
     NO_SESSION,
@@ -11,7 +12,7 @@ from sharecore.session.fetch import (
     PartitionId,
     Place,
 )
-from sharecore.session.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId, ShareSession, next_epoch
+from sharecore.session.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId, ShareSession
 
 __all__ = [
     "FINAL_EPOCH",

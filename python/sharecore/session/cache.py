@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 
+from sharecore._core import Sessions
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.session.session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, next_epoch
+from sharecore.session.session import ShareSession
 
 _MEMBER_ID_MAX = 36
 
 
-class ShareSessionCache:
+class ShareSessionCache(Sessions):
     """Share sessions by group id and member id (KIP-932, "Share sessions").
 
     Args:
@@ -22,7 +23,6 @@ class ShareSessionCache:
     def __init__(self, max_sessions: int, on_close: Callable[[ShareSession], None]) -> None:
         self.max_sessions = max_sessions
         self._on_close = on_close
-        self._sessions: dict[tuple[str | None, str | None], ShareSession] = {}
         self._by_connection: dict[Hashable, dict[tuple[str, str], None]] = {}
 
     def __len__(self) -> int:
@@ -56,31 +56,6 @@ class ShareSessionCache:
         self._by_connection.setdefault(connection, {})[session.key] = None
         return session
 
-    def resume(self, group_id: str | None, member_id: str | None, epoch: int) -> ShareSession:
-        """The member's session, for a request with an epoch other than 0; its epoch moves on by one.
-
-        The request may come over any connection; the session still ends with the one that it was opened
-        over. With the final epoch (-1) the session is given as it is: the caller closes it once its
-        acknowledgements are in.
-
-        Raises:
-            KafkaError: INVALID_REQUEST for an unusable group or member id; SHARE_SESSION_NOT_FOUND;
-                INVALID_SHARE_SESSION_EPOCH when the epoch is not the one expected.
-        """
-        session = self._sessions.get((group_id, member_id))
-        if session is None:
-            _identity(group_id, member_id)
-            raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
-        if epoch == FINAL_EPOCH:
-            return session
-        if epoch == INITIAL_EPOCH or epoch != session.epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_SHARE_SESSION_EPOCH,
-                f"expected epoch {session.epoch}, the request has {epoch}",
-            )
-        session.epoch = next_epoch(epoch)
-        return session
-
     def close(self, session: ShareSession) -> None:
         """Ends a session; does nothing for one that has ended."""
         if self._sessions.get(session.key) is not session:
@@ -99,6 +74,9 @@ class ShareSessionCache:
         """Ends every session that was opened over this connection."""
         for key in self._by_connection.pop(connection, {}):
             self._ended(self._sessions.pop(key))
+
+    def _check_identity(self, group_id: str | None, member_id: str | None) -> None:
+        _identity(group_id, member_id)
 
     def _ended(self, session: ShareSession) -> None:
         # a fetch that waits must not lease anew what is released here

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from secrets import randbelow
 from typing import Any, NamedTuple
 
+from sharecore._core import next_epoch
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.session.session import next_epoch
 
 NO_SESSION = 0
 _UNKNOWN = -1

@@ -7,19 +7,13 @@ from itertools import count, islice
 from typing import Protocol
 from uuid import UUID
 
+from sharecore._core import next_epoch
+
 SharePartitionId = tuple[UUID, int]
 """Topic id and partition index."""
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
-_EPOCH_MAX = 2**31 - 1
-
-
-def next_epoch(epoch: int) -> int:
-    """The epoch that follows; past the largest int32 it starts again at 1, since 0 would open a new
-    session.
-    """
-    return 1 if epoch >= _EPOCH_MAX else epoch + 1
 
 
 class WaitingFetch(Protocol):

@@ -14,6 +14,8 @@ mod error;
 mod exchange;
 mod gather;
 mod layout;
+mod leader;
+mod leaders;
 mod lease;
 mod letters;
 mod names;
@@ -46,7 +48,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::acknowledging::acknowledgements;
+    use crate::acknowledging::{PyShareAcknowledge, acknowledge};
     #[pymodule_export]
     use crate::batches::{encode_batch, encode_records};
     #[pymodule_export]
@@ -69,6 +71,10 @@ mod _core {
     use crate::gather::gather;
     #[pymodule_export]
     use crate::layout::PyLayout;
+    #[pymodule_export]
+    use crate::leader::PyLeader;
+    #[pymodule_export]
+    use crate::leaders::{PyLeaders, PySessions, next_epoch};
     #[pymodule_export]
     use crate::letters::PyLetterBatch;
     #[pymodule_export]

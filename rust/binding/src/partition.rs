@@ -20,7 +20,7 @@ use crate::tickets::PyStoredLog;
 #[pyclass(name = "Write", module = "sharecore._core", frozen)]
 pub(crate) struct PyWrite {
     #[pyo3(get)]
-    id: u64,
+    pub(crate) id: u64,
     #[pyo3(get)]
     pub(crate) start_offset: i64,
     #[pyo3(get)]

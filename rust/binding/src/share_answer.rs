@@ -7,12 +7,13 @@ use std::collections::hash_map::Entry;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::{Field, Layout, Sink, Value, inner, record, write};
 
 use crate::parts::Parts;
 use crate::uuids;
+use crate::waiting::PyGather;
 
 const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 const FENCED_LEADER_EPOCH: i16 = 74;
@@ -219,7 +220,7 @@ fn text((_, text): &Refusal) -> Value<'_> {
 #[pymethods]
 impl PyShareAnswer {
     #[new]
-    fn new(cluster: Py<PyAny>, listener: Py<PyAny>, lock_ms: i64) -> Self {
+    pub(crate) fn new(cluster: Py<PyAny>, listener: Py<PyAny>, lock_ms: i64) -> Self {
         Self {
             cluster,
             listener,
@@ -309,27 +310,29 @@ impl PyShareAnswer {
 
     /// Names the partitions of which records were acknowledged, each with its error where there is one; passes over
     /// what has no name.
-    #[pyo3(signature = (outcomes, *, beside = false))]
-    fn acknowledged(
+    #[pyo3(signature = (gather, *, beside = false))]
+    pub(crate) fn acknowledged(
         answer: &Bound<'_, Self>,
-        outcomes: &Bound<'_, PyDict>,
+        gather: &Bound<'_, PyGather>,
         beside: bool,
     ) -> PyResult<()> {
-        for (partition, error) in outcomes.iter() {
-            let Ok(partition) = partition.cast::<PyTuple>() else {
+        let py = answer.py();
+        let told = gather.borrow().told(py);
+        for (partition, error) in told {
+            let Ok(partition) = partition.bind(py).cast::<PyTuple>() else {
                 continue;
             };
-            if error.is_none() {
+            if error.is_none(py) {
                 Self::place(answer, partition)?;
             } else {
-                Self::refuse(answer, partition, &error, beside)?;
+                Self::refuse(answer, partition, error.bind(py), beside)?;
             }
         }
         Ok(())
     }
 
     /// Itself, as it is to be sent: with the nodes that it sends the client to (KIP-951).
-    fn message(answer: &Bound<'_, Self>) -> PyResult<Py<Self>> {
+    pub(crate) fn message(answer: &Bound<'_, Self>) -> PyResult<Py<Self>> {
         let py = answer.py();
         let (cluster, listener) = {
             let held = answer.borrow();

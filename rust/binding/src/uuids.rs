@@ -21,6 +21,7 @@ struct Known {
 
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static ZERO: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Never held while Python runs, which may let another thread in.
 fn known<T>(look: impl FnOnce(&mut Known) -> T) -> T {
@@ -50,6 +51,17 @@ pub(crate) fn object(py: Python<'_>, bytes: Bytes) -> PyResult<Bound<'_, PyAny>>
     });
     drop(gone);
     Ok(made)
+}
+
+/// `uuid.UUID` of all zeros.
+pub(crate) fn zero(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let zero = ZERO.get_or_try_init(py, || {
+        let zero = PyDict::new(py);
+        zero.set_item("int", 0)?;
+        let class = py.import("uuid")?.getattr("UUID")?;
+        Ok::<_, PyErr>(class.call((), Some(&zero))?.unbind())
+    })?;
+    Ok(zero.bind(py).clone())
 }
 
 /// The bytes of a `uuid.UUID` or `None`.

@@ -27,6 +27,14 @@ fn tell<'py>(callback: &Bound<'py, PyAny>, outcome: &Bound<'py, PyTuple>) -> PyR
     Ok(())
 }
 
+/// Calls one callback with how something has ended: an error, or None.
+pub(crate) fn settle_one<'py>(
+    callback: &Bound<'py, PyAny>,
+    error: Option<Bound<'py, PyAny>>,
+) -> PyResult<()> {
+    tell(callback, &PyTuple::new(callback.py(), [error])?)
+}
+
 /// Calls each callback; one that raises is logged, and the others are called all the same.
 #[pyfunction]
 #[pyo3(signature = (callbacks, *outcome))]
@@ -234,25 +242,37 @@ impl PyTicket {
 
 /// Operations that end through callbacks, and what they have ended with.
 #[pyclass(name = "Gather", module = "sharecore._core", subclass)]
+#[derive(Default)]
 pub(crate) struct PyGather {
-    outcomes: Py<PyDict>,
+    /// Names and outcomes as they came; a later outcome of the same name counts.
+    outcomes: Vec<(Py<PyAny>, Py<PyAny>)>,
     left: usize,
     then: Option<Py<PyAny>>,
 }
 
 impl PyGather {
-    fn end(gather: &Bound<'_, Self>, name: &Py<PyAny>, outcome: Py<PyAny>) -> PyResult<()> {
+    /// Names with their outcomes.
+    pub(crate) fn told(&self, py: Python<'_>) -> Vec<(Py<PyAny>, Py<PyAny>)> {
+        let outcomes = self.outcomes.iter();
+        outcomes
+            .map(|(name, outcome)| (name.clone_ref(py), outcome.clone_ref(py)))
+            .collect()
+    }
+
+    fn end(gather: &Bound<'_, Self>, place: usize, outcome: Py<PyAny>) -> PyResult<()> {
         let py = gather.py();
-        let outcomes = gather.borrow().outcomes.clone_ref(py);
-        outcomes.bind(py).set_item(name, outcome)?;
-        let then = {
+        let (before, then) = {
             let mut held = gather.borrow_mut();
+            let before = std::mem::replace(&mut held.outcomes[place].1, outcome);
             held.left -= 1;
-            if held.left > 0 {
-                return Ok(());
-            }
-            held.then.take()
+            let then = if held.left > 0 {
+                None
+            } else {
+                held.then.take()
+            };
+            (before, then)
         };
+        drop(before);
         // let go of: whoever waits holds the gather, and cycles are work for the collector
         then.map_or(Ok(()), |then| then.call0(py).map(|_| ()))
     }
@@ -263,38 +283,40 @@ impl PyGather {
     #[new]
     #[pyo3(signature = (names = None))]
     fn new(py: Python<'_>, names: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let outcomes = PyDict::new(py);
+        let mut outcomes = Vec::new();
         if let Some(names) = names {
             for name in names.try_iter()? {
-                outcomes.set_item(name?, py.None())?;
+                outcomes.push((name?.unbind(), py.None()));
             }
         }
         Ok(Self {
-            outcomes: outcomes.unbind(),
+            outcomes,
             left: 0,
             then: None,
         })
     }
 
     #[getter]
-    fn outcomes(&self, py: Python<'_>) -> Py<PyDict> {
-        self.outcomes.clone_ref(py)
+    fn outcomes<'py>(gather: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let py = gather.py();
+        let told = gather.borrow().told(py);
+        let outcomes = PyDict::new(py);
+        for (name, outcome) in told {
+            outcomes.set_item(name, outcome)?;
+        }
+        Ok(outcomes)
     }
 
     #[getter]
-    fn pending(&self) -> bool {
+    pub(crate) fn pending(&self) -> bool {
         self.left > 0
     }
 
-    fn part(gather: &Bound<'_, Self>, name: Py<PyAny>) -> PyResult<PyPart> {
-        let py = gather.py();
-        let outcomes = gather.borrow().outcomes.clone_ref(py);
-        let outcomes = outcomes.bind(py);
-        if !outcomes.contains(&name)? {
-            outcomes.set_item(&name, py.None())?;
-        }
-        gather.borrow_mut().left += 1;
-        Ok(PyPart(Some((gather.clone().unbind(), name))))
+    pub(crate) fn part(gather: &Bound<'_, Self>, name: Py<PyAny>) -> PyPart {
+        let mut held = gather.borrow_mut();
+        held.left += 1;
+        held.outcomes.push((name, gather.py().None()));
+        PyPart(Some((gather.clone().unbind(), held.outcomes.len() - 1)))
     }
 
     #[pyo3(signature = (name, operation, *args))]
@@ -305,7 +327,7 @@ impl PyGather {
         args: &Bound<'py, PyTuple>,
     ) -> PyResult<()> {
         let py = gather.py();
-        let done = Bound::new(py, Self::part(gather, name)?)?;
+        let done = Bound::new(py, Self::part(gather, name))?;
         let whole = args.iter().chain([done.clone().into_any()]);
         let whole = PyTuple::new(py, whole.collect::<Vec<_>>())?;
         if let Err(error) = operation.call1(whole) {
@@ -315,13 +337,8 @@ impl PyGather {
         Ok(())
     }
 
-    fn put(
-        &self,
-        py: Python<'_>,
-        name: &Bound<'_, PyAny>,
-        outcome: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.outcomes.bind(py).set_item(name, outcome)
+    pub(crate) fn put(&mut self, name: Py<PyAny>, outcome: Py<PyAny>) {
+        self.outcomes.push((name, outcome));
     }
 
     fn when_ended(gather: &Bound<'_, Self>, then: Py<PyAny>) -> PyResult<()> {
@@ -336,43 +353,50 @@ impl PyGather {
     }
 
     /// Has `answer` make the result of `later` when all have ended.
-    fn promise(gather: &Bound<'_, Self>, later: Py<PyLater>, answer: Py<PyAny>) -> PyResult<()> {
+    pub(crate) fn promise(
+        gather: &Bound<'_, Self>,
+        later: Py<PyLater>,
+        answer: Py<PyAny>,
+    ) -> PyResult<()> {
         let then = Py::new(gather.py(), PyAnswering(Some((later, answer))))?;
         Self::when_ended(gather, then.into_any())
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.outcomes)?;
+        for (name, outcome) in &self.outcomes {
+            visit.call(name)?;
+            visit.call(outcome)?;
+        }
         visit.call(&self.then)
     }
 
     fn __clear__(&mut self) {
+        self.outcomes.clear();
         self.then = None;
     }
 }
 
 /// What one operation calls when it ends; later calls are passed over.
 #[pyclass(name = "Part", module = "sharecore._core")]
-pub(crate) struct PyPart(Option<(Py<PyGather>, Py<PyAny>)>);
+pub(crate) struct PyPart(Option<(Py<PyGather>, usize)>);
 
 #[pymethods]
 impl PyPart {
     #[pyo3(signature = (outcome = None))]
-    fn __call__(part: &Bound<'_, Self>, outcome: Option<Py<PyAny>>) -> PyResult<()> {
+    pub(crate) fn __call__(part: &Bound<'_, Self>, outcome: Option<Py<PyAny>>) -> PyResult<()> {
         let py = part.py();
         let taken = part.borrow_mut().0.take();
-        let Some((gather, name)) = taken else {
+        let Some((gather, place)) = taken else {
             return Ok(());
         };
-        PyGather::end(gather.bind(py), &name, outcome.unwrap_or_else(|| py.None()))
+        PyGather::end(gather.bind(py), place, outcome.unwrap_or_else(|| py.None()))
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if let Some((gather, name)) = &self.0 {
+        if let Some((gather, _)) = &self.0 {
             visit.call(gather)?;
-            visit.call(name)?;
         }
         Ok(())
     }

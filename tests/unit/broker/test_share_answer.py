@@ -6,11 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from sharecore._core import ShareAnswer, acknowledgements
+from sharecore._core import Leader as ShareLeader
+from sharecore._core import Leaders, ShareAnswer, acknowledge
 from sharecore.broker.cluster import Leader, Node
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import PartitionFetch
 from sharecore.protocol import ApiKey, codec
+from sharecore.waiting import Gather
 
 FIRST, SECOND, NONE = UUID(int=7), UUID(int=8), UUID(int=0)
 
@@ -66,7 +68,10 @@ def test_partitions_come_by_topic_in_the_order_in_which_they_are_named() -> None
 def test_errors_have_fields_of_their_own_and_leaders_elsewhere_their_addresses() -> None:
     whole = answer()
     whole.fetched(fetched(SECOND, 0, b"", error=KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)))
-    outcomes = {(FIRST, 1): KafkaError(ErrorCode.INVALID_RECORD_STATE, "gone"), (FIRST, 2): None, None: None}
+    outcomes: Gather[Any] = Gather()
+    outcomes.put((FIRST, 1), KafkaError(ErrorCode.INVALID_RECORD_STATE, "gone"))
+    outcomes.put((FIRST, 2), None)
+    outcomes.put(None, None)
     whole.acknowledged(outcomes, beside=True)
     assert whole.failed == [(SECOND, 0)]
     told = read(ApiKey.SHARE_FETCH, 2, whole.message().throttled(70))
@@ -106,20 +111,52 @@ def asked(*topics: tuple[UUID | None, list[tuple[int, list[tuple[int, int, bytes
     ]
 
 
+class Acknowledging(ShareLeader):
+    """A leader that notes what it is handed, and settles it."""
+
+    def __init__(self) -> None:
+        self.engine: Any = object()
+        self.noted: list[Any] = []
+
+    def acknowledge(self, member: str, batches: Any, done: Any) -> None:
+        assert member == "m"
+        self.noted.append(batches)
+        done(None)
+
+
+def acknowledged(topics: Any, *, may_renew: bool = False) -> tuple[dict[Any, Any], Leaders]:
+    """The outcomes, and leaders of the first topic's partitions 0 and 1."""
+    leaders = Leaders()
+    leaders._leaders["g", FIRST] = {index: Acknowledging() for index in range(2)}
+    share = SimpleNamespace(partitions=leaders, partition_count=lambda topic_id: None)
+    context = SimpleNamespace(broker=SimpleNamespace(share=share, authorizer=None))
+    gather: Gather[Any] = Gather()
+    session = SimpleNamespace(group_id="g", member_id="m")
+    acknowledge(context, lambda context, topic_id: True, session, topics, may_renew, gather)
+    assert not gather.pending
+    return gather.outcomes, leaders
+
+
 def test_the_last_counts_of_a_partition_that_is_named_twice() -> None:
     topics = asked(
         (FIRST, [(0, [(0, 1, b"\1")]), (1, [])]), (None, [(0, [])]), (FIRST, [(0, [(2, 2, b"\2")])])
     )
-    assert acknowledgements(topics, False, NONE) == [
-        ((FIRST, 0), [(2, 2, b"\2")], True),
-        ((FIRST, 1), [], True),
-        ((NONE, 0), [], True),
-    ]
+    outcomes, leaders = acknowledged(topics)
+    assert outcomes.pop((NONE, 0)).code is ErrorCode.UNKNOWN_TOPIC_ID
+    assert outcomes == {(FIRST, 0): None, (FIRST, 1): None}
+    assert [leaders.peek("g", FIRST, index).noted for index in range(2)] == [[[(2, 2, b"\2")]], []]
 
 
-def test_what_may_not_stand_is_told() -> None:
+def test_partitions_without_batches_are_passed_over_where_nothing_is_acknowledged() -> None:
+    assert acknowledged(asked((FIRST, [(0, []), (1, [])])))[0] == {}
+
+
+def test_what_may_not_stand_is_refused() -> None:
     def sound(*batches: tuple[int, int, bytes], may_renew: bool = False) -> bool:
-        return acknowledgements(asked((FIRST, [(0, list(batches))])), may_renew, NONE)[0][2]
+        outcomes, _ = acknowledged(asked((FIRST, [(0, list(batches))])), may_renew=may_renew)
+        refusal = outcomes[FIRST, 0]
+        assert refusal is None or refusal.code is ErrorCode.INVALID_REQUEST
+        return refusal is None
 
     assert sound((0, 4, b"\1"), (5, 6, b"\0\3"), (7, 7, b"\2"))
     assert not sound((5, 6, b"\1"), (4, 4, b"\1")), "batches ascend"

@@ -1,0 +1,394 @@
+//! `Leader`: a share partition as fetches and acknowledgements see it. `sharecore.partition.SharePartition` is one.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::error::{kafka_error, kafka_error_in};
+use crate::partition::PyWrite;
+use crate::waiting::settle_one;
+
+const NOT_LEADER_OR_FOLLOWER: i16 = 6;
+
+/// What is asked of a share partition's leader again and again: whether there is something to lease, and to settle what
+/// was leased.
+#[pyclass(name = "Leader", module = "sharecore._core", subclass)]
+#[derive(Default)]
+pub(crate) struct PyLeader {
+    /// None while the state is not loaded.
+    #[pyo3(get, set)]
+    pub(crate) engine: Option<Py<PyAny>>,
+    /// Why there is no engine.
+    #[pyo3(get, set)]
+    pub(crate) error: Option<Py<PyAny>>,
+    /// Whether nothing is leased at the moment.
+    #[pyo3(get, set)]
+    resting: bool,
+    #[pyo3(get, set)]
+    used_ms: i64,
+    #[pyo3(get, set)]
+    state_epoch: i32,
+    #[pyo3(get, set)]
+    leader_epoch: i32,
+    /// Fires when the next lease runs out.
+    #[pyo3(get, set, name = "_timer")]
+    timer: Option<Py<PyAny>>,
+    timer_due_ms: i64,
+    /// Changes that are not durable yet.
+    #[pyo3(get, name = "_writes")]
+    writes: usize,
+    #[pyo3(get, set, name = "_start_is_persisted")]
+    start_is_persisted: bool,
+    /// A write about offsets below has failed, and none has passed them since.
+    unwritten_below: i64,
+}
+
+impl PyLeader {
+    fn now_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
+        leader
+            .call_method0(intern!(leader.py(), "now_ms"))?
+            .extract()
+    }
+
+    fn lock_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
+        let py = leader.py();
+        let config = leader.getattr(intern!(py, "config"))?;
+        config
+            .getattr(intern!(py, "share_record_lock_duration_ms"))?
+            .extract()
+    }
+
+    fn engine<'py>(leader: &Bound<'py, Self>) -> Option<Bound<'py, PyAny>> {
+        let held = leader.borrow();
+        let engine = held.engine.as_ref();
+        engine.map(|engine| engine.bind(leader.py()).clone())
+    }
+
+    /// Passes on what the engine says; where nobody waits to hear of a failure, that ends the leader.
+    fn told<'py>(
+        leader: &Bound<'py, Self>,
+        answer: PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let error = match answer {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(error) => kafka_error_in(leader.py(), error)?,
+        };
+        leader.call_method1(intern!(leader.py(), "_check_engine"), (error,))?;
+        Ok(None)
+    }
+
+    /// Has somebody called when the locks that begin now run out, or earlier.
+    fn arm_for_locks(leader: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
+        Self::_arm(leader, now_ms + Self::lock_ms(leader)?)
+    }
+
+    /// Refuses what would be answered well without a write, though a write about it has failed: after a restart its
+    /// records come again.
+    fn check_passed_over(&self, py: Python<'_>, first: i64, start_offset: i64) -> PyResult<()> {
+        if first >= start_offset.min(self.unwritten_below) {
+            return Ok(());
+        }
+        let text = format!(
+            "offset {first} is not acquired any more, and what became of it is not written yet"
+        );
+        Err(kafka_error(py, 121, &text))
+    }
+}
+
+#[pymethods]
+impl PyLeader {
+    #[new]
+    #[pyo3(signature = (*_args, **_rest))]
+    fn new(_args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            start_is_persisted: true,
+            ..Self::default()
+        }
+    }
+
+    #[getter]
+    fn readable_end<'py>(leader: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = leader.py();
+        let committed = leader
+            .getattr(intern!(py, "leasing"))?
+            .getattr(intern!(py, "read_committed"))?
+            .is_truthy()?;
+        let log = leader.getattr(intern!(py, "log"))?;
+        if committed {
+            log.getattr(intern!(py, "last_stable_offset"))
+        } else {
+            log.getattr(intern!(py, "high_watermark"))
+        }
+    }
+
+    #[getter]
+    pub(crate) fn fetchable(leader: &Bound<'_, Self>) -> PyResult<bool> {
+        let py = leader.py();
+        if leader.borrow().resting {
+            return Ok(false);
+        }
+        let Some(engine) = Self::engine(leader) else {
+            return Ok(false);
+        };
+        let end = Self::readable_end(leader)?;
+        let can = engine.call_method1(intern!(py, "can_acquire_before"), (end,));
+        match Self::told(leader, can)? {
+            Some(can) => can.is_truthy(),
+            None => Ok(false),
+        }
+    }
+
+    fn leased(
+        leader: &Bound<'_, Self>,
+        engine: &Bound<'_, PyAny>,
+        now_ms: i64,
+        acquired: bool,
+        archived: bool,
+        error: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = leader.py();
+        if let Some(error) = error {
+            leader.call_method1(intern!(py, "_check_engine"), (&error,))?;
+            let goes_on = Self::engine(leader).is_some_and(|now| now.is(engine));
+            if !acquired || !goes_on {
+                return Err(PyErr::from_value(error));
+            }
+        }
+        if archived {
+            // room in the window that no write tells of
+            let wake = leader.getattr(intern!(py, "wake"))?;
+            leader.call_method1(intern!(py, "_call_later"), (0, wake))?;
+        }
+        if acquired {
+            leader.borrow_mut().used_ms = now_ms;
+            Self::arm_for_locks(leader, now_ms)?;
+            if !leader.borrow().start_is_persisted {
+                leader.call_method0(intern!(py, "_persist_start"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledge<'py>(
+        leader: &Bound<'py, Self>,
+        member: &Bound<'py, PyAny>,
+        batches: &Bound<'py, PyAny>,
+        done: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let py = leader.py();
+        let Some(engine) = Self::engine(leader) else {
+            let held = leader.borrow();
+            return Err(match &held.error {
+                Some(error) => PyErr::from_value(error.bind(py).clone()),
+                None => kafka_error(py, NOT_LEADER_OR_FOLLOWER, ""),
+            });
+        };
+        let now_ms = Self::now_ms(leader)?;
+        leader.borrow_mut().used_ms = now_ms;
+        let answer = engine.call_method1(intern!(py, "acknowledge"), (now_ms, member, batches));
+        let is_armed = leader.borrow().timer.is_some();
+        if is_armed {
+            // locks that were renewed run as long as new ones, which may be shorter than those before
+            Self::arm_for_locks(leader, now_ms)?;
+        }
+        let write = match answer {
+            Ok(write) => write,
+            Err(error) => {
+                let error = kafka_error_in(py, error)?;
+                leader.call_method1(intern!(py, "_check_engine"), (&error,))?;
+                return Err(PyErr::from_value(error));
+            }
+        };
+        let passes_over = write.is_none() && leader.borrow().unwritten_below > 0;
+        if passes_over {
+            let start_offset: i64 = engine.getattr(intern!(py, "start_offset"))?.extract()?;
+            let mut first = start_offset;
+            for batch in batches.try_iter()? {
+                first = first.min(batch?.get_item(0)?.extract()?);
+            }
+            leader.borrow().check_passed_over(py, first, start_offset)?;
+        }
+        leader.call_method1(intern!(py, "_persist"), (write, done))?;
+        Ok(())
+    }
+
+    /// Writes a change that has begun; None is none.
+    #[pyo3(signature = (write, done = None))]
+    fn _persist(
+        leader: &Bound<'_, Self>,
+        write: Option<Py<PyWrite>>,
+        done: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let py = leader.py();
+        let done = done.filter(|done| !done.is_none(py));
+        let (Some(write), Some(engine)) = (write, Self::engine(leader)) else {
+            return match done {
+                Some(done) => done.call1(py, (py.None(),)).map(|_| ()),
+                None => Ok(()),
+            };
+        };
+        let (state_epoch, leader_epoch) = {
+            let mut held = leader.borrow_mut();
+            held.writes += 1;
+            (held.state_epoch, held.leader_epoch)
+        };
+        let key = leader.getattr(intern!(py, "key"))?;
+        let persister = leader.getattr(intern!(py, "_persister"))?;
+        let written = PyWritten {
+            leader: leader.clone().unbind(),
+            engine: engine.unbind(),
+            write: write.clone_ref(py),
+            done,
+        };
+        let written = Bound::new(py, written)?;
+        let asked = (key, state_epoch, leader_epoch, write, &written);
+        match persister.call_method1(intern!(py, "write"), asked) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let error = kafka_error_in(py, error)?;
+                PyWritten::end(&written, Some(error))
+            }
+        }
+    }
+
+    /// Has `_expire` called at a time, or earlier.
+    fn _arm(leader: &Bound<'_, Self>, due_ms: i64) -> PyResult<()> {
+        let py = leader.py();
+        let before = {
+            let mut held = leader.borrow_mut();
+            if held.timer.is_some() && held.timer_due_ms <= due_ms {
+                return Ok(());
+            }
+            held.timer_due_ms = due_ms;
+            held.timer.take()
+        };
+        if let Some(before) = before {
+            before.call_method0(py, intern!(py, "cancel"))?;
+        }
+        let delay_ms = (due_ms - Self::now_ms(leader)?).max(1);
+        let expire = leader.getattr(intern!(py, "_expire"))?;
+        let delay_ms = f64::from(i32::try_from(delay_ms).unwrap_or(i32::MAX));
+        let asked = (delay_ms / 1000.0, expire);
+        let timer = leader.call_method1(intern!(py, "_call_later"), asked)?;
+        leader.borrow_mut().timer = Some(timer.unbind());
+        Ok(())
+    }
+
+    /// Has `_expire` called when the next lease runs out, where nothing does yet.
+    fn _rearm(leader: &Bound<'_, Self>) -> PyResult<()> {
+        if leader.borrow().timer.is_some() {
+            return Ok(());
+        }
+        let Some(engine) = Self::engine(leader) else {
+            return Ok(());
+        };
+        let due_ms = engine.getattr(intern!(leader.py(), "next_deadline_ms"))?;
+        match due_ms.extract()? {
+            Some(due_ms) => Self::_arm(leader, due_ms),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands on the letters that have become due.
+    fn _send_letters(leader: &Bound<'_, Self>) -> PyResult<()> {
+        let py = leader.py();
+        let Some(engine) = Self::engine(leader) else {
+            return Ok(());
+        };
+        let due = engine.call_method0(intern!(py, "take_dead_letters"));
+        match Self::told(leader, due)? {
+            Some(due) if due.is_truthy()? => {
+                let send = intern!(py, "_send");
+                leader.call_method1(send, (due,)).map(|_| ())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)?;
+        visit.call(&self.error)?;
+        visit.call(&self.timer)
+    }
+
+    fn __clear__(&mut self) {
+        self.engine = None;
+        self.error = None;
+        self.timer = None;
+    }
+}
+
+/// What the persister calls when a change is durable, or lost.
+#[pyclass(name = "Written", module = "sharecore._core", frozen)]
+pub(crate) struct PyWritten {
+    leader: Py<PyLeader>,
+    engine: Py<PyAny>,
+    write: Py<PyWrite>,
+    done: Option<Py<PyAny>>,
+}
+
+impl PyWritten {
+    fn end<'py>(written: &Bound<'py, Self>, error: Option<Bound<'py, PyAny>>) -> PyResult<()> {
+        let py = written.py();
+        let this = written.get();
+        let (leader, write) = (this.leader.bind(py), this.write.get());
+        leader.borrow_mut().writes -= 1;
+        let engine = this.engine.bind(py);
+        let now_ms = PyLeader::now_ms(leader)?;
+        let told = match error {
+            None => {
+                {
+                    let mut held = leader.borrow_mut();
+                    held.start_is_persisted = true;
+                    if write.start_offset >= held.unwritten_below {
+                        held.unwritten_below = 0;
+                    }
+                }
+                let ended = engine.call_method1(intern!(py, "commit"), (write.id, now_ms));
+                PyLeader::told(leader, ended)?;
+                None
+            }
+            Some(error) => {
+                {
+                    let last = write.batches.last().map_or(0, |batch| batch.last + 1);
+                    let mut held = leader.borrow_mut();
+                    held.unwritten_below = held.unwritten_below.max(last);
+                }
+                let ended = engine.call_method1(intern!(py, "rollback"), (write.id, now_ms));
+                PyLeader::told(leader, ended)?;
+                // as the client is told of it
+                Some(leader.call_method1(intern!(py, "_not_written"), (error,))?)
+            }
+        };
+        if let Some(done) = &this.done {
+            settle_one(done.bind(py), told)?;
+        }
+        if !PyLeader::engine(leader).is_some_and(|now| now.is(&this.engine)) {
+            return Ok(());
+        }
+        PyLeader::_send_letters(leader)?;
+        PyLeader::_rearm(leader)?;
+        let interested = leader.getattr(intern!(py, "_interested"))?;
+        if interested.is_truthy()? {
+            leader.call_method0(intern!(py, "wake"))?;
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl PyWritten {
+    fn __call__<'py>(written: &Bound<'py, Self>, error: Option<Bound<'py, PyAny>>) -> PyResult<()> {
+        Self::end(written, error)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.leader)?;
+        visit.call(&self.engine)?;
+        visit.call(&self.done)
+    }
+}

@@ -1,0 +1,121 @@
+//! `Leaders` and `Sessions`: finding what a request of a share group is about.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::error::kafka_error;
+use crate::leader::PyLeader;
+
+const SHARE_SESSION_NOT_FOUND: i16 = 122;
+const INVALID_SHARE_SESSION_EPOCH: i16 = 123;
+
+const INITIAL_EPOCH: i32 = 0;
+const FINAL_EPOCH: i32 = -1;
+
+/// Share-partition leaders. `sharecore.partition.SharePartitions` has them.
+#[pyclass(name = "Leaders", module = "sharecore._core", subclass)]
+pub(crate) struct PyLeaders {
+    /// By group and topic, then by partition: a fetch asks for many partitions of one topic.
+    #[pyo3(get, name = "_leaders")]
+    leaders: Py<PyDict>,
+}
+
+impl PyLeaders {
+    /// The leader of a share partition where there is one.
+    pub(crate) fn found<'py>(
+        leaders: &Bound<'py, Self>,
+        group_id: &Bound<'py, PyAny>,
+        topic_id: &Bound<'py, PyAny>,
+        partition: i32,
+    ) -> PyResult<Option<Bound<'py, PyLeader>>> {
+        let all = leaders.borrow().leaders.clone_ref(leaders.py());
+        let all = all.bind(leaders.py());
+        let Some(of_topic) = all.get_item((group_id, topic_id))? else {
+            return Ok(None);
+        };
+        match of_topic.cast::<PyDict>()?.get_item(partition)? {
+            Some(leader) => Ok(Some(leader.cast_into()?)),
+            None => Ok(None),
+        }
+    }
+}
+
+#[pymethods]
+impl PyLeaders {
+    #[new]
+    #[pyo3(signature = (*args, **_rest))]
+    fn new(args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            leaders: PyDict::new(args.py()).unbind(),
+        }
+    }
+
+    fn peek<'py>(
+        leaders: &Bound<'py, Self>,
+        group_id: &Bound<'py, PyAny>,
+        topic_id: &Bound<'py, PyAny>,
+        partition: i32,
+    ) -> PyResult<Option<Bound<'py, PyLeader>>> {
+        Self::found(leaders, group_id, topic_id, partition)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.leaders)
+    }
+}
+
+/// Share sessions. `sharecore.session.ShareSessionCache` has them.
+#[pyclass(name = "Sessions", module = "sharecore._core", subclass)]
+pub(crate) struct PySessions {
+    /// By group and member.
+    #[pyo3(get, name = "_sessions")]
+    sessions: Py<PyDict>,
+}
+
+#[pymethods]
+impl PySessions {
+    #[new]
+    #[pyo3(signature = (*args, **_rest))]
+    fn new(args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            sessions: PyDict::new(args.py()).unbind(),
+        }
+    }
+
+    fn resume<'py>(
+        sessions: &Bound<'py, Self>,
+        group_id: &Bound<'py, PyAny>,
+        member_id: &Bound<'py, PyAny>,
+        epoch: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = sessions.py();
+        let all = sessions.borrow().sessions.clone_ref(py);
+        let Some(session) = all.bind(py).get_item((group_id, member_id))? else {
+            sessions.call_method1(intern!(py, "_check_identity"), (group_id, member_id))?;
+            return Err(kafka_error(py, SHARE_SESSION_NOT_FOUND, ""));
+        };
+        if epoch == FINAL_EPOCH {
+            return Ok(session);
+        }
+        let expected: i32 = session.getattr(intern!(py, "epoch"))?.extract()?;
+        if epoch == INITIAL_EPOCH || epoch != expected {
+            let text = format!("expected epoch {expected}, the request has {epoch}");
+            return Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, &text));
+        }
+        session.setattr(intern!(py, "epoch"), next_epoch(epoch))?;
+        Ok(session)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.sessions)
+    }
+}
+
+/// The epoch that follows; past the largest there is it starts again at 1, since 0 would open a new session.
+#[pyfunction]
+pub(crate) fn next_epoch(epoch: i32) -> i32 {
+    epoch.checked_add(1).unwrap_or(1)
+}
