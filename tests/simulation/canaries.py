@@ -193,7 +193,7 @@ def _read_uncommitted() -> Iterator[None]:
 
 
 CANARIES: dict[str, Canary] = {
-    "locks without a timer": Canary(_instead(SharePartition, "_arm", _nothing)),
+    "locks without a timer": Canary(_instead(SharePartition, "_expire", _nothing)),
     "locks that run out early": Canary(_engine(lock_ms=lambda ms: ms // 2)),
     "no delivery limit": Canary(_engine(max_delivery_count=lambda limit: limit + 5)),
     "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing)),
