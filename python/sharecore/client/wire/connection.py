@@ -101,6 +101,9 @@ class Connection(asyncio.Protocol):
         """
         address = f"{host}:{port}"
         connection = cls(address, settings, spoken)
+        # the first use of the schemas imports them, which is no time that the broker takes
+        for version in (_API_VERSIONS_TRIED, 0):
+            codec(ApiKey.API_VERSIONS, version)
         try:
             async with asyncio.timeout(settings.socket_connection_setup_timeout_ms / 1000):
                 if dial is None:
