@@ -18,7 +18,8 @@ _UNKNOWN_TOPIC_ID = 100
 _INVALID_RECORD_STATE = 121
 _NEWEST = -3
 """ListOffsets asks for the record with the latest time."""
-_ADD_PARTITIONS_TO_TXN = 24
+_NEWER = {18: 5, 24: 5, 28: 6, 42: 3}
+"""Highest versions of APIs on Apache Kafka: for brokers alone (AddPartitionsToTxn), or new in 4.4.0."""
 _BATCH_HEAD = 12
 """Bytes of a record batch up to and with its length."""
 
@@ -114,7 +115,10 @@ def _own_apis(exchange: Exchange, difference: Difference) -> bool:
     if exchange.ask.api != "API_VERSIONS":
         return False
     if difference.path == "api_keys[].max_version":
-        return f"[api_key={_ADD_PARTITIONS_TO_TXN}]" in difference.where
+        return any(
+            f"[api_key={key}]" in difference.where and difference.apache == newest
+            for key, newest in _NEWER.items()
+        )
     return difference.path == "api_keys[]" or "_features" in difference.path
 
 
