@@ -113,14 +113,14 @@ def test_groups_and_share_groups(broker: Broker, topic: str, group: str) -> None
     )
     try:
         command = f"{TOOLS}.consumer.group.ShareGroupCommand"
-        until = time.monotonic() + 30
-        while f"{group} Stable" not in " ".join(
-            (listed := java.run(command, *at(broker), "--list", "--state")).split()
-        ):
-            assert time.monotonic() < until, listed
+        until = time.monotonic() + 60
+        # a group with a member is stable, also where the member has not been given its partitions yet
+        describe = ("--describe", "--group", group, "--members", "--verbose")
+        while topic not in (members := java.run(command, *at(broker), *describe)):
+            assert time.monotonic() < until, members
             time.sleep(0.1)
-        members = java.run(command, *at(broker), "--describe", "--group", group, "--members", "--verbose")
-        assert topic in members
+        listed = java.run(command, *at(broker), "--list", "--state")
+        assert f"{group} Stable" in " ".join(listed.split())
         assert f"{group} Share" in " ".join(java.run(f"{TOOLS}.GroupsCommand", *at(broker), "--list").split())
     finally:
         member.terminate()
