@@ -53,10 +53,10 @@ class Lags:
         share, ledger = self._shares[key], self._ledger
         if ledger.harmed or share.unsure or key not in known or known[key][2] != share.lives:
             return
-        if start < share.start_offset:
+        if start < share.start_offset and not share.start_may_fall:
             text = f"{share.where}: from {share.start_offset} to {start}"
             self._story.broken("start offset went back", text)
-        share.start_offset = max(start, share.start_offset)
+        share.start_offset = start if share.start_may_fall else max(start, share.start_offset)
         extent = self._extent(*key[1:])
         if start < 0 or extent is None or ledger.names.get(key[1]) in ledger.compacted:
             return

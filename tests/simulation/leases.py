@@ -64,6 +64,7 @@ class SharePartition:
         first: lowest and highest count of the first delivery.
         floor: records below may be gone from the log.
         loaded_at: when it was led anew for the last time.
+        start_may_fall: its state was lost, and who leads it may not know.
         suspended: resets that are under way.
         going: somebody asked for its deletion and was refused: that may be tried again at any time.
         lives: how often it was begun anew.
@@ -83,6 +84,7 @@ class SharePartition:
     over_below: int = 0
     lives: int = 0
     loaded_at: float = 0.0
+    start_may_fall: bool = False
     first: tuple[int, int] = (1, 1)
 
     @property

@@ -94,6 +94,10 @@ class TierAuditor(Auditor):
         if share is not None:
             share.loosen(restarted=False)
             share.loaded_at = self._loop.now
+            if share.start_may_fall:
+                # what was told until now came from the memory of a node that did not know
+                share.start_may_fall, share.start_offset = False, -1
+                share.lives += 1
             for entry in share.entries.values():
                 # what was answered with an error may have been written
                 entry.perhaps |= entry.doubtful
@@ -103,6 +107,7 @@ class TierAuditor(Auditor):
         for key, share in self.shares.items():
             if of(key):
                 share.forget(perhaps=True)
+                share.start_may_fall = True
                 # what is left of the state may say of any record that it is settled
                 share.over_below = max(share.over_below, self.ledger.log(key[1], key[2]).end)
 

@@ -122,6 +122,6 @@ TIER_CANARIES: dict[str, Canary] = {
     "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing), MEMBERS),
     "limits that are never told": Canary(_instead(Sources, "_ask", _nothing), MEMBERS),
     "locks without a timer": Canary(
-        _instead(SharePartition, "_arm", _nothing), "members,misfits,consumers,cuts,silence"
+        _instead(SharePartition, "_expire", _nothing), "members,misfits,consumers,cuts,silence", events=9_000
     ),
 }
