@@ -94,6 +94,7 @@ class Coordinators:
         )
         self.commits = OffsetCommits(
             self.registry,
+            self.records,
             self.offsets,
             self.classic,
             clock,

@@ -7,12 +7,24 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from sharecore.clock import Clock
 from sharecore.coordinator.classic import ClassicCoordinator
+from sharecore.coordinator.classic.records import GROUP_METADATA
+from sharecore.coordinator.consumer.records import ConsumerRecord
+from sharecore.coordinator.group_records import GROUP
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.offsets import Commits, Offsets
 from sharecore.coordinator.registry import Group, GroupRegistry
+from sharecore.coordinator.share.records import ShareRecord
+from sharecore.coordinator_log.record_schema import RecordSchema
+from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.waiting import Done
+
+_KEYS = {
+    int(kind): RecordSchema("GroupKey", kind, *GROUP)
+    for kind in (GROUP_METADATA, ConsumerRecord.METADATA, ShareRecord.METADATA)
+}
+"""Of the records that a group of any type lives and dies with."""
 
 
 @runtime_checkable
@@ -69,13 +81,17 @@ class OffsetCommits:
     """Commits, reads and deletes offsets on behalf of clients.
 
     Args:
+        records: `__consumer_offsets`.
         classic: makes the groups for offsets of consumers that belong to no group.
         retention_ms: `offsets.retention.minutes`.
     """
 
+    kinds: Collection[int] = tuple(_KEYS)
+
     def __init__(
         self,
         registry: GroupRegistry,
+        records: CoordinatorRuntime,
         offsets: Offsets,
         classic: ClassicCoordinator,
         clock: Clock,
@@ -87,10 +103,19 @@ class OffsetCommits:
         self._classic = classic
         self._clock = clock
         self._retention_ms = retention_ms
+        records.register(self)
+
+    def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
+        """A group that is erased needs nothing of what was committed to it before."""
+        if value is None:
+            self._offsets.replayed.discard(_KEYS[kind].read(key).group_id)
 
     def start(self) -> None:
-        """Makes the groups that have nothing but offsets."""
-        for group_id in self._offsets.groups():
+        """Makes the groups of which nothing but offsets was read. One that has none left, or none that count,
+        is there until it is forgotten as unused.
+        """
+        replayed, self._offsets.replayed = self._offsets.replayed, set()
+        for group_id in sorted(replayed):
             if self._registry.get(group_id) is None:
                 self._classic.create(group_id)
 

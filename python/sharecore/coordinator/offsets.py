@@ -41,6 +41,8 @@ class Offsets:
         self._records = records
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._open: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
+        self.replayed: set[str] = set()
+        """Groups that offsets were read of, those that are void or deleted since among them."""
         self._writing: Counter[str] = Counter()
         """Commits of a group that are not durable yet."""
         records.register(self)
@@ -93,10 +95,6 @@ class Offsets:
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """Whether an open transaction has committed an offset for the partition."""
         return any(partition in groups.get(group_id, {}) for groups in self._open.values())
-
-    def groups(self) -> Collection[str]:
-        """Groups that have offsets, in open transactions too."""
-        return self._groups.keys() | {group_id for groups in self._open.values() for group_id in groups}
 
     def has_any(self, group_id: str) -> bool:
         """Whether the group has offsets, or will have them: those in open transactions and on their way to
@@ -166,6 +164,7 @@ class Offsets:
         if value is None:
             self._forget(group_id, [committed])
         else:
+            self.replayed.add(group_id)
             self._take(group_id, {committed: decode_offset(value)}, None)
 
     def replay_in_transaction(self, producer_id: int, key: bytes, value: bytes | None) -> None:
@@ -173,6 +172,7 @@ class Offsets:
         group_id, committed = decode_offset_key(key)
         if value is None:
             raise ValueError("an offset is deleted in a transaction")
+        self.replayed.add(group_id)
         self._take(group_id, {committed: decode_offset(value)}, producer_id)
 
     def _take(self, group_id: str, commits: Commits, producer_id: int | None) -> None:

@@ -1,14 +1,14 @@
 """What a coordinator is given: its topic to write and replay, time, and which partitions it owns.
 
 Several coordinators keep their records in one topic (`__consumer_offsets`); each is told of the kinds of
-records that it owns. Records that come in one turn of the event loop go out as one batch a partition, so
+records that it reads. Records that come in one turn of the event loop go out as one batch a partition, so
 that they share an append.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -28,7 +28,7 @@ class Replayer(Protocol):
     """A coordinator whose state lies in a topic."""
 
     kinds: Collection[int]
-    """Numbers of the record types that it owns."""
+    """Numbers of the record types that it reads."""
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
         """Applies one record, in the order in which they were written; raises ValueError for one that is
@@ -83,7 +83,7 @@ class CoordinatorRuntime:
         self._compacted = compacted
         self.check_owner = check_owner
         self._opened: list[StagedLog] = []
-        self._replayers: dict[int, Replayer] = {}
+        self._replayers: defaultdict[int, list[Replayer]] = defaultdict(list)
         self._transactional: TransactionalReplayer | None = None
         self._passed_over: Counter[tuple[int, str]] = Counter()
         self._staged: set[StagedLog] = set()
@@ -92,11 +92,13 @@ class CoordinatorRuntime:
         self.writes = Spans()
 
     def register(self, replayer: Replayer | TransactionalReplayer) -> None:
-        """Hands records of these kinds to a coordinator when they are read."""
+        """Hands records of these kinds to a coordinator when they are read, besides those that have them
+        already.
+        """
         if isinstance(replayer, TransactionalReplayer):
             self._transactional = replayer
         for kind in replayer.kinds:
-            self._replayers[kind] = replayer
+            self._replayers[kind].append(replayer)
 
     @property
     def partitions(self) -> Sequence[StagedLog]:
@@ -196,12 +198,13 @@ class CoordinatorRuntime:
     def _replay(self, log: TopicLog, offset: int, key: bytes, value: bytes | None, producer_id: int) -> None:
         try:
             kind = number_of(key)
-            replayer = self._replayers.get(kind)
-            if replayer is None:
+            replayers = self._replayers.get(kind, ())
+            if not replayers:
                 raise UnknownRecord(f"record type {kind} is not known")
             if producer_id < 0:
-                replayer.replay(log.index, kind, key, value)
-            elif self._transactional is replayer:
+                for replayer in replayers:
+                    replayer.replay(log.index, kind, key, value)
+            elif self._transactional in replayers:
                 self._transactional.replay_in_transaction(producer_id, key, value)
             else:
                 raise ValueError(f"record type {kind} is part of a transaction")

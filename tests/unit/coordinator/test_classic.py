@@ -206,6 +206,14 @@ def test_an_assignment_that_cannot_be_written_is_not_given_out() -> None:
     assert cluster.sync(again, {leader.member_id: b"A"})[0].assignment == b"A"
 
 
+def test_a_group_that_nobody_came_to_the_end_of_is_there_after_a_restart() -> None:
+    cluster = Cluster()
+    cluster.join(must_return=True)
+    cluster.restart()
+    assert (cluster.group.state, cluster.group.generation) == (ClassicState.EMPTY, 0)
+    assert (cluster.group.protocol_type, cluster.group.is_simple) == ("", True)
+
+
 def test_members_agree_on_the_protocol_most_like_best() -> None:
     cluster = Cluster(initial_delay_ms=1000)
     both, turned = (("range", b""), ("sticky", b"")), (("sticky", b""), ("range", b""))

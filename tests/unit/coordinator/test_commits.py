@@ -12,6 +12,7 @@ from sharecore.coordinator.commits import CommitRequest, OffsetCommits
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.coordinator.offsets import Offsets
 from sharecore.coordinator.registry import GroupRegistry, GroupType
+from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import ErrorCode, KafkaError
 
 P0 = TopicPartition("t", 0)
@@ -35,7 +36,9 @@ class Service:
         records = record_log(self.world, [self.log])
         classic = ClassicCoordinator(self.registry, records, ClassicLimits())
         self.offsets = Offsets(records)
-        self.commits = OffsetCommits(self.registry, self.offsets, classic, self.world, retention_ms=1000)
+        self.commits = OffsetCommits(
+            self.registry, records, self.offsets, classic, self.world, retention_ms=1000
+        )
         records.load()
         classic.start()
         self.commits.start()
@@ -64,6 +67,43 @@ def test_a_consumer_without_a_group_makes_one_that_keeps_its_offsets() -> None:
     group = again.registry.get("g")
     assert group is not None
     assert (group.type, group.state_name, group.protocol_type) == (GroupType.CLASSIC, "Empty", "")
+
+
+@pytest.mark.parametrize("committed", [False, True, None])
+def test_a_group_that_only_a_transaction_has_offsets_for_is_there_after_a_restart(
+    committed: bool | None,
+) -> None:
+    """Whatever became of the transaction: the group was made when they came."""
+    service = Service()
+    commits = {P0: CommittedOffset(5, commit_ms=service.world.now_ms())}
+    service.commits.commit(
+        CommitRequest("g", "", None, -1, 4, commits, producer=Producer(7, 0)), lambda error: None
+    )
+    service.world.run()
+    if committed is not None:
+        service.log.append_marker(7, commit=committed)
+    again = Service(service.log)
+    assert again.registry.get("g") is not None
+    assert again.commits.fetch("g", None, -1).keys() == ({P0} if committed else set())
+    assert [group.group_id for group in again.commits.expire()] == (["g"] if committed is False else [])
+
+
+def test_a_group_whose_offsets_were_deleted_is_there_after_a_restart() -> None:
+    service = Service()
+    service.commit()
+    service.commits.delete("g", [P0], lambda error: None)
+    service.world.run()
+    assert Service(service.log).registry.get("g") is not None
+
+
+@pytest.mark.parametrize("kind", [2, 3, 11])
+def test_a_group_of_any_type_that_was_deleted_is_not_there_after_a_restart(kind: int) -> None:
+    service = Service()
+    service.commit()
+    service.commits.delete("g", [P0], lambda error: None)
+    service.world.run()
+    service.log.append_local([(bytes([0, kind, 0, 1]) + b"g", None)], now_ms=1)
+    assert Service(service.log).registry.get("g") is None
 
 
 def test_a_member_of_a_group_that_is_gone_is_told_so_in_its_versions_words() -> None:

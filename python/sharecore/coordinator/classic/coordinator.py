@@ -200,6 +200,7 @@ class ClassicCoordinator:
         group = self.create(request.group_id)
         if found is not None:
             self._replaced(found)
+        self._store.write_empty(group)
         return group
 
     def _join(self, request: JoinRequest, done: JoinDone) -> None:

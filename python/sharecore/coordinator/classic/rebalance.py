@@ -13,7 +13,7 @@ from sharecore.clock import Clock
 from sharecore.coordinator.classic.group import ClassicGroup, ClassicState
 from sharecore.coordinator.classic.member import ClassicMember, JoinResult, SyncResult
 from sharecore.coordinator.classic.store import ClassicStore
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import ErrorCode
 from sharecore.waiting import Timers
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Rebalancer:
         now_ms = self._clock.now_ms()
         group.next_generation(now_ms)
         if not group.members:
-            self._store.write(group, {}, lambda error: _log_failure(group, error))
+            self._store.write_empty(group)
             return
         for member in list(group.members.values()):
             member.is_new = False
@@ -180,9 +180,3 @@ class Rebalancer:
             self._prepare(group, reason)
         else:
             self.complete_if_all_joined(group)
-
-
-def _log_failure(group: ClassicGroup, error: KafkaError | None) -> None:
-    if error is not None:
-        about = {"group": group.group_id}
-        logger.error("that group %s is empty was not written: %s", group.group_id, error, extra=about)

@@ -4,6 +4,7 @@ starts.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -16,7 +17,10 @@ from sharecore.coordinator.classic.records import (
     encode_group_key,
 )
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.errors import KafkaError
 from sharecore.waiting import Done
+
+logger = logging.getLogger(__name__)
 
 
 class ClassicStore:
@@ -57,6 +61,16 @@ class ClassicStore:
             members=members,
         )
         self._records.append(group.group_id, [(encode_group_key(group.group_id), value)], done)
+
+    def write_empty(self, group: ClassicGroup) -> None:
+        """Writes a group without members, whom nobody is told of."""
+
+        def written(error: KafkaError | None) -> None:
+            if error is not None:
+                about = {"group": group.group_id}
+                logger.error("that group %s is empty was not written: %s", group.group_id, error, extra=about)
+
+        self.write(group, {}, written)
 
     def delete(self, group_id: str, done: Done) -> None:
         """Writes that there is no such group any more."""
