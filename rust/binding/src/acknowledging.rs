@@ -6,21 +6,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::codes::{
+    INVALID_REQUEST, INVALID_SHARE_SESSION_EPOCH, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+};
 use crate::error::{kafka_error, kafka_error_in};
 use crate::leader::PyLeader;
-use crate::leaders::PyLeaders;
+use crate::leaders::{FINAL_EPOCH, INITIAL_EPOCH, PyLeaders};
 use crate::share_answer::PyShareAnswer;
 use crate::uuids;
 use crate::waiting::{PyGather, PyLater, PyPart};
-
-const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
-const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
-const INVALID_REQUEST: i16 = 42;
-const UNKNOWN_TOPIC_ID: i16 = 100;
-const INVALID_SHARE_SESSION_EPOCH: i16 = 123;
-
-const INITIAL_EPOCH: i32 = 0;
-const FINAL_EPOCH: i32 = -1;
 
 /// The acknowledge type that renews a lock; those above it there are not.
 const RENEW: u8 = 4;

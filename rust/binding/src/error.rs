@@ -5,9 +5,7 @@ use pyo3::sync::PyOnceLock;
 use sharecore_engine::{Refusal, RefusalKind};
 use sharecore_guard::Failed;
 
-const UNKNOWN_SERVER_ERROR: i16 = -1;
-const INVALID_REQUEST: i16 = 42;
-const INVALID_RECORD_STATE: i16 = 121;
+use crate::codes::{INVALID_RECORD_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR};
 
 static KAFKA_ERROR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 

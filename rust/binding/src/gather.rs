@@ -6,10 +6,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
 
+use crate::codes::OFFSET_OUT_OF_RANGE;
 use crate::error::kafka_error_in;
 use crate::layout::named;
-
-const OFFSET_OUT_OF_RANGE: i16 = 1;
 
 /// The partitions that a fetch looks at, in their order.
 struct Walk<'a, 'py> {

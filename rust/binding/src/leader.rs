@@ -6,11 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::codes::{INVALID_RECORD_STATE, NOT_LEADER_OR_FOLLOWER};
 use crate::error::{kafka_error, kafka_error_in};
 use crate::partition::PyWrite;
 use crate::waiting::settle_one;
-
-const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 
 /// What is asked of a share partition's leader again and again: whether there is something to lease, and to settle what
 /// was leased.
@@ -93,7 +92,7 @@ impl PyLeader {
         let text = format!(
             "offset {first} is not acquired any more, and what became of it is not written yet"
         );
-        Err(kafka_error(py, 121, &text))
+        Err(kafka_error(py, INVALID_RECORD_STATE, &text))
     }
 }
 

@@ -4,14 +4,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
+use crate::codes::{INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND};
 use crate::error::kafka_error;
 use crate::leader::PyLeader;
 
-const SHARE_SESSION_NOT_FOUND: i16 = 122;
-const INVALID_SHARE_SESSION_EPOCH: i16 = 123;
-
-const INITIAL_EPOCH: i32 = 0;
-const FINAL_EPOCH: i32 = -1;
+pub(crate) const INITIAL_EPOCH: i32 = 0;
+pub(crate) const FINAL_EPOCH: i32 = -1;
 
 /// Share-partition leaders. `sharecore.partition.SharePartitions` has them.
 #[pyclass(name = "Leaders", module = "sharecore._core", subclass)]

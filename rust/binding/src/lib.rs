@@ -5,6 +5,7 @@ mod batches;
 mod bench;
 mod budget;
 mod cleaner;
+mod codes;
 mod columns;
 mod combine;
 mod compression;

@@ -11,9 +11,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_records::layout::{TRANSACTIONAL, attributes};
 use sharecore_store::Appended;
 use sharecore_wire::{Held, Input, Layout, Value, read};
 
+use crate::codes::{
+    CORRUPT_MESSAGE, INVALID_REQUIRED_ACKS, KAFKA_STORAGE_ERROR, MESSAGE_TOO_LARGE,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+};
 use crate::dispatch::Asked;
 use crate::error::kafka_error_in;
 use crate::produced::{Outcome, PyAppendEnded, PyProduced, TopicName};
@@ -23,17 +28,8 @@ use crate::tickets::PyStoredLog;
 use crate::uuids;
 use crate::waiting::{PyLater, PyTicket};
 
-const CORRUPT_MESSAGE: i16 = 2;
-const MESSAGE_TOO_LARGE: i16 = 10;
-const INVALID_REQUIRED_ACKS: i16 = 21;
-const TRANSACTIONAL_ID_AUTHORIZATION_FAILED: i16 = 53;
-const KAFKA_STORAGE_ERROR: i16 = 56;
 /// Refusals that Kafka answers without the start of the log.
 const WITHOUT_START: [i16; 3] = [MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR];
-
-const HEADER_BYTES: usize = 61;
-const ATTRIBUTES_LOW: usize = 22;
-const TRANSACTIONAL: u8 = 0x10;
 
 /// A log, and where it lies in the store that has it.
 struct Target {
@@ -125,10 +121,9 @@ fn batch<'a>(partition: &Value<'a>) -> Result<(i32, &'a [u8]), Stop> {
     Err(unexpected())
 }
 
+/// Whether a batch is a transaction's; one that is too short for a header is nobody's.
 fn is_transactional(records: &[u8]) -> bool {
-    records
-        .get(ATTRIBUTES_LOW)
-        .is_some_and(|attributes| attributes & TRANSACTIONAL != 0)
+    attributes(records).is_some_and(|attributes| attributes & TRANSACTIONAL != 0)
 }
 
 impl PyProduce {
@@ -308,8 +303,7 @@ impl PyProduce {
         one: &One<'_>,
         log: &Bound<'py, PyAny>,
     ) -> PyResult<Result<(), Py<PyAny>>> {
-        // one that is too short is left to the log
-        if one.records.len() < HEADER_BYTES || !is_transactional(one.records) {
+        if !is_transactional(one.records) {
             return Ok(Ok(()));
         }
         let py = produce.py();

@@ -11,12 +11,10 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::{Field, Layout, Sink, Value, inner, record, write};
 
+use crate::codes::{FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER};
 use crate::parts::Parts;
 use crate::uuids;
 use crate::waiting::PyGather;
-
-const NOT_LEADER_OR_FOLLOWER: i16 = 6;
-const FENCED_LEADER_EPOCH: i16 = 74;
 
 /// An error code, and its text.
 type Refusal = (i16, Option<String>);

@@ -47,6 +47,20 @@ fn named_durability(name: &str) -> PyResult<Durability> {
     }
 }
 
+fn options(
+    durability: &str,
+    segment_bytes: u64,
+    cache_bytes: usize,
+    staging_bytes: usize,
+) -> PyResult<Options> {
+    Ok(Options {
+        durability: named_durability(durability)?,
+        segment_bytes,
+        cache_bytes,
+        staging_bytes,
+    })
+}
+
 #[pyclass(name = "Store", module = "sharecore._core", frozen)]
 pub(crate) struct PyStore(pub(crate) Store);
 
@@ -63,12 +77,7 @@ impl PyStore {
         cache_bytes: usize,
         staging_bytes: usize,
     ) -> PyResult<Self> {
-        let options = Options {
-            durability: named_durability(durability)?,
-            segment_bytes,
-            cache_bytes,
-            staging_bytes,
-        };
+        let options = options(durability, segment_bytes, cache_bytes, staging_bytes)?;
         py.detach(|| Store::open(&path, &options))
             .map(Self)
             .map_err(|error| failed(&error))
@@ -84,12 +93,7 @@ impl PyStore {
         cache_bytes: usize,
         staging_bytes: usize,
     ) -> PyResult<Self> {
-        let options = Options {
-            durability: named_durability(durability)?,
-            segment_bytes,
-            cache_bytes,
-            staging_bytes,
-        };
+        let options = options(durability, segment_bytes, cache_bytes, staging_bytes)?;
         Store::open_stepped(&path, &options)
             .map(Self)
             .map_err(|error| failed(&error))

@@ -6,8 +6,8 @@ use crate::{
     compression::{Compression, decompress},
     fault::Fault,
     layout::{
-        COMPRESSION_MASK, CONTROL, DELETE_HORIZON, HEADER, LOG_APPEND_TIME, MAGIC_AT, PREFIX,
-        TRANSACTIONAL, checksum, computed_checksum, number,
+        ATTRIBUTES_AT, COMPRESSION_MASK, CONTROL, DELETE_HORIZON, HEADER, LOG_APPEND_TIME,
+        MAGIC_AT, PREFIX, TRANSACTIONAL, checksum, computed_checksum, number, put_attributes,
     },
 };
 
@@ -60,7 +60,7 @@ impl Header {
             base_offset: i64::from_be_bytes(number(bytes, 0)),
             size,
             leader_epoch: i32::from_be_bytes(number(bytes, 12)),
-            attributes: i16::from_be_bytes(number(bytes, 21)),
+            attributes: i16::from_be_bytes(number(bytes, ATTRIBUTES_AT)),
             last_offset_delta: i32::from_be_bytes(number(bytes, 23)),
             base_timestamp: i64::from_be_bytes(number(bytes, 27)),
             max_timestamp: i64::from_be_bytes(number(bytes, 35)),
@@ -77,7 +77,7 @@ impl Header {
         out[8..12].copy_from_slice(&((self.size - PREFIX) as i32).to_be_bytes());
         out[12..16].copy_from_slice(&self.leader_epoch.to_be_bytes());
         out[MAGIC_AT] = 2;
-        out[21..23].copy_from_slice(&self.attributes.to_be_bytes());
+        put_attributes(out, self.attributes);
         out[23..27].copy_from_slice(&self.last_offset_delta.to_be_bytes());
         out[27..35].copy_from_slice(&self.base_timestamp.to_be_bytes());
         out[35..43].copy_from_slice(&self.max_timestamp.to_be_bytes());

@@ -12,6 +12,8 @@ pub const MAGIC_AT: usize = 16;
 pub const CRC_AT: usize = 17;
 /// Where what the checksum covers begins.
 pub const CHECKED_FROM: usize = 21;
+/// Where the attributes stand, two bytes.
+pub const ATTRIBUTES_AT: usize = 21;
 
 /// Bits of the attributes: the compression type.
 pub const COMPRESSION_MASK: i16 = 0x07;
@@ -27,6 +29,16 @@ pub const DELETE_HORIZON: i16 = 0x40;
 /// The bytes of a number; `bytes` must be long enough.
 pub(crate) fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("a slice of N bytes")
+}
+
+/// The attributes of the batch that `bytes` begin with; None where they are too few for a header.
+pub fn attributes(bytes: &[u8]) -> Option<i16> {
+    (bytes.len() >= HEADER).then(|| i16::from_be_bytes(number(bytes, ATTRIBUTES_AT)))
+}
+
+/// Writes the attributes; `batch` must have a header, whose checksum is the caller's to renew.
+pub fn put_attributes(batch: &mut [u8], attributes: i16) {
+    batch[ATTRIBUTES_AT..ATTRIBUTES_AT + 2].copy_from_slice(&attributes.to_be_bytes());
 }
 
 /// The checksum that a batch carries; `batch` must have a header.

@@ -2,7 +2,7 @@
 
 pub(crate) use sharecore_records::layout::HEADER;
 use sharecore_records::layout::{
-    COMPRESSION_MASK, LOG_APPEND_TIME, MAGIC_AT, checksum, computed_checksum, seal,
+    COMPRESSION_MASK, LOG_APPEND_TIME, MAGIC_AT, checksum, computed_checksum, put_attributes, seal,
 };
 pub(crate) use sharecore_records::{Header, TimestampType};
 
@@ -86,7 +86,7 @@ pub(crate) fn assign_offset(batch: &mut [u8], base_offset: i64) {
 pub(crate) fn assign_append_time(batch: &mut [u8], header: &mut Header, now_ms: i64) {
     header.attributes |= LOG_APPEND_TIME;
     header.max_timestamp = now_ms;
-    batch[21..23].copy_from_slice(&header.attributes.to_be_bytes());
+    put_attributes(batch, header.attributes);
     batch[35..43].copy_from_slice(&now_ms.to_be_bytes());
     seal(batch);
 }
