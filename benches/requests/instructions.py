@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from tests.harness.batches import batch
 
@@ -51,7 +51,7 @@ class Peer:
         self.connection = Connection(broker.server, number, "PLAINTEXT", "127.0.0.1")
         self.answered: Callable[[Peer, bytes], None] = lambda peer, answer: None
         self.frames: Frames | None = None
-        self.connection.connection_made(self)  # type: ignore[arg-type]
+        self.connection.connection_made(cast(asyncio.Transport, self))
 
     def write(self, data: bytes) -> None:
         self.answered(self, data)

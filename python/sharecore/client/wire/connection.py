@@ -102,8 +102,7 @@ class Connection(asyncio.Protocol):
         address = f"{host}:{port}"
         connection = cls(address, settings, spoken)
         # the first use of the schemas imports them, which is no time that the broker takes
-        for version in (_API_VERSIONS_TRIED, 0):
-            codec(ApiKey.API_VERSIONS, version)
+        newest, oldest = (codec(ApiKey.API_VERSIONS, version) for version in (_API_VERSIONS_TRIED, 0))
         try:
             async with asyncio.timeout(settings.socket_connection_setup_timeout_ms / 1000):
                 if dial is None:
@@ -116,7 +115,7 @@ class Connection(asyncio.Protocol):
                     )
                 else:
                     await dial(lambda: connection)
-                await connection._learn_versions()
+                await connection._learn_versions(newest, oldest)
                 if settings.sasl:
                     await connection._authenticate()
         except ssl.SSLCertVerificationError as error:
@@ -321,10 +320,7 @@ class Connection(asyncio.Protocol):
             self._throttled_until = self._loop.time() + throttle_ms / 1000
         sent.answered(response)
 
-    async def _learn_versions(self) -> None:
-        newest = codec(ApiKey.API_VERSIONS, _API_VERSIONS_TRIED)
-        oldest = codec(ApiKey.API_VERSIONS, 0)
-
+    async def _learn_versions(self, newest: Codec, oldest: Codec) -> None:
         def read(frame: bytes) -> Any:
             # a broker that does not know the version answers in version 0, which starts with the error code
             known = frame[4:6] != int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")

@@ -28,6 +28,7 @@ _NOT_A_WORD = re.compile(r"[^a-zA-Z0-9_.-]")
 _SERIES_CHARACTERS_MAX = 1024
 
 _Key = tuple[str, str]
+_text_of_number: Callable[[float], str] = floatToGoString
 """The name of a sample, and its labels."""
 
 
@@ -112,7 +113,7 @@ class PushedSeries:
             if shown.info:
                 lines.of(f.CLIENT_INFO).append(shown.info)
             for (name, labels), value in shown.values.items():
-                lines.of(self._families[name]).append(f"{labels}}} {floatToGoString(value)}")  # type: ignore[no-untyped-call]
+                lines.of(self._families[name]).append(f"{labels}}} {_text_of_number(value)}")
 
     def _client(self, instance_id: UUID) -> _Shown:
         shown = self._clients.get(instance_id)
