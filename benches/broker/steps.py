@@ -78,8 +78,10 @@ def producer(run: Run[Measured]) -> Figures:
     create_topic(run.broker.bootstrap, run.topic, partitions=PARTITIONS)
     size = ("--num-records", str(run.records), "--record-size", str(RECORD_BYTES), "--throughput", "-1")
     shown = tool(run, "ProducerPerformance", "--topic", run.topic, *size)
-    (rate,) = re.findall(rf"{run.records} records sent, ([\d.]+) records/sec", shown)
-    return {"records/s": float(rate)}
+    rate = re.search(rf"{run.records} records sent, ([\d.]+) records/sec", shown)
+    if rate is None:  # it ends well although records were not sent
+        raise RuntimeError(f"not all records were sent to {run.name}:\n{shown[-2000:]}")
+    return {"records/s": float(rate[1])}
 
 
 def consumer(run: Run[Measured]) -> Figures:

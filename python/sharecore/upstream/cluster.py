@@ -89,6 +89,7 @@ class Upstream:
         self._kept: set[str] = set()
         self._all = False
         self._stale = asyncio.Event()
+        self._refreshes: list[asyncio.Future[None]] = []
         self._doubts = self._turn = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -170,6 +171,13 @@ class Upstream:
         """What is known is wrong: has it refreshed soon."""
         self._stale.set()
 
+    async def refreshed(self) -> None:
+        """Has it refreshed now, and waits until that is done, well or not."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._refreshes.append(done)
+        self.stale()
+        await done
+
     async def _keep(self) -> None:
         """Refreshes what is out of date, or old."""
         backoff = self.backoff()
@@ -179,10 +187,15 @@ class Upstream:
                     await self._stale.wait()
             self._doubt(self._stale.is_set())
             self._stale.clear()
+            # who comes while it is under way waits for the next: what this one tells may be older
+            waiting, self._refreshes = self._refreshes, []
             try:
                 await self._refresh(None if self._all else self._kept)
             except KafkaError:
                 self._stale.set()
+            for done in waiting:
+                if not done.done():
+                    done.set_result(None)
             if self.metadata.doubtful:
                 self._stale.set()
                 await asyncio.sleep(MISSING_MS / 1000)

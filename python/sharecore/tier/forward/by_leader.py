@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,16 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.desk import Desk, code_of
 from sharecore.tier.forward.shapes import Key, Place, Places
 
+_UNKNOWN = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+    }
+)
+Sent = list[tuple[dict[Key, list[Any]], asyncio.Future[Any]]]
+"""What each broker was sent, and its answer to come."""
+
 
 class Split:
     """The partitions of a request by the brokers that lead them.
@@ -18,11 +29,18 @@ class Split:
     Attributes:
         chosen: by broker, and by topic as the cluster names it.
         answers: partitions that are answered here, because they cannot be served.
+        unknown: whether some of those are because this node does not know them, or who leads them.
     """
 
     def __init__(self) -> None:
         self.chosen: dict[int, dict[Key, list[Any]]] = {}
         self.answers: dict[Place, Any] = {}
+        self.unknown = False
+
+    def refuse(self, place: Place, answer: Any, code: ErrorCode) -> None:
+        """Answers a partition."""
+        self.answers[place] = answer
+        self.unknown = self.unknown or code in _UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +67,14 @@ class ByLeader:
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
         """Forwards a request; the answer is whole when the slowest broker has answered."""
-        places, version = self.places, context.api_version
         split = self.split(desk, context, request)
+        return await self.end(desk, context, request, split, self.send(desk, context, request, split))
+
+    def send(self, desk: Desk, context: RequestContext, request: Any, split: Split) -> Sent:
+        """Sends to each leader its part."""
+        places, version = self.places, context.api_version
         wait_ms = getattr(request, self.wait) if self.wait else 0
-        sent = [
+        return [
             (
                 chosen,
                 desk.send(
@@ -64,6 +86,11 @@ class ByLeader:
             )
             for node, chosen in split.chosen.items()
         ]
+
+    async def end(
+        self, desk: Desk, context: RequestContext, request: Any, split: Split, sent: Sent
+    ) -> dict[str, Any]:
+        """The answer to what was sent; it is whole when the slowest broker has answered."""
         throttle_ms = 0
         for chosen, answer in sent:
             try:
@@ -83,14 +110,14 @@ class ByLeader:
                 name = desk.topic(context, key, self.right, writes=self.writes)
             except KafkaError as error:
                 for index, _ in parts:
-                    split.answers[key, index] = self.places.refused(index, error.code)
+                    split.refuse((key, index), self.places.refused(index, error.code), error.code)
                 continue
             asked = name if key in shown else key
             for index, part in parts:
                 try:
                     node = self._leader(desk, name, index)
                 except KafkaError as error:
-                    split.answers[key, index] = self.places.refused(index, error.code)
+                    split.refuse((key, index), self.places.refused(index, error.code), error.code)
                     continue
                 chosen = split.chosen.setdefault(node, {}).setdefault(asked, [])
                 chosen.append(part if self.ask is None else self.ask(part))

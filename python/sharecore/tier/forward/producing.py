@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers.produce import may_begin
 from sharecore.errors import ErrorCode
 from sharecore.network import Disconnect
-from sharecore.tier.forward.by_leader import ByLeader
+from sharecore.tier.forward.by_leader import ByLeader, Split
 from sharecore.tier.forward.desk import Desk
 
 _NO_ACKNOWLEDGEMENT, _BY_THE_LEADER = 0, 1
 _ATTRIBUTES_LOW = 22
 _TRANSACTIONAL = 0x10
 """Where a batch says that it is of a transaction."""
+_UNKNOWN_S = 1.0
+"""How long a batch waits for its partition to be known here: a topic that another node has made is, soon."""
+
+
+class _Turn:
+    """The order of one connection, while something of it waits."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
 
 
 class Producing:
@@ -29,6 +41,7 @@ class Producing:
 
     def __init__(self, by_leader: ByLeader) -> None:
         self._by_leader = by_leader
+        self._turns: dict[int, _Turn] = {}
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any] | None:
         """Forwards a request; no answer where the client wants none."""
@@ -36,10 +49,9 @@ class Producing:
         if refused is not None:
             message = self._by_leader.places.join(request, context.api_version, {}, refused)
         elif request.acks == _NO_ACKNOWLEDGEMENT:
-            acknowledged = request._replace(acks=_BY_THE_LEADER)
-            message = await self._by_leader.handle(desk, context, acknowledged)
+            message = await self._forward(desk, context, request._replace(acks=_BY_THE_LEADER))
         else:
-            return await self._by_leader.handle(desk, context, request)
+            return await self._forward(desk, context, request)
         if request.acks != _NO_ACKNOWLEDGEMENT:
             return message
         for topic in message["responses"]:
@@ -49,6 +61,41 @@ class Producing:
                     name = ErrorCode(code).name
                     raise Disconnect(f"produce without acknowledgement failed: {name}")
         return None
+
+    async def _forward(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+        """Sends the batches of one connection on in the order in which they came.
+
+        A partition that this node does not know yet is asked for, and what comes behind waits: were the first
+        batch of an idempotent producer refused and the second one sent on, the cluster would take the second
+        for the producer's first, and refuse the first for ever.
+        """
+        by_leader, connection = self._by_leader, context.connection
+        turn = self._turns.get(connection.id)
+        split = by_leader.split(desk, context, request)
+        if turn is None and not split.unknown:
+            return await by_leader.end(
+                desk, context, request, split, by_leader.send(desk, context, request, split)
+            )
+        if turn is None:
+            turn = self._turns[connection.id] = _Turn()
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                split = await self._known(desk, context, request)
+                sent = by_leader.send(desk, context, request, split)
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                del self._turns[connection.id]
+        return await by_leader.end(desk, context, request, split, sent)
+
+    async def _known(self, desk: Desk, context: RequestContext, request: Any) -> Split:
+        """The request by its leaders, once they are known; or as it is when that has taken long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(request.timeout_ms / 1000, _UNKNOWN_S)):
+                while (split := self._by_leader.split(desk, context, request)).unknown:
+                    await desk.upstream.refreshed()
+        return split
 
     def _refusal(self, desk: Desk, context: RequestContext, request: Any) -> ErrorCode | None:
         name = request.transactional_id

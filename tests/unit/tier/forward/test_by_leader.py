@@ -36,7 +36,7 @@ def produce(through: Through, client: Client, *places: tuple[str, int], acks: in
     for topic, index in places:
         data.setdefault(topic, []).append({"index": index, "records": batch(b"1", b"2")})
     topics = [{"name": name, "partition_data": parts} for name, parts in data.items()]
-    message = {"acks": acks, "timeout_ms": 500, "topic_data": topics, **more}
+    message = {"acks": acks, "timeout_ms": 500, "topic_data": topics} | more
     return through.ask(client, ApiKey.PRODUCE, 9, **message)
 
 
@@ -119,6 +119,37 @@ async def test_nobody_writes_what_belongs_to_the_tier() -> None:
     answer = await produce(through, through.client(), ("a", 0), transactional_id="sharecore-__state-3")
     assert told(answer)[0][2] == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert through.bodies(ApiKey.PRODUCE) == []
+    await through.end()
+
+
+@in_virtual_time
+async def test_batches_for_a_topic_that_another_node_made_wait_for_it_in_their_order() -> None:
+    """The cluster takes the first batch that it sees of an idempotent producer for its first."""
+    through = await way()
+    client = through.client()
+    through.cluster.create("late")
+    first, second = produce(through, client, ("late", 0)), produce(through, client, ("late", 0))
+    await asyncio.sleep(0.001)
+    beside = produce(through, client, ("a", 0))
+    third = produce(through, client, ("late", 0))
+    assert [told(await each)[0][2:] for each in (first, second, third)] == [(0, 0), (0, 2), (0, 4)]
+    assert told(await beside) == [("a", 0, 0, 0)]
+    sent = [body.topic_data[0].name for _, body in through.bodies(ApiKey.PRODUCE)]
+    assert sent == ["late", "late", "a", "late"]
+    # nothing is left that later requests would wait for
+    assert told(await produce(through, client, ("late", 0)))[0][3] == 6
+    await through.end()
+
+
+@in_virtual_time
+async def test_a_topic_that_is_not_there_is_not_waited_for_beyond_the_time_of_its_request() -> None:
+    through = await way()
+    client, loop = through.client(), asyncio.get_running_loop()
+    began = loop.time()
+    lost, found = produce(through, client, ("none", 0), timeout_ms=300), produce(through, client, ("a", 0))
+    assert told(await lost)[0][2] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert told(await found)[0][2] == 0
+    assert 0.29 <= loop.time() - began < 0.5
     await through.end()
 
 
