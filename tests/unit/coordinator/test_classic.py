@@ -145,6 +145,23 @@ def test_a_new_group_waits_for_others() -> None:
     assert len(first[0].members) == 2
 
 
+@pytest.mark.parametrize("initial_delay_ms", [0, 3000])
+def test_a_new_group_does_not_wait_for_who_was_given_an_id(initial_delay_ms: int) -> None:
+    cluster = Cluster(initial_delay_ms=initial_delay_ms)
+    cluster.join(must_return=True)
+    joined = cluster.join()
+    cluster.world.run(initial_delay_ms)
+    assert [each.generation for each in joined] == [1]
+
+
+def test_a_new_group_waits_no_longer_once_the_last_that_is_missing_is_given_up() -> None:
+    cluster = Cluster(initial_delay_ms=30_000)
+    cluster.join(must_return=True)
+    joined = cluster.join()
+    cluster.world.run(10_000)
+    assert [each.generation for each in joined] == [1]
+
+
 def test_members_that_do_not_rejoin_are_left_behind() -> None:
     cluster = Cluster()
     leader, follower = cluster.stable_pair()

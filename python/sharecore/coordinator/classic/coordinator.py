@@ -238,7 +238,7 @@ class ClassicCoordinator:
 
         def expired() -> None:
             if group.pending_joins.pop(member_id, None) is not None:
-                self._rebalancer.complete_if_all_joined(group)
+                self._rebalancer.complete_if_all_joined(group, at_once=True)
 
         group.pending_joins[member_id] = self._timers.call_later(request.session_timeout_ms / 1000, expired)
         done(JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))

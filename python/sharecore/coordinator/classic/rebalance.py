@@ -47,9 +47,12 @@ class Rebalancer:
         elif group.state is ClassicState.PREPARING:
             self.complete_if_all_joined(group)
 
-    def complete_if_all_joined(self, group: ClassicGroup) -> None:
-        """Ends the joining phase when everybody has come; a new group's waits for its delay all the same."""
-        if group.state is ClassicState.PREPARING and group.all_joined and not group.newcomers_wait:
+    def complete_if_all_joined(self, group: ClassicGroup, *, at_once: bool = False) -> None:
+        """Ends the joining phase when everybody has come; a new group's waits for its delay all the same, but
+        `at_once`.
+        """
+        waits = group.newcomers_wait and not at_once
+        if group.state is ClassicState.PREPARING and group.all_joined and not waits:
             self._complete(group)
 
     def _prepare(self, group: ClassicGroup, reason: str) -> None:
@@ -66,12 +69,12 @@ class Rebalancer:
             reason,
             extra=about,
         )
-        if initial and self._initial_delay_ms:
+        if initial:
+            # who was given an id and has not come back holds up nobody here
             group.newcomers_wait = True
             group.newcomers = False
-            limit_ms = group.rebalance_timeout_ms
-            delay_ms = min(self._initial_delay_ms, limit_ms)
-            self._wait_for_newcomers(group, delay_ms, limit_ms - delay_ms)
+            delay_ms = self._initial_delay_ms
+            self._wait_for_newcomers(group, delay_ms, max(0, group.rebalance_timeout_ms - delay_ms))
             return
         self._wait_for_members(group)
         self.complete_if_all_joined(group)
@@ -166,7 +169,7 @@ class Rebalancer:
     def remove(self, group: ClassicGroup, member: ClassicMember, reason: str) -> None:
         """Removes a member, and moves the group on if it waited for that one."""
         self.take_out(group, member)
-        self.lost(group, reason)
+        self.lost(group, reason, at_once=True)
 
     def take_out(self, group: ClassicGroup, member: ClassicMember) -> None:
         """Removes a member, and tells it where it waits; `lost` is to follow."""
@@ -174,9 +177,9 @@ class Rebalancer:
         member.finish_sync(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member)
 
-    def lost(self, group: ClassicGroup, reason: str) -> None:
-        """Moves a group on that has lost members."""
+    def lost(self, group: ClassicGroup, reason: str, *, at_once: bool = False) -> None:
+        """Moves a group on that has lost members; see `complete_if_all_joined`."""
         if group.state in (ClassicState.STABLE, ClassicState.COMPLETING):
             self._prepare(group, reason)
         else:
-            self.complete_if_all_joined(group)
+            self.complete_if_all_joined(group, at_once=at_once)

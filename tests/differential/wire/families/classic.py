@@ -213,8 +213,9 @@ class _Life:
         member.waits_for = "join"
         yield from self._answers()
         if member.is_expected and not member.waits_for:
-            # who joins meanwhile, Apache Kafka throws out as soon as he is in
             member.is_expected = False
+            if random.random() < 0.25:
+                return
             if random.random() < 0.05:
                 yield from self._leave(member)
                 return
