@@ -1,7 +1,10 @@
-"""Kafka's error codes, and the one exception that carries them."""
+"""Kafka's error codes, the one exception that carries them, and what is said of other failures."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 
@@ -227,3 +230,15 @@ class ConfigError(Exception):
     def __init__(self, text: str, answer: str | None = None) -> None:
         super().__init__(text)
         self.answer = answer or text
+
+
+@contextmanager
+def listening_on(host: str | None, port: int) -> Iterator[None]:
+    """Has an OSError name the address that cannot be had, in one line that people are shown."""
+    try:
+        yield
+    except OSError as error:
+        # asyncio's text names the address as well, at length; a name that cannot be resolved has no errno
+        number = error.errno or 0
+        why = os.strerror(number) if number > 0 else error.strerror or error
+        raise OSError(f"cannot listen on {host or ''}:{port}: {why}") from None

@@ -9,6 +9,8 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import NamedTuple
 
+from sharecore.errors import listening_on
+
 log = logging.getLogger("sharecore.metrics")
 
 _REQUEST_BYTES_MAX = 8192
@@ -50,7 +52,8 @@ class HttpListener:
         Raises:
             OSError: the address cannot be had.
         """
-        self._server = await asyncio.start_server(self._serve, host, port, limit=_REQUEST_BYTES_MAX)
+        with listening_on(host, port):
+            self._server = await asyncio.start_server(self._serve, host, port, limit=_REQUEST_BYTES_MAX)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 

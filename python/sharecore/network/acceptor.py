@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
+from sharecore.errors import listening_on
 from sharecore.network.admission import Admission, TooManyConnections
 
 log = logging.getLogger("sharecore.network")
@@ -54,31 +55,29 @@ class Acceptor:
             send_buffer_bytes: of each connection's socket; negative: as the system finds right.
         """
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
-            for family, kind, protocol, _, address in dict.fromkeys(found):
-                listening = socket.socket(family, kind, protocol)
-                self.sockets.append(listening)
-                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                if send_buffer_bytes >= 0:
-                    # each connection's socket has it from this one
-                    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-                listening.setblocking(False)
-                listening.bind(address)
-        except OSError as error:
+            with listening_on(host, port):
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+                for family, kind, protocol, _, address in dict.fromkeys(found):
+                    listening = socket.socket(family, kind, protocol)
+                    self.sockets.append(listening)
+                    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    if family == socket.AF_INET6:
+                        listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                    if send_buffer_bytes >= 0:
+                        # each connection's socket has it from this one
+                        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+                    listening.setblocking(False)
+                    listening.bind(address)
+        except OSError:
             self.close()
-            raise _cannot_listen(f"{host}:{port}", error) from None
+            raise
 
     def listen(self, backlog: int) -> None:
         """Accepts connections from now on; raises OSError where another has begun to listen meanwhile."""
-        try:
-            for listening in self.sockets:
+        for listening in self.sockets:
+            with listening_on(*listening.getsockname()[:2]):
                 listening.listen(backlog)
-        except OSError as error:
-            host, port = listening.getsockname()[:2]
-            raise _cannot_listen(f"{host}:{port}", error) from None
         self._go_on()
 
     def close(self) -> None:
@@ -181,7 +180,3 @@ class Acceptor:
         loop = asyncio.get_running_loop()
         for listening in self.sockets:
             loop.add_reader(listening, self._accept, listening)
-
-
-def _cannot_listen(address: str, error: OSError) -> OSError:
-    return OSError(error.errno, f"cannot listen on {address}: {error.strerror}")

@@ -12,6 +12,7 @@ from typing import Any, cast
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from sharecore.errors import listening_on
 from sharecore.page.app import Page
 
 _CONNECTIONS_MAX = 256
@@ -100,11 +101,12 @@ class PageServer:
 
 def listen(host: str | None, port: int) -> socket.socket:
     """A socket to serve on; raises OSError where the address cannot be had."""
-    if host is None:
-        family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
-        return socket.create_server(
-            ("", port), family=family, backlog=128, dualstack_ipv6=family == socket.AF_INET6
-        )
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    kind, _, _, _, address = found[0]
-    return socket.create_server(address[:2], family=kind, backlog=128)
+    with listening_on(host, port):
+        if host is None:
+            family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+            return socket.create_server(
+                ("", port), family=family, backlog=128, dualstack_ipv6=family == socket.AF_INET6
+            )
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        kind, _, _, _, address = found[0]
+        return socket.create_server(address[:2], family=kind, backlog=128)

@@ -35,6 +35,17 @@ async def said(*requests: bytes) -> list[bytes]:
     return answers
 
 
+def test_an_address_that_is_taken_is_named_in_one_line() -> None:
+    async def twice() -> None:
+        first, second = HttpListener({}), HttpListener({})
+        port = await first.listen("127.0.0.1", 0)
+        with pytest.raises(OSError, match=rf"^cannot listen on 127.0.0.1:{port}: Address already in use$"):
+            await second.listen("127.0.0.1", port)
+        first.close()
+
+    asyncio.run(twice())
+
+
 @pytest.mark.parametrize(
     ("request_line", "status"),
     [
