@@ -54,6 +54,14 @@ class Cluster(Protocol):
         the group now.
         """
 
+    def check_asker(self, group_id: str, epoch: int) -> None:
+        """Raises KafkaError(NOT_COORDINATOR) where another broker has coordinated the group since the one
+        that asks.
+
+        Args:
+            epoch: under which it coordinates the group; -1 where it does not say.
+        """
+
 
 class SingleBroker:
     """A cluster of one, which leads everything.
@@ -88,6 +96,9 @@ class SingleBroker:
 
     def check_coordinator(self, group_id: str) -> None:
         """It coordinates every group."""
+
+    def check_asker(self, group_id: str, epoch: int) -> None:
+        """Nobody else coordinates any."""
 
 
 def describe_partition(cluster: Cluster, topic_id: UUID, index: int) -> dict[str, Any]:

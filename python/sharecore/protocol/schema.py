@@ -8,12 +8,14 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from typing import Any
 
 from kio.schema import index as kio_index
 from kio.static.constants import EntityType
+
+from sharecore.protocol.apis import ApiKey
 
 FIXED_FORMAT = {
     "int8": "b",
@@ -32,6 +34,8 @@ FIXED_FORMAT = {
     "datetime_i64": "q",
     "uuid": "16s",
 }
+COORDINATOR_EPOCH_TAG = 14_932
+"""Far from the tags that Kafka gives, from 0 on."""
 _IMPLICIT_DEFAULT: dict[str, Any] = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None}
 
 
@@ -51,6 +55,16 @@ class FieldSpec:
     def fixed(self) -> bool:
         """Whether the field always takes the same number of bytes."""
         return not self.array and self.kind in FIXED_FORMAT
+
+
+_COORDINATOR_EPOCH = FieldSpec("coordinator_epoch", "int32", None, False, False, COORDINATOR_EPOCH_TAG, -1)
+OF_OUR_OWN: Mapping[int, tuple[FieldSpec, ...]] = {
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: (_COORDINATOR_EPOCH,),
+    ApiKey.DELETE_SHARE_GROUP_STATE: (_COORDINATOR_EPOCH,),
+}
+"""Tagged fields of requests beyond Kafka's, by API: under which epoch the group is coordinated by who asks.
+Who does not know them passes over them, and who does not send them says -1.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +113,11 @@ def load(api_key: int, version: int, *, response: bool) -> Message:
     module_name, _, class_name = kio_index.schema_name_map[name][version][kind].partition(":")
     module = __import__(module_name, fromlist=[class_name])
     entity = getattr(module, class_name)
-    return Message(_struct(entity), int(entity.__header_schema__.__version__))
+    struct = _struct(entity)
+    return Message(
+        replace(struct, fields=struct.fields + (OF_OUR_OWN.get(api_key, ()) if not response else ())),
+        int(entity.__header_schema__.__version__),
+    )
 
 
 def unknown_names(message: Mapping[str, Any] | tuple[Any, ...], struct: Struct) -> Iterator[str]:

@@ -65,15 +65,20 @@ def _summary(result: Any) -> StateSummary:
 
 
 class _Kind(NamedTuple):
-    """An operation over the wire: its API, what its result means, and errors that are none."""
+    """An operation over the wire: its API, what its result means, and errors that are none.
+
+    One that changes anything says under which epoch its group is coordinated: the owner refuses it once
+    another node has followed, however late it arrives.
+    """
 
     api_key: ApiKey
     read: Callable[[Any], Any]
     done_already: frozenset[ErrorCode] = frozenset()
+    changes: bool = True
 
 
 _INITIALIZE = _Kind(ApiKey.INITIALIZE_SHARE_GROUP_STATE, _nothing)
-_SUMMARY = _Kind(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, _summary)
+_SUMMARY = _Kind(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, _summary, changes=False)
 # an owner that has seen the end of a topic has dropped its state
 _DELETE = _Kind(ApiKey.DELETE_SHARE_GROUP_STATE, _nothing, frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}))
 
@@ -132,7 +137,7 @@ class TierPersister:
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
         self._calls: dict[SharePartitionKey, deque[_Call]] = {}
-        self._outgoing: dict[tuple[int, ApiKey, str], list[_Call]] = {}
+        self._outgoing: dict[tuple[int, _Kind, str, int], list[_Call]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     # what leaders ask for: theirs is here
@@ -206,7 +211,7 @@ class TierPersister:
             return
         if not self._outgoing:
             self._timers.call_soon(self._send)
-        asked = self._outgoing.setdefault((owner, call.kind.api_key, call.key.group_id), [])
+        asked = self._outgoing.setdefault((owner, call.kind, call.key.group_id, call.term), [])
         asked.append(call)
 
     def _is_former(self, call: _Call) -> bool:
@@ -245,20 +250,22 @@ class TierPersister:
 
     def _send(self) -> None:
         outgoing, self._outgoing = self._outgoing, {}
-        for (node, api_key, group_id), calls in outgoing.items():
-            task = asyncio.get_running_loop().create_task(self._ask(node, api_key, group_id, calls))
+        for (node, kind, group_id, term), calls in outgoing.items():
+            message: dict[str, Any] = {"group_id": group_id}
+            if kind.changes:
+                message["coordinator_epoch"] = term
+            task = asyncio.get_running_loop().create_task(self._ask(node, kind.api_key, message, calls))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, node: int, api_key: ApiKey, group_id: str, calls: list[_Call]) -> None:
+    async def _ask(self, node: int, api_key: ApiKey, message: dict[str, Any], calls: list[_Call]) -> None:
         topics: dict[UUID, list[dict[str, Any]]] = {}
         for call in calls:
             partitions = topics.setdefault(call.key.topic_id, [])
             partitions.append({"partition": call.key.partition} | dict(call.fields))
-        message = {
-            "group_id": group_id,
-            "topics": [{"topic_id": topic_id, "partitions": asked} for topic_id, asked in topics.items()],
-        }
+        message["topics"] = [
+            {"topic_id": topic_id, "partitions": asked} for topic_id, asked in topics.items()
+        ]
         results: dict[tuple[UUID, int], Any] = {}
         failed = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {node} did not say what became of it")
         try:

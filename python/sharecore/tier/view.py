@@ -36,6 +36,8 @@ class TierView:
         self._leadership = leadership
         self._slot_of = slot_of
         self._slots = len(leadership.slots)
+        self._asked = [-1] * self._slots
+        """The highest epoch of each slot under which another node has asked for something."""
 
     def nodes(self, listener: str) -> Sequence[Node]:
         live = self._nodes.live(listener)
@@ -62,6 +64,16 @@ class TierView:
 
     def check_coordinator(self, group_id: str) -> None:
         self._leadership.check(slot_of_group(group_id, self._slots))
+
+    def check_asker(self, group_id: str, epoch: int) -> None:
+        slot = slot_of_group(group_id, self._slots)
+        known = max(self._asked[slot], self._nodes.standings[slot].epoch)
+        if self._leadership.owns(slot):
+            known = max(known, self._leadership.slots[slot].log.epoch)
+        if 0 <= epoch < known:
+            text = f"Group {group_id} is coordinated under epoch {known}, and no longer under {epoch}."
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, text)
+        self._asked[slot] = max(self._asked[slot], epoch)
 
     def term(self, group_id: str) -> int:
         """The epoch of this node's last claim of a group's slot, whether or not it still counts."""

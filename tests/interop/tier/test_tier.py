@@ -133,6 +133,30 @@ def test_who_produces_to_a_node_that_passes_nothing_through_is_told_at_once(
     assert answer.responses[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
 
 
+def test_state_is_not_changed_for_a_node_that_another_one_has_followed(cluster: Broker, nodes: Nodes) -> None:
+    node = nodes.add()
+    begin(cluster, node)
+    client = Client(node.port)
+    topic_id = client.ask(ApiKey.METADATA, 12, topics=None).topics[0].topic_id
+
+    def refusals(epoch: int) -> list[int]:
+        asked = {"partition": 0}
+        topics = [{"topic_id": topic_id, "partitions": [asked | {"state_epoch": 1, "start_offset": 0}]}]
+        made = client.ask(
+            ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, group_id="g", coordinator_epoch=epoch, topics=topics
+        )
+        topics = [{"topic_id": topic_id, "partitions": [asked]}]
+        gone = client.ask(
+            ApiKey.DELETE_SHARE_GROUP_STATE, 0, group_id="g", coordinator_epoch=epoch, topics=topics
+        )
+        return [each.results[0].partitions[0].error_code for each in (made, gone)]
+
+    assert refusals(-1) == [0, 0], "who does not say is believed, as with Kafka"
+    assert refusals(9) == [0, 0]
+    assert refusals(8) == [ErrorCode.NOT_COORDINATOR] * 2
+    client.close()
+
+
 def test_clients_of_all_nodes_are_asked_for_their_metrics(cluster: Broker, nodes: Nodes) -> None:
     """A subscription is set through one node and kept upstream; clients push to any of them."""
     watched = []

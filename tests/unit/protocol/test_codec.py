@@ -142,13 +142,29 @@ def test_every_version_reads_and_writes_what_kio_does(key: int) -> None:
                 raw = buffer.getvalue()
                 value, end = layout.read(raw, 0)
                 assert end == len(raw)
-                expected = without_default_structs(as_mapping(message), struct)
+                # what kio does not know of is left out of its messages
+                own = {} if response else {f.name: f.default for f in schema.OF_OUR_OWN.get(key, ())}
+                expected = without_default_structs(as_mapping(message) | own, struct)
                 assert as_read(value, struct) == expected
                 given = {name: item for name, item in expected.items() if item is not None}
                 again, _ = layout.read(layout.write(given), 0)
                 nulls = {f.name for f in struct.fields if f.nullable and f.default is not None}
                 if not nulls & {name for name, item in expected.items() if item is None}:
                     assert as_read(again, struct) == expected
+
+
+@pytest.mark.parametrize("api", schema.OF_OUR_OWN)
+def test_fields_of_our_own_are_passed_over_by_who_does_not_know_them(api: ApiKey) -> None:
+    messages = codec(api, 0)
+    told = {"group_id": "g", "topics": [], "coordinator_epoch": 5}
+    frame = messages.write_request(1, None, told)[4:]
+    assert messages.read_request(frame, read_header(frame)).coordinator_epoch == 5
+    frame = messages.write_request(1, None, {"group_id": "g", "topics": []})[4:]
+    assert messages.read_request(frame, read_header(frame)).coordinator_epoch == -1
+    struct = messages.request.struct
+    kafkas = dataclasses.replace(struct, fields=struct.fields[: -len(schema.OF_OUR_OWN[api])])
+    written = messages.request_layout.write(told)
+    assert compile_layout(kafkas).read(written, 0) == (("g", []), len(written))
 
 
 def test_no_bytes_do_more_than_be_refused() -> None:

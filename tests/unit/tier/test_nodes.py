@@ -20,7 +20,7 @@ from sharecore.tier.leadership import Leadership, Slot
 from sharecore.tier.lease import Lease
 from sharecore.tier.nodes import Nodes
 from sharecore.tier.slot_log import SlotLog
-from sharecore.tier.slots import slot_of_partition
+from sharecore.tier.slots import slot_of_group, slot_of_partition
 from sharecore.tier.view import TierView
 from sharecore.upstream import GroupMember
 
@@ -244,6 +244,35 @@ def test_only_the_slots_of_a_dead_node_move(monkeypatch: pytest.MonkeyPatch) -> 
         group.members[two.node_id] = two
         await group.settle()
         assert [len(each.owned) for each in (one, two, three)] == [2, 2, 2]
+
+    run(test, monkeypatch)
+
+
+def test_who_coordinated_a_group_before_another_node_changes_no_state_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However late it is heard: a node that stood still has asked before it did."""
+
+    async def test(group: Group) -> None:
+        one, two = group.join(), group.join()
+        await group.settle()
+        slot = slot_of_group("g", SLOTS)
+        former, other = (one, two) if slot in one.owned else (two, one)
+        term = former.view.term("g")
+        other.view.check_asker("g", term)
+        other.view.check_asker("g", -1)
+        three = group.join()
+        del group.members[former.node_id]
+        await group.settle()
+        for each in (other, three):
+            each.view.check_asker("g", term + 1)
+            with pytest.raises(KafkaError) as refused:
+                each.view.check_asker("g", term)
+            assert refused.value.code is ErrorCode.NOT_COORDINATOR
+        # who is asked by a coordinator that it has not heard of yet knows that there is one
+        other.view.check_asker("g", term + 5)
+        with pytest.raises(KafkaError):
+            other.view.check_asker("g", term + 4)
 
     run(test, monkeypatch)
 

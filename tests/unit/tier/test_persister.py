@@ -122,6 +122,18 @@ def run(test: Callable[[World], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
+def test_who_changes_state_says_under_which_epoch_the_group_is_coordinated() -> None:
+    async def test(world: World) -> None:
+        world.claims = 7
+        await world.end(world.persister.initialize, key(), 3, 40)
+        await world.end(world.persister.summary, key())
+        await world.end(world.persister.delete, key())
+        told = [message.get("coordinator_epoch") for _, _, message in world.asked]
+        assert told == [7, None, 7]
+
+    run(test)
+
+
 def test_the_owner_is_asked_whichever_node_it_is() -> None:
     async def test(world: World) -> None:
         persister = world.persister

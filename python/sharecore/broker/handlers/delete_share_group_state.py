@@ -11,9 +11,10 @@ from sharecore.waiting import Done
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    share = context.broker.share
+    share, cluster = context.broker.share, context.broker.cluster
 
     def delete(key: SharePartitionKey, _asked: Any, done: Done) -> None:
+        cluster.check_asker(key.group_id, request.coordinator_epoch)
         share.check_exists(key)
         share.coordinator.delete(key, done)
         share.state_restarted(key)

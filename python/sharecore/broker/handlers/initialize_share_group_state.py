@@ -12,10 +12,11 @@ from sharecore.waiting import Done
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    share = context.broker.share
+    share, cluster = context.broker.share, context.broker.cluster
 
     def initialize(key: SharePartitionKey, asked: Any, done: Done) -> None:
         check_epochs(state_epoch=asked.state_epoch)
+        cluster.check_asker(key.group_id, request.coordinator_epoch)
         share.check_exists(key)
         share.coordinator.initialize(key, asked.state_epoch, asked.start_offset, done)
         share.state_restarted(key)
