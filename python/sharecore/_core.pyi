@@ -11,17 +11,16 @@ from sharecore.errors import KafkaError
 
 __all__ = [
     "Dispatch", "Exchange", "Framer", "Gather", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
-    "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition", "Pending", "Produce", "Produced", "Record",
-    "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareStateFold", "StateContent", "StateFold", "Store",
-    "StoredLog", "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine",
-    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
-    "decode_share_state", "decompress", "encode_batch", "encode_records", "gather", "matching", "next_epoch",
-    "observe_partitions", "read_request_header", "records_without_key", "settle", "skip_tagged_fields",
-    "survey_store", "whole_batches",
+    "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce",
+    "Produced", "Record", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching",
+    "ShareLook", "ShareSession", "ShareStateFold", "StateContent", "StateFold", "Store", "StoredLog",
+    "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine", "combine_state_batches", "crc32c",
+    "damaged_batches", "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
+    "encode_records", "matching", "next_epoch", "observe_partitions", "read_request_header",
+    "records_without_key", "settle", "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
-_Fetched = TypeVar("_Fetched", bound=tuple[Any, ...])
 _Four = tuple[int, int, int, int]
 _Pair = tuple[bytes | None, bytes | None]
 _Three = tuple[int, int, int]
@@ -181,8 +180,14 @@ class ShareAnswer:
         """Names a partition."""
     def refuse(self, partition: tuple[UUID, int], error: KafkaError, *, acknowledging: bool = False) -> None:
         """Names a partition with its error; `acknowledging`: in the field of what was acknowledged."""
-    def fetched(self, fetch: tuple[Any, bytes, list[_Three], KafkaError | None]) -> None:
-        """Names a partition with what was acquired of it, a `PartitionFetch`."""
+    def fetched(
+        self,
+        partition: tuple[UUID, int],
+        records: bytes,
+        acquired: Sequence[_Three],
+        error: KafkaError | None = None,
+    ) -> None:
+        """Names a partition with what was acquired of it: first offset, last offset, delivery count."""
     def acknowledged(self, gather: Gather, *, beside: bool = False) -> None:
         """Names the partitions of which records were acknowledged, each with its error where there is one;
         passes over what has no name. `beside`: the answer has fields of their own for them.
@@ -236,12 +241,14 @@ class Leader:
     Attributes:
         engine: None while the state is not loaded.
         error: why there is none.
+        id: topic id and partition index.
         resting: whether nothing is leased at the moment.
         used_ms: when records were last leased or acknowledged.
     """
 
     engine: Partition | None
     error: KafkaError | None
+    id: tuple[UUID, int]
     resting: bool
     used_ms: int
     state_epoch: int
@@ -261,21 +268,6 @@ class Leader:
     @property
     def fetchable(self) -> bool:
         """Whether a fetch may find something to acquire now."""
-
-    def leased(
-        self, engine: Partition, now_ms: int, acquired: bool, archived: bool, error: KafkaError | None
-    ) -> None:
-        """A lease has ended (see `gather`): sees to it that it runs out in time.
-
-        Args:
-            acquired: whether it found something.
-            archived: whether records of aborted transactions were taken out of it.
-            error: why the log was read no further, or the engine failed.
-
-        Raises:
-            KafkaError: the log could not be read, and nothing was leased. Where a later read fails, what the
-                earlier ones found is delivered.
-        """
 
     def acknowledge(
         self, member: str, batches: Sequence[tuple[int, int, bytes]], done: Callable[..., None]
@@ -320,10 +312,10 @@ class Sessions:
 
     def __new__(cls, *args: Any, **rest: Any) -> Self: ...
     @property
-    def _sessions(self) -> dict[tuple[str | None, str | None], Any]:
+    def _sessions(self) -> dict[tuple[str | None, str | None], ShareSession]:
         """By group and member."""
 
-    def resume(self, group_id: str | None, member_id: str | None, epoch: int) -> Any:
+    def resume(self, group_id: str | None, member_id: str | None, epoch: int) -> ShareSession:
         """The member's session, for a request with an epoch other than 0; its epoch moves on by one.
 
         The request may come over any connection; the session still ends with the one that it was opened
@@ -335,29 +327,198 @@ class Sessions:
                 INVALID_SHARE_SESSION_EPOCH when the epoch is not the one expected.
         """
 
-def next_epoch(epoch: int) -> int:
-    """The epoch that follows; past the largest int32 comes 1, since 0 would open a new session."""
+@final
+class ShareSession:
+    """What one member of one group fetches, those of its partitions that a fetch looks at, and the fetches
+    that wait.
 
-def gather(
-    partitions: list[Any],
-    member: str,
-    limits: tuple[int, int, int, bool],
-    made: type[_Fetched],
-    empty: Callable[[Any], object],
-    failed: list[Any],
-) -> list[_Fetched]:
-    """Leases records to a member, from as many partitions as are needed: as many that have something as
-    records are wanted get an equal part of the bytes each, others what is left; the first has one batch
-    whatever its size.
+    One that a fetch finds empty is not ready any more, and its leader is asked to tell, once, when that may
+    have changed. So a fetch costs by what it looks at, not by what the session has. The leader is asked with
+    `tell`, `tell_end` (only when it has ended) and `tell_no_more`; it answers with `told` and `failed`.
 
     Args:
-        partitions: leaders, in the order in which they are looked at.
-        limits: bytes, records and records of a batch at most; whether the number of records is exact.
-        made: a tuple of partition, record batches, what was acquired and error; there is one for each
-            partition that gave something or could not be read.
-        empty: told of those that have nothing.
-        failed: those without an engine, but with an error, are appended.
+        connection: the one that it was opened over, and ends with.
+
+    Attributes:
+        epoch: the one that the next request must bring.
+        fetches: those whose answer is not known yet; `abandon` of each is called when the session ends.
     """
+
+    epoch: int
+
+    def __new__(cls, group_id: str, member_id: str, connection: Any) -> Self: ...
+    @property
+    def group_id(self) -> str: ...
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def connection(self) -> Any: ...
+    @property
+    def fetches(self) -> dict[Any, None]: ...
+    @property
+    def key(self) -> tuple[str, str]:
+        """Group id and member id, by which a session is found."""
+    @property
+    def partitions(self) -> list[tuple[UUID, int]]:
+        """In the order in which they were added, or last brought records."""
+    @property
+    def held(self) -> set[tuple[UUID, int]]:
+        """Partitions whose records are released when the session ends. As in Apache Kafka's broker, what was
+        leased of others, forgotten or of a session before, stays with the member until its lock runs out.
+        """
+    @property
+    def unreported(self) -> list[tuple[UUID, int]]:
+        """Partitions of which no answer has told yet that they can be fetched: those that were added, and
+        those whose last answer was an error.
+        """
+    @property
+    def unknown(self) -> set[tuple[UUID, int]]:
+        """Those without a leader that is loaded; each fetch tries them again."""
+    @property
+    def waiting(self) -> bool:
+        """Whether a fetch waits for what leaders tell."""
+    def add(self, partitions: Iterable[tuple[UUID, int]]) -> None:
+        """Puts partitions into the session; those that are in it keep their place."""
+    def forget(self, partitions: Iterable[tuple[UUID, int]]) -> None:
+        """Takes partitions out of the session; unknown ones are passed over."""
+    def rotation(self) -> int:
+        """The place at which this request begins to serve. It moves by one partition a request, as with
+        Kafka, so that a busy partition cannot keep the others from being served.
+        """
+    def in_order(self, partitions: Iterable[tuple[UUID, int]], first: int) -> list[tuple[UUID, int]]:
+        """Partitions in the order in which a request serves them that begins at the place `first`; those that
+        are not in the session (any more) are left out.
+        """
+    def report(
+        self,
+        partitions: Iterable[tuple[UUID, int]],
+        failed: Iterable[tuple[UUID, int]],
+        served: Iterable[tuple[UUID, int]],
+    ) -> None:
+        """Notes which partitions an answer names.
+
+        The first answer of a session is expected to name each partition that can be fetched, and so is the
+        first after a partition was added or had an error; later ones name partitions with records alone.
+
+        Args:
+            failed: those of them that it names with an error.
+            served: those of them of which it brings records; from the second answer on they go behind the
+                others, as with Kafka.
+        """
+    def touch(self, partition: tuple[UUID, int]) -> None:
+        """Notes that the member has leased records of a partition."""
+    def replace(self, before: ShareSession) -> None:
+        """The session takes the place of another one of its member, who holds what it held."""
+    def walk(self, first: int) -> list[Any]:
+        """The leaders of what is ready, from a place on and round."""
+    def wait(self, fetch: Any) -> None:
+        """A fetch waits: its `offer(leader)` is called where there may be something, and
+        `partition_failed(leader, error)`.
+        """
+    def stop_waiting(self, fetch: Any) -> None:
+        """It does no longer."""
+    def told(self, leader: Leader) -> None:
+        """A partition may have something; its leader tells once, and is asked again where a fetch goes on
+        waiting.
+        """
+    def failed(self, leader: Leader, error: KafkaError) -> None:
+        """A partition's leader has ended."""
+    def close(self) -> None:
+        """The session has ended: its fetches are abandoned, and no leader tells any more."""
+
+@final
+class PartitionFetch:
+    """What one share partition gave to a fetch."""
+
+    @property
+    def partition(self) -> Any:
+        """Its leader."""
+    @property
+    def records(self) -> bytes:
+        """The record batches that hold what was leased."""
+    @property
+    def acquired(self) -> list[_Three]:
+        """First offset, last offset, delivery count."""
+    @property
+    def error(self) -> KafkaError | None:
+        """Why there is nothing."""
+
+@final
+class ShareLook:
+    """One share fetch, and where it looks: what is ready in a session, from a place on.
+
+    As many partitions that have something as records are wanted get an equal part of the bytes each, others
+    what is left; the first has one batch whatever its size.
+
+    Args:
+        found: leaders of partitions that the session does not know yet.
+        batch_size: after how many offsets new records start another batch.
+        record_limit: never more than `max_records`.
+        hidden: partitions that it must not look at.
+    """
+
+    def __new__(
+        cls,
+        session: ShareSession,
+        found: Sequence[Leader] = ...,
+        *,
+        min_bytes: int,
+        max_bytes: int,
+        max_records: int,
+        batch_size: int,
+        record_limit: bool = False,
+        first: int = 0,
+        hidden: Sequence[tuple[UUID, int]] = ...,
+    ) -> Self: ...
+    def begin(self, max_wait_ms: int) -> list[PartitionFetch] | None:
+        """Has leaders loaded, and looks; None where the fetch has to wait."""
+    def look(self, late: bool) -> list[PartitionFetch] | None:
+        """What there is where it is enough, or the time is over (`late`); None to go on waiting. Who is late
+        waits only for what is `reading`.
+        """
+    @property
+    def reading(self) -> list[Any]:
+        """Leaders whose records are being read from the disk."""
+    def watch(self, fetch: Any, loaded: Callable[[], object]) -> None:
+        """Has a fetch told when there may be more (see `ShareSession.wait`), and `loaded` called by each
+        leader that is loading.
+        """
+    def unwatch(self, fetch: Any) -> None:
+        """Ends that."""
+    def looks_at(self, partition: Leader) -> bool:
+        """Whether it may look at a partition."""
+    def fail(self, partition: Leader) -> list[PartitionFetch] | None:
+        """What there is, now that a partition is gone; None where that is no end of the fetch."""
+
+@final
+class ShareFetching:
+    """A ShareFetch on its way; who waits for what may `abandon` it."""
+
+    def abandon(self) -> None:
+        """Acquires nothing any more, and is answered with what it has."""
+    def _ended(self, fetched: list[PartitionFetch]) -> None: ...
+    def _done(self, later: Later) -> None: ...
+    def _answer(self) -> ShareAnswer: ...
+
+@disjoint_base
+class ShareFetch:
+    """Handles ShareFetch requests, called with the context and the message.
+
+    A subclass has `_open`, `_refuse`, `_sift` and `_wait` (see `sharecore.broker.handlers.share_fetch`).
+
+    Args:
+        check: raises `KafkaError` unless the client of a context may be a member of a group.
+        may_read: whether the client of a context may read a topic; asked where there is an authorizer.
+    """
+
+    def __new__(
+        cls, check: Callable[[Any, str], object], may_read: Callable[[Any, UUID], bool], *_args: Any
+    ) -> Self: ...
+    def __call__(self, context: Any, message: Any) -> Any:
+        """The answer, or a promise of it. Raises `KafkaError`."""
+
+def next_epoch(epoch: int) -> int:
+    """The epoch that follows; past the largest int32 comes 1, since 0 would open a new session."""
 @final
 class Produced:
     """The answer to a Produce request."""
@@ -603,47 +764,6 @@ class Partition:
 
         Returns:
             (first offset, last offset, delivery count) in order; empty when nothing can be had.
-        """
-    def lease(
-        self,
-        stored: StoredLog | None,
-        read: Callable[[int, int, int, bool, int], tuple[bytes, Sequence[tuple[int, int]]] | None],
-        aborted: Callable[[int, int], list[tuple[int, int]]] | None,
-        now_ms: int,
-        member: str,
-        log_start: int,
-        end: int,
-        max_bytes: int,
-        max_records: int,
-        batch_size: int,
-        record_limit: bool,
-        at_least_one: bool,
-    ) -> tuple[bytes, list[_Three], int, bool, KafkaError | None]:
-        """Reads a share partition's log and leases what it finds.
-
-        Each read starts at `next_fetch_offset` and goes no further than the records wanted, and what was
-        acquired together with the last of them: records given back far behind the newest do not make
-        everything between them be read. What is near its delivery limit comes without other reads: in smaller
-        company, in the end alone.
-
-        Args:
-            stored: where the log lies, if it may be read directly; what is in no memory is left to `read`.
-            read: called with offset, about how many bytes, how many offsets, whether one batch comes whatever
-                its size, and `end`; returns record batches with the first and last offset of each, or None.
-            aborted: called with a first offset and the one behind the last; returns producer and first offset
-                of the aborted transactions that reach between them, whose records are archived. None where
-                these are leased as others are.
-            now_ms: the locks begin here.
-            log_start: the log's first offset.
-            end: the offset before which records may be delivered.
-            max_bytes: about how many bytes of record batches.
-            max_records: about how many records, exact with `record_limit`.
-            at_least_one: one record batch comes whatever its size.
-
-        Returns:
-            The record batches that hold what was leased; first offset, last offset and delivery count of it;
-            how many records; whether records of aborted transactions were taken out of it; and the KafkaError
-            for which it was read no further, or the engine failed.
         """
     def acknowledge(
         self, now_ms: int, member: str, batches: Sequence[tuple[int, int, bytes]]

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from sharecore.partition.fetch import FetchLimits, PartitionFetch, ShareFetch
+from sharecore.partition.fetch import WaitingShareFetch
 from sharecore.partition.leader import Engine, SharePartition
 from sharecore.partition.leaders import SharePartitions
-from sharecore.partition.ready import ReadySet
 
-__all__ = [
-    "Engine",
-    "FetchLimits",
-    "PartitionFetch",
-    "ReadySet",
-    "ShareFetch",
-    "SharePartition",
-    "SharePartitions",
-]
+__all__ = ["Engine", "SharePartition", "SharePartitions", "WaitingShareFetch"]

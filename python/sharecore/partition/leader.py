@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sharecore._core import Leader, Partition
+from sharecore._core import Leader, Partition, ShareSession
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice
@@ -21,7 +21,6 @@ from sharecore.waiting import CallLater, Spans, settle
 
 if TYPE_CHECKING:
     from sharecore.deadletters.outbox import Outbox
-    from sharecore.partition.ready import ReadySet
     from sharecore.storage import Log
 
 logger = logging.getLogger(__name__)
@@ -55,7 +54,7 @@ class SharePartition(Leader):
     __slots__ = (
         "_call_later", "_clock", "_closed", "_fenced", "_holders", "_interested", "_load_began_ms",
         "_loading", "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_persister",
-        "_stateless", "_waking", "config", "id", "key", "leasing", "log", "now_ms",
+        "_stateless", "_waking", "config", "key", "leasing", "log", "now_ms",
     )  # fmt: skip
 
     def __init__(
@@ -91,8 +90,8 @@ class SharePartition(Leader):
         self._closed: KafkaError | None = None
         self._loads = loads or Spans()
         self._load_began_ms = 0
-        self._interested: dict[ReadySet, None] = {}
-        self._holders: set[ReadySet] = set()
+        self._interested: dict[ShareSession, None] = {}
+        self._holders: set[ShareSession] = set()
         self._on_loaded: list[Callable[[], object]] = []
         self._on_read: dict[Callable[[], object], None] = {}
         self._waking = False
@@ -255,17 +254,17 @@ class SharePartition(Leader):
         callbacks, self._on_read = self._on_read, {}
         settle(callbacks)
 
-    def tell(self, interested: ReadySet) -> None:
+    def tell(self, interested: ShareSession) -> None:
         """Has somebody told, once, when there may be something to acquire, or when the leader has ended."""
         self._holders.discard(interested)
         self._interested[interested] = None
 
-    def tell_end(self, interested: ReadySet) -> None:
+    def tell_end(self, interested: ShareSession) -> None:
         """Has somebody told when the leader has ended."""
         if interested not in self._interested:
             self._holders.add(interested)
 
-    def tell_no_more(self, interested: ReadySet) -> None:
+    def tell_no_more(self, interested: ShareSession) -> None:
         """Takes that back."""
         self._interested.pop(interested, None)
         self._holders.discard(interested)

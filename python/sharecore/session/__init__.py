@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sharecore._core import next_epoch
-from sharecore.session.cache import ShareSessionCache
+from sharecore._core import ShareSession, next_epoch
+from sharecore.session.cache import SharePartitionId, ShareSessionCache
+from sharecore.session.epochs import FINAL_EPOCH, INITIAL_EPOCH
 from sharecore.session.fetch import (
     NO_SESSION,
     FetchPartition,
@@ -12,7 +13,6 @@ from sharecore.session.fetch import (
     PartitionId,
     Place,
 )
-from sharecore.session.session import FINAL_EPOCH, INITIAL_EPOCH, SharePartitionId, ShareSession
 
 __all__ = [
     "FINAL_EPOCH",

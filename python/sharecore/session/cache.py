@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from uuid import UUID
 
-from sharecore._core import Sessions
+from sharecore._core import Sessions, ShareSession
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.session.session import ShareSession
+
+SharePartitionId = tuple[UUID, int]
+"""Topic id and partition index."""
 
 _MEMBER_ID_MAX = 36
 
@@ -50,8 +53,8 @@ class ShareSessionCache(Sessions):
         session = ShareSession(group, member, connection)
         if before is not None:
             self._unlink(before)
-            _abandon_fetches(before)
-            session.touched |= before.touched
+            before.close()
+            session.replace(before)
         self._sessions[session.key] = session
         self._by_connection.setdefault(connection, {})[session.key] = None
         return session
@@ -80,7 +83,7 @@ class ShareSessionCache(Sessions):
 
     def _ended(self, session: ShareSession) -> None:
         # a fetch that waits must not lease anew what is released here
-        _abandon_fetches(session)
+        session.close()
         self._on_close(session)
 
     def _unlink(self, session: ShareSession) -> None:
@@ -89,13 +92,6 @@ class ShareSessionCache(Sessions):
             keys.pop(session.key, None)
             if not keys:
                 del self._by_connection[session.connection]
-
-
-def _abandon_fetches(session: ShareSession) -> None:
-    for fetch in list(session.fetches):
-        fetch.abandon()
-    if session.ready is not None:
-        session.ready.close()
 
 
 def _identity(group_id: str | None, member_id: str | None) -> tuple[str, str]:

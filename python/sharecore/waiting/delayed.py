@@ -16,13 +16,17 @@ class DelayedFetch(ABC, Generic[Answer]):
 
     Args:
         ended: called once with the answer, unless `start` returned it.
+
+    Attributes:
+        is_late: whether its time is over.
+        waiting: whether it waits.
     """
 
     def __init__(self, call_later: CallLater, ended: Callable[[Answer], object]) -> None:
         self._call_later = call_later
         self._ended = ended
         self._timer: Timer | None = None
-        self._is_late = False
+        self.is_late = False
         self.waiting = False
 
     @abstractmethod
@@ -39,20 +43,24 @@ class DelayedFetch(ABC, Generic[Answer]):
 
     def start(self, max_wait_ms: int) -> Answer | None:
         """Looks; None when the fetch waits, and `ended` will be called."""
-        self._is_late = max_wait_ms <= 0
-        answer = self.look(late=self._is_late)
+        answer = self.look(late=max_wait_ms <= 0)
         if answer is None:
-            self.waiting = True
-            if not self._is_late:
-                self._timer = self._call_later(max_wait_ms / 1000, self._time_is_over)
-            self.watch()
+            self.wait(max_wait_ms)
         return answer
+
+    def wait(self, max_wait_ms: int) -> None:
+        """Begins to wait, where a look has brought nothing; `ended` will be called."""
+        self.is_late = max_wait_ms <= 0
+        self.waiting = True
+        if not self.is_late:
+            self._timer = self._call_later(max_wait_ms / 1000, self._time_is_over)
+        self.watch()
 
     def again(self) -> bool:
         """Looks again; says whether the fetch waits no longer."""
         if not self.waiting:
             return True
-        answer = self.look(late=self._is_late)
+        answer = self.look(late=self.is_late)
         if answer is None:
             return False
         self.end(answer)
@@ -76,5 +84,5 @@ class DelayedFetch(ABC, Generic[Answer]):
 
     def _time_is_over(self) -> None:
         self._timer = None
-        self._is_late = True
+        self.is_late = True
         self.again()

@@ -5,6 +5,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_session::{FINAL_EPOCH, INITIAL_EPOCH};
 
 use crate::codes::{
     INVALID_REQUEST, INVALID_SHARE_SESSION_EPOCH, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
@@ -12,7 +13,7 @@ use crate::codes::{
 };
 use crate::error::{kafka_error, kafka_error_in};
 use crate::leader::PyLeader;
-use crate::leaders::{FINAL_EPOCH, INITIAL_EPOCH, PyLeaders};
+use crate::leaders::PyLeaders;
 use crate::share_answer::PyShareAnswer;
 use crate::uuids;
 use crate::waiting::{PyGather, PyLater, PyPart};

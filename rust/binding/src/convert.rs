@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use sharecore_engine::{OffsetRange, RecordState, StateBatch};
+use sharecore_engine::{Acquired, OffsetRange, RecordState, StateBatch};
 use smallvec::SmallVec;
 
 /// First offset, last offset, state, delivery count.
@@ -16,6 +16,11 @@ pub(crate) fn tuple(batch: &StateBatch) -> StateTuple {
         batch.state.id(),
         batch.delivery_count,
     )
+}
+
+/// First offset, last offset, delivery count.
+pub(crate) fn span(acquired: &Acquired) -> (i64, i64, u16) {
+    (acquired.first, acquired.last, acquired.delivery_count)
 }
 
 /// Calls `each` with every item of a list or, more slowly, of anything iterable.

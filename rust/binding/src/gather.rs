@@ -1,62 +1,118 @@
-//! `gather`: what a share fetch gets out of the partitions that it looks at.
+//! `PartitionFetch`, and what a share fetch gets out of the partitions that it looks at.
 
 use std::collections::VecDeque;
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList};
+use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_engine::Acquired;
+use sharecore_lease::Wish;
 
 use crate::codes::OFFSET_OUT_OF_RANGE;
+use crate::convert::span;
 use crate::error::kafka_error_in;
-use crate::layout::named;
+use crate::leader::PyLeader;
+use crate::lease::{Lease, lease};
+use crate::partition::PyPartition;
+use crate::tickets::PyStoredLog;
 
-/// The partitions that a fetch looks at, in their order.
-struct Walk<'a, 'py> {
-    left: std::vec::IntoIter<Bound<'py, PyAny>>,
-    empty: &'a Bound<'py, PyAny>,
-    failed: &'a Bound<'py, PyList>,
+/// What one share partition gave.
+#[pyclass(name = "PartitionFetch", module = "sharecore._core", frozen)]
+pub(crate) struct PyPartitionFetch {
+    #[pyo3(get)]
+    pub(crate) partition: Py<PyLeader>,
+    #[pyo3(get)]
+    pub(crate) records: Py<PyBytes>,
+    pub(crate) acquired: Vec<Acquired>,
+    #[pyo3(get)]
+    pub(crate) error: Option<Py<PyAny>>,
 }
 
-impl<'py> Walk<'_, 'py> {
-    /// The next one that has something; those that have nothing leave the ready set.
-    fn next(&mut self) -> PyResult<Option<Bound<'py, PyAny>>> {
-        for partition in self.left.by_ref() {
-            let py = partition.py();
-            if partition.getattr(intern!(py, "fetchable"))?.is_truthy()? {
-                return Ok(Some(partition));
-            }
-            if !partition.getattr(intern!(py, "engine"))?.is_none() {
-                self.empty.call1((partition,))?;
-            } else if !partition.getattr(intern!(py, "error"))?.is_none() {
-                self.failed.append(partition)?;
-            }
+impl PyPartitionFetch {
+    /// Nothing, and why.
+    pub(crate) fn refused(partition: &Bound<'_, PyLeader>, error: Py<PyAny>) -> Self {
+        Self {
+            partition: partition.clone().unbind(),
+            records: PyBytes::new(partition.py(), b"").unbind(),
+            acquired: Vec::new(),
+            error: Some(error),
         }
-        Ok(None)
     }
 }
 
-/// What one lease may take.
-struct Share<'a, 'py> {
-    member: &'a Bound<'py, PyString>,
-    max_bytes: i64,
-    max_records: i64,
-    batch_size: i64,
-    record_limit: bool,
-    at_least_one: bool,
+#[pymethods]
+impl PyPartitionFetch {
+    #[getter]
+    fn acquired<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.acquired.iter().map(span))
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.partition)?;
+        visit.call(&self.error)
+    }
 }
 
-type Leased<'py> = (Bound<'py, PyBytes>, Bound<'py, PyList>, i64);
+/// What a fetch asks for at most; `batch_size` is in offsets, `record_limit` makes the number of records exact.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) min_bytes: i64,
+    pub(crate) max_bytes: i64,
+    pub(crate) max_records: i64,
+    pub(crate) batch_size: i64,
+    pub(crate) record_limit: bool,
+}
 
-/// Record batches, what was acquired of them, and how many records that is; or the `KafkaError` for which there is
-/// nothing.
-fn lease<'py>(
-    partition: &Bound<'py, PyAny>,
-    share: &Share<'_, 'py>,
-) -> PyResult<Result<Leased<'py>, Bound<'py, PyAny>>> {
+/// The partitions that a fetch looks at, in their order.
+pub(crate) trait Look<'py> {
+    /// The next one.
+    fn next(&mut self) -> Option<Bound<'py, PyLeader>>;
+    /// One has nothing.
+    fn empty(&mut self, partition: &Bound<'py, PyLeader>) -> PyResult<()>;
+    /// One has no engine, but an error.
+    fn failed(&mut self, partition: Bound<'py, PyLeader>);
+}
+
+/// The next one that has something.
+fn next<'py>(look: &mut impl Look<'py>) -> PyResult<Option<Bound<'py, PyLeader>>> {
+    while let Some(partition) = look.next() {
+        let py = partition.py();
+        if partition.getattr(intern!(py, "fetchable"))?.is_truthy()? {
+            return Ok(Some(partition));
+        }
+        let (has_engine, has_error) = {
+            let held = partition.borrow();
+            (held.engine.is_some(), held.error.is_some())
+        };
+        if has_engine {
+            look.empty(&partition)?;
+        } else if has_error {
+            look.failed(partition);
+        }
+    }
+    Ok(None)
+}
+
+/// What one lease may take.
+struct Share<'a> {
+    member: &'a str,
+    max_bytes: i64,
+    max_records: i64,
+    at_least_one: bool,
+    limits: &'a Limits,
+}
+
+/// What was leased of a partition; or the `KafkaError` for which there is nothing.
+fn lease_of<'py>(
+    partition: &Bound<'py, PyLeader>,
+    share: &Share<'_>,
+) -> PyResult<Result<Lease<'py>, Bound<'py, PyAny>>> {
     let py = partition.py();
-    let engine = partition.getattr(intern!(py, "engine"))?;
+    let Some(engine) = PyLeader::engine(partition) else {
+        return Ok(Err(PyLeader::no_engine(partition)));
+    };
     let leasing = partition.getattr(intern!(py, "leasing"))?;
-    let now_ms = partition.getattr(intern!(py, "now_ms"))?.call0()?;
     let committed = leasing
         .getattr(intern!(py, "read_committed"))?
         .is_truthy()?;
@@ -65,66 +121,57 @@ fn lease<'py>(
     } else {
         None
     };
-    let told = engine.call_method1(
-        intern!(py, "lease"),
-        (
-            leasing.getattr(intern!(py, "stored"))?,
-            leasing.getattr(intern!(py, "read"))?,
-            aborted,
-            &now_ms,
-            share.member,
-            leasing
-                .getattr(intern!(py, "log"))?
-                .getattr(intern!(py, "start_offset"))?,
-            partition.getattr(intern!(py, "readable_end"))?,
-            share.max_bytes,
-            share.max_records,
-            share.batch_size,
-            share.record_limit,
-            share.at_least_one,
-        ),
-    );
-    let told = match told {
-        Ok(told) => told.cast_into::<PyTuple>()?,
+    let stored = leasing.getattr(intern!(py, "stored"))?;
+    let read = leasing.getattr(intern!(py, "read"))?;
+    let log = leasing.getattr(intern!(py, "log"))?;
+    let end = partition.getattr(intern!(py, "readable_end"))?;
+    let wish = Wish {
+        now_ms: PyLeader::now_ms(partition)?,
+        member: share.member,
+        log_start: log.getattr(intern!(py, "start_offset"))?.extract()?,
+        end: end.extract()?,
+        max_bytes: share.max_bytes,
+        max_records: share.max_records,
+        batch_size: share.limits.batch_size,
+        record_limit: share.limits.record_limit,
+        at_least_one: share.at_least_one,
+    };
+    let stored: Option<Bound<'py, PyStoredLog>> = stored.extract()?;
+    let access = (stored, &read, aborted.as_ref());
+    let lease = match lease(py, engine.cast::<PyPartition>()?.get(), access, &wish) {
+        Ok(lease) => lease,
         Err(error) => return Ok(Err(kafka_error_in(py, error)?)),
     };
-    let acquired = told.get_item(1)?.cast_into::<PyList>()?;
-    let (archived, error) = (told.get_item(3)?, told.get_item(4)?);
-    if !acquired.is_empty() || !error.is_none() || archived.is_truthy()? {
-        let noted = (engine, now_ms, !acquired.is_empty(), archived, error);
-        if let Err(error) = partition.call_method1(intern!(py, "leased"), noted) {
+    let any = !lease.acquired.is_empty();
+    if any || lease.archived || lease.stopped.is_some() {
+        let stopped = lease.stopped.clone();
+        let noted = PyLeader::leased(
+            partition,
+            &engine,
+            wish.now_ms,
+            any,
+            lease.archived,
+            stopped,
+        );
+        if let Err(error) = noted {
             return Ok(Err(kafka_error_in(py, error)?));
         }
     }
-    let records = told.get_item(0)?.cast_into::<PyBytes>()?;
-    Ok(Ok((records, acquired, told.get_item(2)?.extract()?)))
+    Ok(Ok(lease))
 }
-
-/// Bytes, records and records of a batch at most, and whether the number of records is exact.
-type Limits = (i64, i64, i64, bool);
 
 /// As many partitions that have something as records are wanted get an equal part of the bytes each, others what is left;
 /// the first has one batch whatever its size.
-#[pyfunction]
 pub(crate) fn gather<'py>(
-    partitions: Vec<Bound<'py, PyAny>>,
-    member: &Bound<'py, PyString>,
-    limits: Limits,
-    made: &Bound<'py, PyType>,
-    empty: &Bound<'py, PyAny>,
-    failed: &Bound<'py, PyList>,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let py = member.py();
-    let (max_bytes, max_records, batch_size, record_limit) = limits;
+    py: Python<'py>,
+    look: &mut impl Look<'py>,
+    member: &str,
+    limits: &Limits,
+) -> PyResult<Vec<Py<PyPartitionFetch>>> {
     let mut results = Vec::new();
-    let mut walk = Walk {
-        left: partitions.into_iter(),
-        empty,
-        failed,
-    };
     let mut chosen = VecDeque::new();
-    while i64::try_from(chosen.len()).is_ok_and(|chosen| chosen < max_records) {
-        match walk.next()? {
+    while i64::try_from(chosen.len()).is_ok_and(|chosen| chosen < limits.max_records) {
+        match next(look)? {
             Some(partition) => chosen.push_back(partition),
             None => break,
         }
@@ -132,36 +179,39 @@ pub(crate) fn gather<'py>(
     let Ok(count @ 1..) = i64::try_from(chosen.len()) else {
         return Ok(results);
     };
-    let (mut bytes_left, mut records_left) = (max_bytes, max_records);
+    let (mut bytes_left, mut records_left) = (limits.max_bytes, limits.max_records);
     while bytes_left > 0 && records_left > 0 {
         let next = match chosen.pop_front() {
             Some(partition) => Some(partition),
-            None => walk.next()?,
+            None => next(look)?,
         };
         let Some(partition) = next else { break };
         let share = Share {
             member,
-            max_bytes: bytes_left.min(max_bytes / count),
+            max_bytes: bytes_left.min(limits.max_bytes / count),
             max_records: records_left,
-            batch_size,
-            record_limit,
-            at_least_one: bytes_left == max_bytes,
+            at_least_one: bytes_left == limits.max_bytes,
+            limits,
         };
-        match lease(&partition, &share)? {
+        match lease_of(&partition, &share)? {
             Err(error) => {
                 let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
                 if code != OFFSET_OUT_OF_RANGE {
-                    let values = (partition, PyBytes::new(py, b""), PyList::empty(py), error);
-                    results.push(named(made, values.into_pyobject(py)?)?);
+                    let refused = PyPartitionFetch::refused(&partition, error.unbind());
+                    results.push(Py::new(py, refused)?);
                 }
             }
-            Ok((records, acquired, total)) => {
-                if !acquired.is_empty() {
-                    bytes_left -= i64::try_from(records.as_bytes().len()).unwrap_or(i64::MAX);
-                    records_left -= total;
-                    let values = (partition, records, acquired, py.None());
-                    results.push(named(made, values.into_pyobject(py)?)?);
-                }
+            Ok(lease) if lease.acquired.is_empty() => {}
+            Ok(lease) => {
+                bytes_left -= i64::try_from(lease.records.as_bytes().len()).unwrap_or(i64::MAX);
+                records_left -= lease.total;
+                let fetch = PyPartitionFetch {
+                    partition: partition.unbind(),
+                    records: lease.records.unbind(),
+                    acquired: lease.acquired,
+                    error: None,
+                };
+                results.push(Py::new(py, fetch)?);
             }
         }
     }

@@ -9,6 +9,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use crate::codes::{INVALID_RECORD_STATE, NOT_LEADER_OR_FOLLOWER};
 use crate::error::{kafka_error, kafka_error_in};
 use crate::partition::PyWrite;
+use crate::uuids::{PartitionId, partition_id};
 use crate::waiting::settle_one;
 
 /// What is asked of a share partition's leader again and again: whether there is something to lease, and to settle what
@@ -19,6 +20,9 @@ pub(crate) struct PyLeader {
     /// None while the state is not loaded.
     #[pyo3(get, set)]
     pub(crate) engine: Option<Py<PyAny>>,
+    /// Topic id and partition, as Python has them.
+    id: Option<Py<PyTuple>>,
+    pub(crate) name: PartitionId,
     /// Why there is no engine.
     #[pyo3(get, set)]
     pub(crate) error: Option<Py<PyAny>>,
@@ -45,7 +49,7 @@ pub(crate) struct PyLeader {
 }
 
 impl PyLeader {
-    fn now_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
+    pub(crate) fn now_ms(leader: &Bound<'_, Self>) -> PyResult<i64> {
         leader
             .call_method0(intern!(leader.py(), "now_ms"))?
             .extract()
@@ -59,10 +63,22 @@ impl PyLeader {
             .extract()
     }
 
-    fn engine<'py>(leader: &Bound<'py, Self>) -> Option<Bound<'py, PyAny>> {
+    pub(crate) fn engine<'py>(leader: &Bound<'py, Self>) -> Option<Bound<'py, PyAny>> {
         let held = leader.borrow();
         let engine = held.engine.as_ref();
         engine.map(|engine| engine.bind(leader.py()).clone())
+    }
+
+    /// The `KafkaError` of a leader that has no engine.
+    pub(crate) fn no_engine<'py>(leader: &Bound<'py, Self>) -> Bound<'py, PyAny> {
+        let py = leader.py();
+        match &leader.borrow().error {
+            Some(error) => error.bind(py).clone(),
+            None => kafka_error(py, NOT_LEADER_OR_FOLLOWER, "")
+                .into_value(py)
+                .into_bound(py)
+                .into_any(),
+        }
     }
 
     /// Passes on what the engine says; where nobody waits to hear of a failure, that ends the leader.
@@ -81,6 +97,41 @@ impl PyLeader {
     /// Has somebody called when the locks that begin now run out, or earlier.
     fn arm_for_locks(leader: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
         Self::_arm(leader, now_ms + Self::lock_ms(leader)?)
+    }
+
+    /// A lease has ended: sees to it that it runs out in time.
+    ///
+    /// The error is why the log was read no further, or the engine failed; where a later read fails, what the earlier ones
+    /// found is delivered.
+    pub(crate) fn leased(
+        leader: &Bound<'_, Self>,
+        engine: &Bound<'_, PyAny>,
+        now_ms: i64,
+        acquired: bool,
+        archived: bool,
+        error: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = leader.py();
+        if let Some(error) = error {
+            leader.call_method1(intern!(py, "_check_engine"), (&error,))?;
+            let goes_on = Self::engine(leader).is_some_and(|now| now.is(engine));
+            if !acquired || !goes_on {
+                return Err(PyErr::from_value(error));
+            }
+        }
+        if archived {
+            // room in the window that no write tells of
+            let wake = leader.getattr(intern!(py, "wake"))?;
+            leader.call_method1(intern!(py, "_call_later"), (0, wake))?;
+        }
+        if acquired {
+            leader.borrow_mut().used_ms = now_ms;
+            Self::arm_for_locks(leader, now_ms)?;
+            if !leader.borrow().start_is_persisted {
+                leader.call_method0(intern!(py, "_persist_start"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Refuses what would be answered well without a write, though a write about it has failed: after a restart its
@@ -105,6 +156,18 @@ impl PyLeader {
             start_is_persisted: true,
             ..Self::default()
         }
+    }
+
+    #[getter]
+    pub(crate) fn id(&self, py: Python<'_>) -> Option<Py<PyTuple>> {
+        self.id.as_ref().map(|id| id.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_id(&mut self, id: Bound<'_, PyTuple>) -> PyResult<()> {
+        self.name = partition_id(&id)?;
+        self.id = Some(id.unbind());
+        Ok(())
     }
 
     #[getter]
@@ -139,37 +202,6 @@ impl PyLeader {
         }
     }
 
-    fn leased(
-        leader: &Bound<'_, Self>,
-        engine: &Bound<'_, PyAny>,
-        now_ms: i64,
-        acquired: bool,
-        archived: bool,
-        error: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let py = leader.py();
-        if let Some(error) = error {
-            leader.call_method1(intern!(py, "_check_engine"), (&error,))?;
-            let goes_on = Self::engine(leader).is_some_and(|now| now.is(engine));
-            if !acquired || !goes_on {
-                return Err(PyErr::from_value(error));
-            }
-        }
-        if archived {
-            // room in the window that no write tells of
-            let wake = leader.getattr(intern!(py, "wake"))?;
-            leader.call_method1(intern!(py, "_call_later"), (0, wake))?;
-        }
-        if acquired {
-            leader.borrow_mut().used_ms = now_ms;
-            Self::arm_for_locks(leader, now_ms)?;
-            if !leader.borrow().start_is_persisted {
-                leader.call_method0(intern!(py, "_persist_start"))?;
-            }
-        }
-        Ok(())
-    }
-
     fn acknowledge<'py>(
         leader: &Bound<'py, Self>,
         member: &Bound<'py, PyAny>,
@@ -178,11 +210,7 @@ impl PyLeader {
     ) -> PyResult<()> {
         let py = leader.py();
         let Some(engine) = Self::engine(leader) else {
-            let held = leader.borrow();
-            return Err(match &held.error {
-                Some(error) => PyErr::from_value(error.bind(py).clone()),
-                None => kafka_error(py, NOT_LEADER_OR_FOLLOWER, ""),
-            });
+            return Err(PyErr::from_value(Self::no_engine(leader)));
         };
         let now_ms = Self::now_ms(leader)?;
         leader.borrow_mut().used_ms = now_ms;

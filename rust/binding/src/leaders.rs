@@ -3,13 +3,12 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_session::{FINAL_EPOCH, INITIAL_EPOCH};
 
 use crate::codes::{INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND};
 use crate::error::kafka_error;
 use crate::leader::PyLeader;
-
-pub(crate) const INITIAL_EPOCH: i32 = 0;
-pub(crate) const FINAL_EPOCH: i32 = -1;
+use crate::session::PyShareSession;
 
 /// Share-partition leaders. `sharecore.partition.SharePartitions` has them.
 #[pyclass(name = "Leaders", module = "sharecore._core", subclass)]
@@ -87,22 +86,23 @@ impl PySessions {
         group_id: &Bound<'py, PyAny>,
         member_id: &Bound<'py, PyAny>,
         epoch: i32,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, PyShareSession>> {
         let py = sessions.py();
         let all = sessions.borrow().sessions.clone_ref(py);
         let Some(session) = all.bind(py).get_item((group_id, member_id))? else {
             sessions.call_method1(intern!(py, "_check_identity"), (group_id, member_id))?;
             return Err(kafka_error(py, SHARE_SESSION_NOT_FOUND, ""));
         };
+        let session = session.cast_into::<PyShareSession>()?;
         if epoch == FINAL_EPOCH {
             return Ok(session);
         }
-        let expected: i32 = session.getattr(intern!(py, "epoch"))?.extract()?;
+        let expected = session.borrow().inner.epoch;
         if epoch == INITIAL_EPOCH || epoch != expected {
             let text = format!("expected epoch {expected}, the request has {epoch}");
             return Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, &text));
         }
-        session.setattr(intern!(py, "epoch"), next_epoch(epoch))?;
+        session.borrow_mut().inner.epoch = next_epoch(epoch);
         Ok(session)
     }
 
@@ -112,8 +112,8 @@ impl PySessions {
     }
 }
 
-/// The epoch that follows; past the largest there is it starts again at 1, since 0 would open a new session.
+/// The epoch that follows.
 #[pyfunction]
 pub(crate) fn next_epoch(epoch: i32) -> i32 {
-    epoch.checked_add(1).unwrap_or(1)
+    sharecore_session::next_epoch(epoch)
 }

@@ -1,7 +1,7 @@
 //! `lease`: reads a share partition's log and leases what it finds, in one call.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 use sharecore_engine::{Acquired, OffsetRange};
 use sharecore_lease::{Leased, Log, Part, Stop, Want, Wish, lease as lease_from};
 
@@ -19,13 +19,19 @@ pub(crate) type Access<'a, 'py> = (
     &'a Bound<'py, PyAny>,
     Option<&'a Bound<'py, PyAny>>,
 );
-pub(crate) type Told<'py> = (
-    Bound<'py, PyBytes>,
-    Bound<'py, PyList>,
-    i64,
-    bool,
-    Option<Bound<'py, PyAny>>,
-);
+
+/// What a lease has brought.
+pub(crate) struct Lease<'py> {
+    /// Record batches that hold what was leased.
+    pub(crate) records: Bound<'py, PyBytes>,
+    pub(crate) acquired: Vec<Acquired>,
+    /// Records of what was leased.
+    pub(crate) total: i64,
+    /// Whether records of aborted transactions were taken out.
+    pub(crate) archived: bool,
+    /// The `KafkaError` behind which nothing was read.
+    pub(crate) stopped: Option<Bound<'py, PyAny>>,
+}
 
 /// Record batches that Python has.
 struct Held<'py>(Bound<'py, PyBytes>);
@@ -108,14 +114,13 @@ impl<'py> Source<'_, 'py> {
     }
 }
 
-/// Record batches that hold what was leased; (first offset, last offset, delivery count); records of them; whether
-/// records of aborted transactions were taken out; the `KafkaError` behind which nothing was read.
+/// Leases to a member what it wishes for, as far as there is.
 pub(crate) fn lease<'py>(
     py: Python<'py>,
     engine: &PyPartition,
     (stored, read, aborted): Access<'_, 'py>,
     wish: &Wish<'_>,
-) -> PyResult<Told<'py>> {
+) -> PyResult<Lease<'py>> {
     let mut source = Source {
         py,
         stored,
@@ -130,10 +135,13 @@ pub(crate) fn lease<'py>(
         Some(Stop::Engine(failure)) => Some(kafka_error_in(py, failed(py, &failure))?),
         Some(Stop::Log(error)) => Some(kafka_error_in(py, error)?),
     };
-    let acquired = leased.acquired.iter();
-    let acquired = PyList::new(py, acquired.map(|a| (a.first, a.last, a.delivery_count)))?;
-    let (total, archived) = (leased.total, leased.archived);
-    Ok((records(py, &leased)?, acquired, total, archived, stopped))
+    Ok(Lease {
+        records: records(py, &leased)?,
+        acquired: std::mem::take(&mut leased.acquired),
+        total: leased.total,
+        archived: leased.archived,
+        stopped,
+    })
 }
 
 /// The batches of all parts together, without a copy where they are one bytes object already.

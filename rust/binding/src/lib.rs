@@ -13,12 +13,14 @@ mod convert;
 mod dispatch;
 mod error;
 mod exchange;
+mod fetching;
 mod gather;
 mod layout;
 mod leader;
 mod leaders;
 mod lease;
 mod letters;
+mod look;
 mod names;
 mod partition;
 mod parts;
@@ -26,7 +28,9 @@ mod produce;
 mod produced;
 mod records;
 mod scan;
+mod session;
 mod share_answer;
+mod share_fetch;
 mod share_state;
 mod simulation;
 mod slices;
@@ -69,7 +73,9 @@ mod _core {
     #[pymodule_export]
     use crate::exchange::PyExchange;
     #[pymodule_export]
-    use crate::gather::gather;
+    use crate::fetching::PyShareFetching;
+    #[pymodule_export]
+    use crate::gather::PyPartitionFetch;
     #[pymodule_export]
     use crate::layout::PyLayout;
     #[pymodule_export]
@@ -78,6 +84,8 @@ mod _core {
     use crate::leaders::{PyLeaders, PySessions, next_epoch};
     #[pymodule_export]
     use crate::letters::PyLetterBatch;
+    #[pymodule_export]
+    use crate::look::PyShareLook;
     #[pymodule_export]
     use crate::names::matching;
     #[pymodule_export]
@@ -89,7 +97,11 @@ mod _core {
     #[pymodule_export]
     use crate::records::{PyRecord, decode_records};
     #[pymodule_export]
+    use crate::session::PyShareSession;
+    #[pymodule_export]
     use crate::share_answer::PyShareAnswer;
+    #[pymodule_export]
+    use crate::share_fetch::PyShareFetch;
     #[pymodule_export]
     use crate::share_state::{PyShareStateFold, decode_share_state, whole_batches};
     #[pymodule_export]

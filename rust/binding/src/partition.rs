@@ -7,14 +7,11 @@ use sharecore_engine::{
     AckBatch, AcquireOptions, Config, DeadLetterCause, Partition, StateBatch, Write,
 };
 use sharecore_guard::Guarded;
-use sharecore_lease::Wish;
 use smallvec::SmallVec;
 
-use crate::convert::{StateBatches, acknowledgements, ranges, tuple};
+use crate::convert::{StateBatches, acknowledgements, ranges, span, tuple};
 use crate::error::{failed, refused};
-use crate::lease::{Told, lease};
 use crate::tally::Tally;
-use crate::tickets::PyStoredLog;
 
 /// State that has begun to change and waits for the persister.
 #[pyclass(name = "Write", module = "sharecore._core", frozen)]
@@ -163,39 +160,7 @@ impl PyPartition {
             partition.acquire(now_ms, member, &batches, options, &mut out);
         })?;
         self.tally.acquired(&out);
-        PyList::new(py, out.iter().map(|a| (a.first, a.last, a.delivery_count)))
-    }
-
-    /// The log is read here, too.
-    #[allow(clippy::too_many_arguments)]
-    fn lease<'py>(
-        &self,
-        py: Python<'py>,
-        stored: Option<Bound<'py, PyStoredLog>>,
-        read: &Bound<'py, PyAny>,
-        aborted: Option<&Bound<'py, PyAny>>,
-        now_ms: i64,
-        member: &str,
-        log_start: i64,
-        end: i64,
-        max_bytes: i64,
-        max_records: i64,
-        batch_size: i64,
-        record_limit: bool,
-        at_least_one: bool,
-    ) -> PyResult<Told<'py>> {
-        let wish = Wish {
-            now_ms,
-            member,
-            log_start,
-            end,
-            max_bytes,
-            max_records,
-            batch_size,
-            record_limit,
-            at_least_one,
-        };
-        lease(py, self, (stored, read, aborted), &wish)
+        PyList::new(py, out.iter().map(span))
     }
 
     fn acknowledge(

@@ -12,20 +12,20 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::{Field, Layout, Sink, Value, inner, record, write};
 
 use crate::codes::{FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER};
+use crate::gather::PyPartitionFetch;
 use crate::parts::Parts;
-use crate::uuids;
+use crate::uuids::{PartitionId, partition_id};
 use crate::waiting::PyGather;
 
 /// An error code, and its text.
 type Refusal = (i16, Option<String>);
 /// Id, host, port, rack.
 type Node = (i32, String, i32, Option<String>);
-type Id = ([u8; 16], i32);
 
 /// What is told of one partition.
 struct Told {
     partition: Py<PyTuple>,
-    index: i32,
+    id: PartitionId,
     leader: (i32, i32),
     error: Refusal,
     acknowledge_error: Refusal,
@@ -41,7 +41,7 @@ pub(crate) struct PyShareAnswer {
     lock_ms: i64,
     throttle_time_ms: i64,
     told: Vec<Told>,
-    places: HashMap<Id, usize>,
+    places: HashMap<PartitionId, usize>,
     /// By topic, which of those that are told.
     topics: Vec<([u8; 16], Vec<usize>)>,
     by_topic: HashMap<[u8; 16], usize>,
@@ -79,13 +79,15 @@ fn leader_of(cluster: &Bound<'_, PyAny>, partition: &Bound<'_, PyTuple>) -> PyRe
 
 impl PyShareAnswer {
     /// The place of a partition, which is named from now on.
-    fn place(answer: &Bound<'_, Self>, partition: &Bound<'_, PyTuple>) -> PyResult<usize> {
+    fn place(
+        answer: &Bound<'_, Self>,
+        id: PartitionId,
+        partition: &Bound<'_, PyTuple>,
+    ) -> PyResult<usize> {
         let py = answer.py();
-        let topic = uuids::bytes(&partition.get_item(0)?)?;
-        let index = partition.get_item(1)?.extract()?;
         let cluster = {
             let held = answer.borrow();
-            if let Some(place) = held.places.get(&(topic, index)) {
+            if let Some(place) = held.places.get(&id) {
                 return Ok(*place);
             }
             held.cluster.clone_ref(py)
@@ -93,13 +95,13 @@ impl PyShareAnswer {
         let leader = leader_of(cluster.bind(py), partition)?;
         let mut held = answer.borrow_mut();
         let place = held.told.len();
-        match held.places.entry((topic, index)) {
+        match held.places.entry(id) {
             Entry::Occupied(known) => return Ok(*known.get()),
             Entry::Vacant(new) => new.insert(place),
         };
         held.told.push(Told {
             partition: partition.clone().unbind(),
-            index,
+            id,
             leader,
             error: (0, None),
             acknowledge_error: (0, None),
@@ -107,9 +109,9 @@ impl PyShareAnswer {
             acquired: Vec::new(),
         });
         let held = &mut *held;
-        let at = *held.by_topic.entry(topic).or_insert(held.topics.len());
+        let at = *held.by_topic.entry(id.0).or_insert(held.topics.len());
         if at == held.topics.len() {
-            held.topics.push((topic, Vec::new()));
+            held.topics.push((id.0, Vec::new()));
         }
         held.topics[at].1.push(place);
         Ok(place)
@@ -175,7 +177,7 @@ impl PyShareAnswer {
     fn partition(&self, py: Python<'_>, layout: &Layout, place: usize) -> Value<'_> {
         let told = &self.told[place];
         record(layout, |field: &Field| match field.name.as_str() {
-            "partition_index" => Value::Int(told.index.into()),
+            "partition_index" => Value::Int(told.id.1.into()),
             "error_code" => Value::Int(told.error.0.into()),
             "error_message" => text(&told.error),
             "acknowledge_error_code" => Value::Int(told.acknowledge_error.0.into()),
@@ -203,6 +205,34 @@ impl PyShareAnswer {
             }
             _ => Value::Absent,
         })
+    }
+
+    /// Names a partition with what it gave, or with why that is not told.
+    pub(crate) fn put(
+        answer: &Bound<'_, Self>,
+        fetch: &PyPartitionFetch,
+        error: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = answer.py();
+        let Some(partition) = fetch.partition.borrow(py).id(py) else {
+            return Err(PyTypeError::new_err("a share partition without a name"));
+        };
+        let (records, acquired) = if error.is_some() {
+            (PyBytes::new(py, b"").unbind(), Vec::new())
+        } else {
+            let acquired = fetch.acquired.iter();
+            let acquired = acquired.map(|each| (each.first, each.last, each.delivery_count.into()));
+            (fetch.records.clone_ref(py), acquired.collect())
+        };
+        let own = fetch.error.as_ref().map(|error| error.bind(py).clone());
+        Self::fetched(answer, partition.bind(py), records, acquired, error.or(own))
+    }
+
+    /// Those that it names, those that could not be fetched, and those of which it brings records.
+    pub(crate) fn named(&self) -> [Vec<PartitionId>; 3] {
+        let at = |places: &[usize]| places.iter().map(|place| self.told[*place].id).collect();
+        let all = self.told.iter().map(|told| told.id).collect();
+        [all, at(&self.failed), at(&self.served)]
     }
 
     fn partitions_at(&self, py: Python<'_>, places: &[usize]) -> Vec<Py<PyTuple>> {
@@ -251,12 +281,12 @@ impl PyShareAnswer {
         self.partitions_at(py, &self.failed)
     }
 
-    fn name(answer: &Bound<'_, Self>, partition: &Bound<'_, PyTuple>) -> PyResult<()> {
-        Self::place(answer, partition).map(|_| ())
+    pub(crate) fn name(answer: &Bound<'_, Self>, partition: &Bound<'_, PyTuple>) -> PyResult<()> {
+        Self::place(answer, partition_id(partition)?, partition).map(|_| ())
     }
 
     #[pyo3(signature = (partition, error, *, acknowledging = false))]
-    fn refuse(
+    pub(crate) fn refuse(
         answer: &Bound<'_, Self>,
         partition: &Bound<'_, PyTuple>,
         error: &Bound<'_, PyAny>,
@@ -265,7 +295,7 @@ impl PyShareAnswer {
         let py = answer.py();
         let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
         let text: Option<String> = error.getattr(intern!(py, "message"))?.extract()?;
-        let place = Self::place(answer, partition)?;
+        let place = Self::place(answer, partition_id(partition)?, partition)?;
         let redirects = matches!(code, NOT_LEADER_OR_FOLLOWER | FENCED_LEADER_EPOCH);
         let refusal = (code, text.filter(|text| !text.is_empty()));
         let mut held = answer.borrow_mut();
@@ -282,25 +312,26 @@ impl PyShareAnswer {
         Ok(())
     }
 
-    /// Names a partition with what was acquired of it.
-    fn fetched(answer: &Bound<'_, Self>, fetch: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let py = answer.py();
-        let partition = fetch.get_item(0)?.getattr(intern!(py, "id"))?;
-        let partition = partition.cast_into::<PyTuple>()?;
-        let records = fetch.get_item(1)?.cast_into::<PyBytes>()?;
-        let acquired: Vec<(i64, i64, i64)> = fetch.get_item(2)?.extract()?;
-        let error = fetch.get_item(3)?;
-        let place = Self::place(answer, &partition)?;
+    /// Names a partition with what was acquired of it; `acquired`: (first offset, last offset, delivery count).
+    #[pyo3(signature = (partition, records, acquired, error = None))]
+    fn fetched(
+        answer: &Bound<'_, Self>,
+        partition: &Bound<'_, PyTuple>,
+        records: Py<PyBytes>,
+        acquired: Vec<(i64, i64, i64)>,
+        error: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let place = Self::place(answer, partition_id(partition)?, partition)?;
         {
             let mut held = answer.borrow_mut();
             if !acquired.is_empty() {
                 held.served.push(place);
             }
-            held.told[place].records = Some(records.unbind());
+            held.told[place].records = Some(records);
             held.told[place].acquired = acquired;
         }
-        if !error.is_none() {
-            Self::refuse(answer, &partition, &error, false)?;
+        if let Some(error) = error {
+            Self::refuse(answer, partition, &error, false)?;
             answer.borrow_mut().failed.push(place);
         }
         Ok(())
@@ -321,7 +352,7 @@ impl PyShareAnswer {
                 continue;
             };
             if error.is_none(py) {
-                Self::place(answer, partition)?;
+                Self::name(answer, partition)?;
             } else {
                 Self::refuse(answer, partition, error.bind(py), beside)?;
             }

@@ -5,9 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 type Bytes = [u8; 16];
+/// Topic id and partition.
+pub(crate) type PartitionId = (Bytes, i32);
 
 /// How many are remembered, in each direction; one more, and both start over.
 const REMEMBERED_MAX: usize = 4096;
@@ -82,4 +84,21 @@ pub(crate) fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     });
     drop(gone);
     Ok(bytes)
+}
+
+/// The id that Python has as a tuple of `uuid.UUID` and number.
+pub(crate) fn partition_id(tuple: &Bound<'_, PyAny>) -> PyResult<PartitionId> {
+    let tuple = tuple.cast::<PyTuple>()?;
+    let topic_id = tuple.get_borrowed_item(0)?;
+    Ok((bytes(&topic_id)?, tuple.get_borrowed_item(1)?.extract()?))
+}
+
+/// The tuple that Python has for an id.
+pub(crate) fn partition_tuple(py: Python<'_>, id: PartitionId) -> PyResult<Bound<'_, PyTuple>> {
+    let (topic_id, index) = id;
+    let mut topic_id = object(py, topic_id)?;
+    if topic_id.is_none() {
+        topic_id = zero(py)?;
+    }
+    (topic_id, index).into_pyobject(py)
 }

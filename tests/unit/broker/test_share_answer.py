@@ -10,7 +10,6 @@ from sharecore._core import Leader as ShareLeader
 from sharecore._core import Leaders, ShareAnswer, acknowledge
 from sharecore.broker.cluster import Leader, Node
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition import PartitionFetch
 from sharecore.protocol import ApiKey, codec
 from sharecore.waiting import Gather
 
@@ -31,11 +30,6 @@ def answer() -> ShareAnswer:
     return ShareAnswer(Cluster(), "CLIENTS", 30_000)
 
 
-def fetched(topic: UUID, index: int, records: bytes, *acquired: Any, error: Any = None) -> PartitionFetch:
-    partition: Any = SimpleNamespace(id=(topic, index))
-    return PartitionFetch(partition, records, list(acquired), error)
-
-
 def read(api: ApiKey, version: int, message: ShareAnswer) -> Any:
     frame = b"".join(codec(api, version).write_response(5, message))
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
@@ -46,9 +40,9 @@ def read(api: ApiKey, version: int, message: ShareAnswer) -> Any:
 
 def test_partitions_come_by_topic_in_the_order_in_which_they_are_named() -> None:
     whole = answer()
-    whole.fetched(fetched(SECOND, 3, b"batch", (5, 6, 1), (7, 7, 2)))
+    whole.fetched((SECOND, 3), b"batch", [(5, 6, 1), (7, 7, 2)])
     whole.name((FIRST, 0))
-    whole.fetched(fetched(SECOND, 1, b""))
+    whole.fetched((SECOND, 1), b"", [])
     whole.name((SECOND, 3))
     assert whole.partitions == [(SECOND, 3), (FIRST, 0), (SECOND, 1)]
     assert (whole.served, whole.failed) == ([(SECOND, 3)], [])
@@ -67,7 +61,7 @@ def test_partitions_come_by_topic_in_the_order_in_which_they_are_named() -> None
 
 def test_errors_have_fields_of_their_own_and_leaders_elsewhere_their_addresses() -> None:
     whole = answer()
-    whole.fetched(fetched(SECOND, 0, b"", error=KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)))
+    whole.fetched((SECOND, 0), b"", [], KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
     outcomes: Gather[Any] = Gather()
     outcomes.put((FIRST, 1), KafkaError(ErrorCode.INVALID_RECORD_STATE, "gone"))
     outcomes.put((FIRST, 2), None)
@@ -90,8 +84,8 @@ def test_errors_have_fields_of_their_own_and_leaders_elsewhere_their_addresses()
 def test_large_records_are_sent_as_they_are() -> None:
     records = bytes(64 * 1024)
     whole = answer()
-    whole.fetched(fetched(FIRST, 0, records, (0, 0, 1)))
-    whole.fetched(fetched(FIRST, 1, b"small", (0, 0, 1)))
+    whole.fetched((FIRST, 0), records, [(0, 0, 1)])
+    whole.fetched((FIRST, 1), b"small", [(0, 0, 1)])
     parts = codec(ApiKey.SHARE_FETCH, 2).write_response(1, whole.message())
     assert parts[1] is records
     ((_, told),) = read(ApiKey.SHARE_FETCH, 2, whole).responses

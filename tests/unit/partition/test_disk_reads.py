@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.partition.test_leader import LIMITS, Bench
+from tests.unit.partition.bench import LIMITS, Bench
 
 
 def test_what_lies_on_the_disk_is_leased_once_it_has_been_read() -> None:

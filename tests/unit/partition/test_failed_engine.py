@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from tests.unit.partition.bench import ACCEPT, LIMITS, Bench
 from tests.unit.partition.logs import TOPIC
-from tests.unit.partition.test_leader import ACCEPT, LIMITS, Bench
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import Engine
@@ -23,10 +23,11 @@ class FailingEngine:
         return self._fail if name == self._operation else getattr(self._engine, name)
 
     def _fail(self, *args: Any, **settings: Any) -> Any:
-        failure = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine failed in an earlier call")
-        if self._operation == "lease":  # which tells of it, as it may have leased something before
-            return b"", [], 0, False, failure
-        raise failure
+        _fail()
+
+
+def _fail(*args: Any, **settings: Any) -> None:
+    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine failed in an earlier call")
 
 
 @pytest.mark.parametrize(
@@ -42,16 +43,21 @@ class FailingEngine:
         "move_log_start",
     ],
 )
-def test_an_engine_that_failed_is_made_anew_from_what_was_persisted(change: str) -> None:
+def test_an_engine_that_failed_is_made_anew_from_what_was_persisted(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = Bench()
     bench.logs[0].produce(10)
     bench.take("m", LIMITS._replace(max_records=5, record_limit=True))
     bench.settle("m", (0, 1, ACCEPT))
     failed = bench.leader()
-    failed.engine = cast(Engine, FailingEngine(failed.engine, change))
+    if change != "lease":
+        failed.engine = cast(Engine, FailingEngine(failed.engine, change))
     match change:
-        case "lease":
-            bench.fetch("n", LIMITS._replace(max_wait_ms=0))
+        case "lease":  # which reads the log and asks the engine in one, and ends with the error of either
+            with monkeypatch.context() as patched:
+                patched.setattr(bench.logs[0], "read_cached", _fail)
+                bench.fetch("n", LIMITS._replace(max_wait_ms=0))
             error = bench.answers.pop("n")[0].error
             assert error is not None
             assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR

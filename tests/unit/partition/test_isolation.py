@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from tests.unit.partition.bench import ACCEPT, EARLIEST, RELEASE, Bench
 from tests.unit.partition.logs import MemoryLog
-from tests.unit.partition.test_leader import ACCEPT, EARLIEST, RELEASE, Bench
 
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError

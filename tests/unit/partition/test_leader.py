@@ -3,84 +3,13 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from tests.unit.partition.logs import TOPIC, MemoryLog, World
+from tests.unit.partition.bench import ACCEPT, LIMITS, REJECT, RELEASE, Bench
+from tests.unit.partition.logs import TOPIC
 
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition import (
-    Engine,
-    FetchLimits,
-    PartitionFetch,
-    ReadySet,
-    ShareFetch,
-    SharePartition,
-    SharePartitions,
-)
-from sharecore.persister import MemoryPersister, SharePartitionKey
-from sharecore.storage import Log
-
-LIMITS = FetchLimits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, max_records=500, batch_size=500)
-EARLIEST = GroupConfig(share_auto_offset_reset="earliest")
-
-
-class Bench:
-    """Share partitions of one topic, a clock, and fetches that are answered into a list."""
-
-    def __init__(self, config: GroupConfig = EARLIEST, *, partitions: int = 1) -> None:
-        self.world = World()
-        self.config = config
-        self.logs = [MemoryLog(index=number) for number in range(partitions)]
-        self.persister = MemoryPersister()
-        self.ends: list[KafkaError | None] = []
-        self.answers: dict[str, list[PartitionFetch]] = {}
-        self.stateless: list[SharePartitionKey] = []
-        for number in range(partitions):
-            self.persister.initialize(SharePartitionKey("g", TOPIC, number), 0, -1, lambda error: None)
-        self.leaders = self.fresh()
-
-    def fresh(self) -> SharePartitions:
-        return SharePartitions(
-            lambda topic_id, index: cast(Log, self.logs[index]),
-            lambda group_id: self.config,
-            persister=self.persister,
-            clock=self.world,
-            call_later=self.world.call_later,
-            stateless=self.stateless.append,
-        )
-
-    def leader(self, index: int = 0) -> SharePartition:
-        return self.leaders.get("g", TOPIC, index)
-
-    def fetch(self, member: str, limits: FetchLimits = LIMITS, order: list[int] | None = None) -> ShareFetch:
-        """Starts a fetch; its answer comes into `answers`."""
-        leaders = [self.leader(index) for index in order or range(len(self.logs))]
-
-        def ended(results: list[PartitionFetch]) -> None:
-            self.answers[member] = results
-
-        ready = ReadySet({leader.id: place for place, leader in enumerate(leaders)})
-        fetch = ShareFetch(member, leaders, ready, limits, self.world.call_later, ended)
-        results = fetch.begin()
-        if results is not None:
-            ended(results)
-        return fetch
-
-    def take(self, member: str, limits: FetchLimits = LIMITS, **kwargs: Any) -> list[tuple[int, int, int]]:
-        """What a fetch acquires at once in all partitions."""
-        self.answers.pop(member, None)
-        fetch = self.fetch(member, limits, **kwargs)
-        results = self.answers.pop(member, [])
-        fetch.cancel()
-        return [range_ for result in results for range_ in result.acquired]
-
-    def settle(self, member: str, *batches: tuple[int, int, int]) -> None:
-        """Acknowledges ranges, each with one type."""
-        self.leader().acknowledge(
-            member, [(first, last, bytes([kind])) for first, last, kind in batches], self.ends.append
-        )
-
-
-ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+from sharecore.partition import Engine
+from sharecore.persister import SharePartitionKey
 
 
 def test_a_fetch_leases_whole_record_batches_and_returns_them() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.partition.test_leader import ACCEPT, EARLIEST, LIMITS, RENEW, Bench
+from tests.unit.partition.bench import ACCEPT, EARLIEST, LIMITS, RENEW, Bench
 
 from sharecore.errors import KafkaError
 

@@ -5,39 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.unit.partition.bench import LIMITS, Bench
 from tests.unit.partition.logs import TOPIC
-from tests.unit.partition.test_leader import LIMITS, Bench
 
+from sharecore._core import PartitionFetch, ShareSession
 from sharecore.errors import ErrorCode
-from sharecore.partition import PartitionFetch, ShareFetch, SharePartition
-from sharecore.partition.ready import ReadySet, SharePartitionId
+from sharecore.partition import SharePartition, WaitingShareFetch
 
 AT_ONCE = LIMITS._replace(max_wait_ms=0)
 
 
 class Session:
-    """A member whose fetches share a ready set, as the broker has them."""
+    """A member whose fetches share a session, as the broker has them."""
 
     def __init__(self, bench: Bench, member: str) -> None:
         self.bench = bench
-        self.member = member
-        self.partitions: dict[SharePartitionId, int] = {(TOPIC, at): at for at in range(len(bench.logs))}
-        self.ready = ReadySet(self.partitions)
+        self.ready = ShareSession("g", member, None)
+        self.ready.add((TOPIC, at) for at in range(len(bench.logs)))
         self.looked_at: list[int] = []
         self.answer: list[PartitionFetch] | None = None
 
-    def fetch(self, *, at_once: bool = True, records: int = 500, first: int = 0) -> ShareFetch:
+    def fetch(self, *, at_once: bool = True, records: int = 500, first: int = 0) -> WaitingShareFetch:
         bench = self.bench
         found = [bench.leader(index) for _, index in sorted(self.ready.unknown)]
         self.looked_at = [leader.key.partition for leader in [*found, *self.ready.walk(first)]]
         limits = (AT_ONCE if at_once else LIMITS)._replace(max_records=records)
-        call_later = bench.world.call_later
         self.answer = None
-        fetch = ShareFetch(self.member, found, self.ready, limits, call_later, self.ended, first=first)
-        answer = fetch.begin()
-        if answer is not None:
-            self.ended(answer)
-        return fetch
+        return bench.begin(self.ready, found, limits, self.ended, first)
 
     def ended(self, answer: list[PartitionFetch]) -> None:
         self.answer = answer
@@ -103,7 +97,7 @@ def test_a_partition_that_left_the_session_or_whose_session_ended_is_not_offered
     bench = Bench(partitions=2)
     session = Session(bench, "m")
     session.fetch()
-    session.ready.forget({(TOPIC, 0): session.partitions.pop((TOPIC, 0))})
+    session.ready.forget([(TOPIC, 0)])
     fetch = session.fetch(at_once=False)
     bench.logs[0].produce(10)
     assert session.answer is None
@@ -111,7 +105,7 @@ def test_a_partition_that_left_the_session_or_whose_session_ended_is_not_offered
     session.ready.close()
     bench.logs[1].produce(10)
     assert not session.ready.unknown
-    assert list(session.ready.walk(0)) == []
+    assert session.ready.walk(0) == []
 
 
 def test_a_partition_whose_leader_has_ended_is_looked_for_again() -> None:
@@ -182,8 +176,8 @@ def test_a_partition_that_has_another_place_is_served_there() -> None:
     session = Session(bench, "m")
     session.fetch(records=1)
     assert session.served == [0]
-    session.ready.move(session.partitions.pop((TOPIC, 0)), 3)
-    session.partitions[TOPIC, 0] = 3
+    session.ready.report([], [], [])
+    session.ready.report([(TOPIC, 0)], [], [(TOPIC, 0)])
     session.fetch(records=1)
     assert session.served == [1]
     session.fetch(records=1, first=2)
@@ -201,7 +195,7 @@ def test_a_partition_with_more_to_come_is_looked_for_again_once_its_leader_has_e
     assert session.served == [0]
     bench.leaders.drop_topic(TOPIC)
     assert session.ready.unknown == {(TOPIC, 0), (TOPIC, 1)}
-    assert list(session.ready.walk(0)) == []
+    assert session.ready.walk(0) == []
 
 
 def test_many_partitions_that_load_at_the_same_time_are_looked_at_once(

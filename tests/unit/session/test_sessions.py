@@ -61,7 +61,8 @@ def test_a_new_session_takes_over_what_the_member_holds() -> None:
     closed = Closed()
     cache = ShareSessionCache(1, closed)
     first = cache.open("g", "m", "one")
-    first.touched.add(A)
+    first.touch(A)
+    first.add([A])
     waiting = Fetch()
     first.fetches[waiting] = None
     second = cache.open("g", "m", "two")
@@ -119,7 +120,7 @@ def test_partitions_are_added_and_forgotten_and_take_turns_at_being_first() -> N
     assert order == [C, A, B]
     assert session.in_order({B, C}, session.rotation()) == [C, B], "some are served as all would be"
     session.forget([B, (UUID(int=9), 0)])
-    assert list(session.partitions) == [A, C]
+    assert session.partitions == [A, C]
     assert session.in_order([A, B, C], session.rotation()) == [A, C], "what has left is left out"
 
 
@@ -127,26 +128,26 @@ def test_a_partition_that_brought_records_goes_behind_the_others() -> None:
     session = ShareSession("g", "m", "c")
     session.add([A, B, C])
     session.report([A, B, C], [], [A])
-    assert list(session.partitions) == [A, B, C], "the first answer leaves the order alone"
+    assert session.partitions == [A, B, C], "the first answer leaves the order alone"
     session.report([A], [], [A])
-    assert list(session.partitions) == [B, C, A]
+    assert session.partitions == [B, C, A]
     session.forget([B])
     session.report([B, C], [], [B, C])
-    assert list(session.partitions) == [A, C], "what was forgotten meanwhile stays away"
+    assert session.partitions == [A, C], "what was forgotten meanwhile stays away"
 
 
 def test_an_answer_owes_each_partition_once_and_again_after_an_error() -> None:
     session = ShareSession("g", "m", "c")
     session.add([A, B])
-    assert list(session.unreported) == [A, B]
+    assert session.unreported == [A, B]
     session.report([A], [], [A])
     assert not session.unreported, "what the first answer leaves out is not made up for"
     session.add([A, C])
-    assert list(session.unreported) == [C]
+    assert session.unreported == [C]
     session.report([], [], [])
-    assert list(session.unreported) == [C], "it cannot be fetched yet"
+    assert session.unreported == [C], "it cannot be fetched yet"
     session.report([C, B], [B], [C])
-    assert list(session.unreported) == [B]
+    assert session.unreported == [B]
     session.forget([B])
     session.report([B], [B], [])
     assert not session.unreported

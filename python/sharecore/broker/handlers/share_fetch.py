@@ -1,65 +1,79 @@
-"""ShareFetch: acknowledges what a member has processed, then leases more records to it (KIP-932)."""
+"""ShareFetch: acknowledges what a member has processed, then leases more records to it (KIP-932).
+
+`_core.ShareFetch` handles it, and asks here what is not mechanical.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
-from uuid import UUID
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from sharecore._core import PartitionFetch, ShareFetch, ShareLook
 from sharecore.broker.context import RequestContext, Result
-from sharecore.broker.share_fetching import RECORD_LIMIT, ShareFetching, acknowledges
-from sharecore.broker.share_rights import check_share_group
+from sharecore.broker.share_rights import check_share_group, hidden, may_read
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
+from sharecore.partition import SharePartition, WaitingShareFetch
+from sharecore.session import SharePartitionId, ShareSession
+
+if TYPE_CHECKING:
+    from sharecore.broker.services import Services
+
+Refused = dict[SharePartitionId, KafkaError]
+"""Partitions of which nothing is fetched, and why."""
 
 
-def handle(context: RequestContext, request: Any) -> Result:
-    check_share_group(context, request.group_id)
-    try:
-        _check(request)
-        session = _session(context, request)
-        _check_mode(request, session)
-    except KafkaError as error:
+class ShareFetchHandler(ShareFetch):
+    """The handler of one broker."""
+
+    def _open(self, context: RequestContext, request: Any) -> ShareSession:
+        """A new session, for a request with epoch 0; raises KafkaError."""
+        share = context.broker.share
+        share.watch(context.connection)
+        return share.sessions.open(request.group_id, request.member_id, context.connection)
+
+    def _refuse(self, request: Any, error: KafkaError) -> Result:
+        """The answer to a request that is refused as a whole."""
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _refuse_slowly(request, error)
         return {"error_code": error.code}
-    return ShareFetching(context, request, session).begin()
+
+    def _sift(
+        self, context: RequestContext, session: ShareSession, first: int, refuses_all: bool
+    ) -> tuple[list[SharePartition], Refused, Refused]:
+        """Leaders of partitions that the session does not know yet; partitions of which nothing is fetched;
+        those that are passed over.
+
+        Args:
+            first: the place at which the request begins to serve.
+            refuses_all: the request asks for less than nothing.
+        """
+        unreadable = hidden(context, session.partitions)
+        unknown = session.in_order(session.unknown - unreadable.keys(), first)
+        found, refused = context.broker.share.partitions.get_all(session.group_id, unknown)
+        if refuses_all:
+            refusal = KafkaError(ErrorCode.INVALID_REQUEST)
+            everything = session.in_order(session.partitions, first)
+            refused = dict.fromkeys(everything, refusal) | refused | unreadable
+            return [], refused, refused
+        return found, refused | unreadable, unreadable
+
+    def _wait(
+        self,
+        context: RequestContext,
+        look: ShareLook,
+        max_wait_ms: int,
+        ended: Callable[[list[PartitionFetch]], object],
+    ) -> WaitingShareFetch:
+        """A fetch that waits for more than there is."""
+        fetch = WaitingShareFetch(look, context.broker.share.call_later, ended)
+        fetch.wait(max_wait_ms)
+        return fetch
 
 
-def _check(request: Any) -> None:
-    """What is refused before the session takes notice of the request."""
-    if request.is_renew_ack and (
-        request.max_wait_ms > 0 or request.min_bytes > 0 or request.max_bytes > 0 or request.max_records > 0
-    ):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a request that renews locks must not ask for records")
-    if request.share_session_epoch == INITIAL_EPOCH and acknowledges(request):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the first request of a session acknowledges nothing")
-
-
-def _check_mode(request: Any, session: ShareSession) -> None:
-    """What is refused where there is something to fetch; the session has taken notice of the request."""
-    if request.share_session_epoch == FINAL_EPOCH or not session.partitions:
-        return
-    if not 0 <= request.share_acquire_mode <= RECORD_LIMIT:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no acquire mode {request.share_acquire_mode}")
-
-
-def _session(context: RequestContext, request: Any) -> ShareSession:
-    """The session as this request leaves it: partitions added and forgotten."""
-    sessions, epoch = context.broker.share.sessions, request.share_session_epoch
-    if epoch == INITIAL_EPOCH:
-        context.broker.share.watch(context.connection)
-        session = sessions.open(request.group_id, request.member_id, context.connection)
-    else:
-        session = sessions.resume(request.group_id, request.member_id, epoch)
-    for topic in request.topics:
-        topic_id = topic.topic_id or UUID(int=0)
-        session.add((topic_id, partition.partition_index) for partition in topic.partitions)
-    if epoch == INITIAL_EPOCH:
-        return session  # there is nothing to forget yet
-    for topic in request.forgotten_topics_data:
-        session.forget((topic.topic_id or UUID(int=0), index) for index in topic.partitions)
-    return session
+def begin(broker: Services) -> ShareFetch:
+    """The handler of one broker."""
+    return ShareFetchHandler(check_share_group, may_read)
 
 
 async def _refuse_slowly(request: Any, error: KafkaError) -> dict[str, Any]:

@@ -1,0 +1,219 @@
+//! `ShareFetching`: one `ShareFetch` on its way, from its acknowledgements and its fetch to the answer with both.
+//!
+//! Acknowledgements begin first; the fetch goes on while they become durable, and the answer leaves when both have ended.
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::error::kafka_error_in;
+use crate::gather::PyPartitionFetch;
+use crate::leader::PyLeader;
+use crate::leaders::PyLeaders;
+use crate::session::PyShareSession;
+use crate::share_answer::PyShareAnswer;
+use crate::uuids::{partition_id, partition_tuple};
+use crate::waiting::{PyGather, PyLater, PyPart};
+
+/// A request whose answer is not known yet.
+#[pyclass(name = "ShareFetching", module = "sharecore._core")]
+pub(crate) struct PyShareFetching {
+    cluster: Py<PyAny>,
+    listener: Py<PyAny>,
+    leaders: Py<PyLeaders>,
+    session: Py<PyShareSession>,
+    gather: Py<PyGather>,
+    /// Whether the answer names those partitions that no answer has named yet.
+    names_new: bool,
+    /// Partitions of which nothing is fetched, and why.
+    pub(crate) refused: Option<Py<PyDict>>,
+    fetched: Vec<Py<PyPartitionFetch>>,
+    /// The fetch while it waits, and what is called when it has ended.
+    pub(crate) fetch: Option<Py<PyAny>>,
+    pub(crate) part: Option<Py<PyPart>>,
+}
+
+impl PyShareFetching {
+    pub(crate) fn new<'py>(
+        cluster: Bound<'py, PyAny>,
+        listener: Bound<'py, PyAny>,
+        leaders: Bound<'py, PyLeaders>,
+        session: Bound<'py, PyShareSession>,
+        gather: Bound<'py, PyGather>,
+        names_new: bool,
+    ) -> Self {
+        Self {
+            cluster: cluster.unbind(),
+            listener: listener.unbind(),
+            leaders: leaders.unbind(),
+            session: session.unbind(),
+            gather: gather.unbind(),
+            names_new,
+            refused: None,
+            fetched: Vec::new(),
+            fetch: None,
+            part: None,
+        }
+    }
+
+    /// The fetch has ended.
+    pub(crate) fn end(
+        fetching: &Bound<'_, Self>,
+        fetched: Vec<Py<PyPartitionFetch>>,
+    ) -> PyResult<()> {
+        let py = fetching.py();
+        let session = fetching.borrow().session.clone_ref(py);
+        for each in &fetched {
+            let each = each.get();
+            if !each.acquired.is_empty() {
+                let id = each.partition.borrow(py).name;
+                session.borrow_mut(py).inner.touch(id);
+            }
+        }
+        let (fetch, part) = {
+            let mut held = fetching.borrow_mut();
+            held.fetched = fetched;
+            // each holds the other: a cycle a fetch is work for the collector
+            (held.fetch.take(), held.part.take())
+        };
+        drop(fetch);
+        part.map_or(Ok(()), |part| PyPart::__call__(part.bind(py), None))
+    }
+
+    pub(crate) fn answer(fetching: &Bound<'_, Self>) -> PyResult<Py<PyShareAnswer>> {
+        let py = fetching.py();
+        let (cluster, listener, leaders, session, gather) = {
+            let held = fetching.borrow();
+            let leaders = held.leaders.bind(py).clone();
+            let session = held.session.bind(py).clone();
+            let gather = held.gather.bind(py).clone();
+            let (cluster, listener) = (held.cluster.clone_ref(py), held.listener.clone_ref(py));
+            (cluster, listener, leaders, session, gather)
+        };
+        let group_id = session.borrow().group_id.bind(py).clone().into_any();
+        let lock_ms = leaders
+            .call_method1(intern!(py, "config"), (&group_id,))?
+            .getattr(intern!(py, "share_record_lock_duration_ms"))?
+            .extract()?;
+        let check_leader = cluster.bind(py).getattr(intern!(py, "check_leader"))?;
+        let answer = Bound::new(py, PyShareAnswer::new(cluster, listener, lock_ms))?;
+        let fetched = std::mem::take(&mut fetching.borrow_mut().fetched);
+        for each in &fetched {
+            let lost = not_led(&check_leader, each.get())?;
+            PyShareAnswer::put(&answer, each.get(), lost)?;
+        }
+        let (refused, names_new) = {
+            let held = fetching.borrow();
+            let refused = held.refused.as_ref();
+            (refused.map(|refused| refused.clone_ref(py)), held.names_new)
+        };
+        let mut failed = Vec::new();
+        if let Some(refused) = refused {
+            for (partition, error) in refused.bind(py) {
+                failed.push(partition_id(&partition)?);
+                PyShareAnswer::refuse(&answer, partition.cast::<PyTuple>()?, &error, false)?;
+            }
+        }
+        if names_new {
+            let unreported: Vec<_> = session.borrow().inner.unreported().collect();
+            for id in unreported {
+                let partition = partition_tuple(py, id)?;
+                let leader = PyLeaders::found(&leaders, &group_id, &partition.get_item(0)?, id.1)?;
+                if can_acquire(leader)? {
+                    PyShareAnswer::name(&answer, &partition)?;
+                }
+            }
+        }
+        let [named, refused, served] = answer.borrow().named();
+        failed.extend(refused);
+        session.borrow_mut().inner.report(named, failed, served);
+        PyShareAnswer::acknowledged(&answer, &gather, true)?;
+        PyShareAnswer::message(&answer)
+    }
+}
+
+/// Why what was fetched may not be told: a leader that has lost its place meanwhile, asleep perhaps, leases nothing.
+fn not_led<'py>(
+    check_leader: &Bound<'py, PyAny>,
+    fetched: &PyPartitionFetch,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = check_leader.py();
+    let Some(id) = fetched.partition.borrow(py).id(py) else {
+        return Ok(None);
+    };
+    match check_leader.call1(id.into_bound(py)) {
+        Ok(_) => Ok(None),
+        Err(error) => kafka_error_in(py, error).map(Some),
+    }
+}
+
+/// Whether a share partition is led here and has room for more leases, with or without records to lease.
+fn can_acquire(leader: Option<Bound<'_, PyLeader>>) -> PyResult<bool> {
+    match leader.and_then(|leader| PyLeader::engine(&leader)) {
+        Some(engine) => engine
+            .getattr(intern!(engine.py(), "can_acquire"))?
+            .is_truthy(),
+        None => Ok(false),
+    }
+}
+
+#[pymethods]
+impl PyShareFetching {
+    /// The session has ended: the answer is what there is.
+    fn abandon(fetching: &Bound<'_, Self>) -> PyResult<()> {
+        let py = fetching.py();
+        let fetch = {
+            let held = fetching.borrow();
+            held.fetch.as_ref().map(|fetch| fetch.clone_ref(py))
+        };
+        if let Some(fetch) = fetch {
+            fetch.call_method1(py, intern!(py, "end"), (PyList::empty(py),))?;
+        }
+        Ok(())
+    }
+
+    fn _ended(fetching: &Bound<'_, Self>, fetched: Vec<Py<PyPartitionFetch>>) -> PyResult<()> {
+        Self::end(fetching, fetched)
+    }
+
+    fn _done(fetching: &Bound<'_, Self>, later: &Bound<'_, PyLater>) -> PyResult<()> {
+        let py = fetching.py();
+        let session = fetching.borrow().session.clone_ref(py);
+        let waiting = session.borrow(py).fetches.clone_ref(py);
+        if waiting.bind(py).contains(fetching)? {
+            waiting.bind(py).del_item(fetching)?;
+        }
+        if later.borrow().cancelled() {
+            let fetch = fetching.borrow_mut().fetch.take();
+            if let Some(fetch) = fetch {
+                fetch.call_method0(py, intern!(py, "cancel"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn _answer(fetching: &Bound<'_, Self>) -> PyResult<Py<PyShareAnswer>> {
+        Self::answer(fetching)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.cluster)?;
+        visit.call(&self.listener)?;
+        visit.call(&self.leaders)?;
+        visit.call(&self.session)?;
+        visit.call(&self.gather)?;
+        visit.call(&self.refused)?;
+        self.fetched.iter().try_for_each(|each| visit.call(each))?;
+        visit.call(&self.fetch)?;
+        visit.call(&self.part)
+    }
+
+    fn __clear__(&mut self) {
+        self.fetched.clear();
+        self.fetch = None;
+        self.part = None;
+        self.refused = None;
+    }
+}

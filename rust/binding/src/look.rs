@@ -1,0 +1,311 @@
+//! `ShareLook`: one share fetch, and where it looks.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use std::collections::HashSet;
+
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_session::Walk;
+
+use crate::error::kafka_error_in;
+use crate::gather::{Limits, Look, PyPartitionFetch, gather};
+use crate::leader::PyLeader;
+use crate::session::PyShareSession;
+use crate::uuids::{PartitionId, partition_id};
+
+type Fetched = Vec<Py<PyPartitionFetch>>;
+
+/// Gathers records for one member out of what is ready in its session.
+#[pyclass(name = "ShareLook", module = "sharecore._core")]
+pub(crate) struct PyShareLook {
+    session: Py<PyShareSession>,
+    /// Leaders of partitions that the session does not know yet.
+    found: Vec<Py<PyLeader>>,
+    failed: Vec<Py<PyLeader>>,
+    limits: Limits,
+    first: u64,
+    hidden: HashSet<PartitionId>,
+    is_gathering: bool,
+}
+
+/// One look.
+struct Looking<'a, 'py> {
+    look: &'a Bound<'py, PyShareLook>,
+    session: &'a Bound<'py, PyShareSession>,
+    walk: Walk,
+}
+
+impl<'py> Look<'py> for Looking<'_, 'py> {
+    fn next(&mut self) -> Option<Bound<'py, PyLeader>> {
+        while let Some(leader) = PyShareSession::step(self.session, &mut self.walk) {
+            if self.look.borrow().sees(&leader) {
+                return Some(leader);
+            }
+        }
+        None
+    }
+
+    fn empty(&mut self, partition: &Bound<'py, PyLeader>) -> PyResult<()> {
+        PyShareSession::empty(self.session, partition)
+    }
+
+    fn failed(&mut self, partition: Bound<'py, PyLeader>) {
+        self.look.borrow_mut().failed.push(partition.unbind());
+    }
+}
+
+impl PyShareLook {
+    pub(crate) fn of(
+        session: Py<PyShareSession>,
+        limits: Limits,
+        first: u64,
+        found: Vec<Py<PyLeader>>,
+        hidden: HashSet<PartitionId>,
+    ) -> Self {
+        Self {
+            session,
+            found,
+            failed: Vec::new(),
+            limits,
+            first,
+            hidden,
+            is_gathering: false,
+        }
+    }
+
+    fn wants_records(&self) -> bool {
+        self.limits.max_bytes > 0 && self.limits.max_records > 0
+    }
+
+    fn sees(&self, leader: &Bound<'_, PyLeader>) -> bool {
+        self.hidden.is_empty() || !self.hidden.contains(&leader.borrow().name)
+    }
+
+    fn session<'py>(look: &Bound<'py, Self>) -> Bound<'py, PyShareSession> {
+        look.borrow().session.bind(look.py()).clone()
+    }
+
+    fn bound<'py>(py: Python<'py>, leaders: &[Py<PyLeader>]) -> Vec<Bound<'py, PyLeader>> {
+        let leaders = leaders.iter();
+        leaders.map(|leader| leader.bind(py).clone()).collect()
+    }
+
+    fn looking<'a, 'py>(
+        look: &'a Bound<'py, Self>,
+        session: &'a Bound<'py, PyShareSession>,
+    ) -> Looking<'a, 'py> {
+        let walk = session.borrow().inner.walk(look.borrow().first);
+        Looking {
+            look,
+            session,
+            walk,
+        }
+    }
+
+    /// The partitions to look at, in their order.
+    fn walk<'py>(look: &Bound<'py, Self>) -> Vec<Bound<'py, PyLeader>> {
+        let session = Self::session(look);
+        let mut looking = Self::looking(look, &session);
+        std::iter::from_fn(|| looking.next()).collect()
+    }
+
+    /// Puts those leaders into the session that have loaded.
+    fn take_in(look: &Bound<'_, Self>) -> PyResult<()> {
+        let py = look.py();
+        let found = std::mem::take(&mut look.borrow_mut().found);
+        for leader in found {
+            let (has_engine, has_error) = {
+                let held = leader.borrow(py);
+                (held.engine.is_some(), held.error.is_some())
+            };
+            if has_engine {
+                PyShareSession::put(&Self::session(look), leader.bind(py))?;
+            } else if has_error {
+                look.borrow_mut().failed.push(leader);
+            } else {
+                look.borrow_mut().found.push(leader);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the partitions have so many bytes together.
+    ///
+    /// One that cannot be read counts for nothing here; the answer tells of it.
+    fn has_bytes(look: &Bound<'_, Self>, mut wanted: i64) -> PyResult<bool> {
+        let py = look.py();
+        for partition in Self::walk(look) {
+            match partition.call_method1(intern!(py, "readable_bytes"), (wanted,)) {
+                Ok(bytes) => wanted -= bytes.extract::<i64>()?,
+                Err(error) => drop(kafka_error_in(py, error)?),
+            }
+            if wanted <= 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn gathered(look: &Bound<'_, Self>) -> PyResult<Fetched> {
+        let py = look.py();
+        let (limits, wants_records) = {
+            let mut held = look.borrow_mut();
+            held.is_gathering = held.wants_records();
+            (held.limits, held.is_gathering)
+        };
+        let mut results = Vec::new();
+        if wants_records {
+            let session = Self::session(look);
+            let member = session.borrow().member_id.clone_ref(py);
+            let mut looking = Self::looking(look, &session);
+            let gathered = gather(py, &mut looking, member.bind(py).to_str()?, &limits);
+            look.borrow_mut().is_gathering = false;
+            results = gathered?;
+        }
+        let failed = Self::bound(py, &look.borrow().failed);
+        if failed.is_empty() {
+            return Ok(results);
+        }
+        let mut all = Vec::new();
+        for leader in failed {
+            let error = leader
+                .borrow()
+                .error
+                .as_ref()
+                .map(|error| error.clone_ref(py));
+            if let Some(error) = error {
+                all.push(Py::new(py, PyPartitionFetch::refused(&leader, error))?);
+            }
+        }
+        all.append(&mut results);
+        Ok(all)
+    }
+}
+
+#[pymethods]
+impl PyShareLook {
+    #[new]
+    #[pyo3(signature = (session, found = Vec::new(), *, min_bytes, max_bytes, max_records, batch_size,
+                        record_limit = false, first = 0, hidden = Vec::new()))]
+    #[allow(clippy::too_many_arguments)]
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "pyo3 extracts owned arguments"
+    )]
+    fn new(
+        session: Py<PyShareSession>,
+        found: Vec<Py<PyLeader>>,
+        min_bytes: i64,
+        max_bytes: i64,
+        max_records: i64,
+        batch_size: i64,
+        record_limit: bool,
+        first: u64,
+        hidden: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let limits = Limits {
+            min_bytes,
+            max_bytes,
+            max_records,
+            batch_size,
+            record_limit,
+        };
+        let hidden: PyResult<_> = hidden.iter().map(partition_id).collect();
+        Ok(Self::of(session, limits, first, found, hidden?))
+    }
+
+    /// What there is at once; None where the fetch has to wait.
+    pub(crate) fn begin(look: &Bound<'_, Self>, max_wait_ms: i64) -> PyResult<Option<Fetched>> {
+        let py = look.py();
+        let found = Self::bound(py, &look.borrow().found);
+        for leader in found {
+            leader.call_method0(intern!(py, "load"))?;
+        }
+        let is_late = max_wait_ms <= 0 || !look.borrow().wants_records();
+        Self::look(look, is_late)
+    }
+
+    pub(crate) fn look(look: &Bound<'_, Self>, late: bool) -> PyResult<Option<Fetched>> {
+        if !look.borrow().found.is_empty() {
+            Self::take_in(look)?;
+        }
+        if late {
+            let results = Self::gathered(look)?;
+            let waits = results.is_empty()
+                && look.borrow().wants_records()
+                && !Self::reading(look)?.is_empty();
+            return Ok((!waits).then_some(results));
+        }
+        let limits = look.borrow().limits;
+        if limits.min_bytes > 1 && !Self::has_bytes(look, limits.min_bytes.min(limits.max_bytes))? {
+            return Ok(None);
+        }
+        let results = Self::gathered(look)?;
+        let any = results
+            .iter()
+            .any(|result| !result.get().acquired.is_empty());
+        Ok(any.then_some(results))
+    }
+
+    #[getter]
+    fn reading<'py>(look: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyLeader>>> {
+        let py = look.py();
+        let mut reading = Vec::new();
+        for partition in Self::walk(look) {
+            if partition.getattr(intern!(py, "reading"))?.is_truthy()? {
+                reading.push(partition);
+            }
+        }
+        Ok(reading)
+    }
+
+    fn watch(
+        look: &Bound<'_, Self>,
+        fetch: &Bound<'_, PyAny>,
+        loaded: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let py = look.py();
+        let session = Self::session(look);
+        session.borrow().wait(fetch)?;
+        let found = Self::bound(py, &look.borrow().found);
+        for leader in found {
+            leader.call_method1(intern!(py, "when_loaded"), (loaded,))?;
+        }
+        let mut asked = Self::walk(look);
+        {
+            let held = look.borrow();
+            asked.extend(Self::bound(py, &held.found));
+            asked.extend(Self::bound(py, &held.failed));
+        }
+        asked
+            .iter()
+            .try_for_each(|each| PyShareSession::ask(&session, each))
+    }
+
+    fn unwatch(look: &Bound<'_, Self>, fetch: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::session(look).borrow().stop_waiting(fetch)
+    }
+
+    fn looks_at(&self, partition: &Bound<'_, PyLeader>) -> bool {
+        self.sees(partition)
+    }
+
+    fn fail(look: &Bound<'_, Self>, partition: &Bound<'_, PyLeader>) -> PyResult<Option<Fetched>> {
+        {
+            let mut held = look.borrow_mut();
+            if held.is_gathering || !held.sees(partition) {
+                return Ok(None);
+            }
+            held.failed.push(partition.clone().unbind());
+        }
+        Self::gathered(look).map(Some)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.session)?;
+        let mut leaders = self.found.iter().chain(&self.failed);
+        leaders.try_for_each(|leader| visit.call(leader))
+    }
+}

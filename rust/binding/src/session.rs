@@ -1,0 +1,314 @@
+//! `ShareSession`: what one member of one group fetches. `sharecore.session` has them.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PySet, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_session::{Session, Walk};
+
+use crate::leader::PyLeader;
+use crate::uuids::{PartitionId, partition_id, partition_tuple};
+
+/// A share session, those of its partitions that a fetch looks at, and the fetches that wait.
+///
+/// The leader of a partition that a fetch finds empty is asked to tell, once, when that may have changed.
+#[pyclass(name = "ShareSession", module = "sharecore._core")]
+pub(crate) struct PyShareSession {
+    #[pyo3(get)]
+    pub(crate) group_id: Py<PyString>,
+    #[pyo3(get)]
+    pub(crate) member_id: Py<PyString>,
+    #[pyo3(get)]
+    connection: Py<PyAny>,
+    pub(crate) inner: Session<PartitionId, Py<PyLeader>>,
+    /// Leaders that know of this session, by their addresses.
+    known: HashMap<usize, Py<PyLeader>>,
+    #[pyo3(get)]
+    pub(crate) fetches: Py<PyDict>,
+    offered: Py<PyDict>,
+}
+
+/// Partitions as Python names them.
+fn ids(partitions: &Bound<'_, PyAny>) -> PyResult<Vec<PartitionId>> {
+    let partitions = partitions.try_iter()?;
+    partitions.map(|each| partition_id(&each?)).collect()
+}
+
+fn tuples(
+    py: Python<'_>,
+    ids: impl IntoIterator<Item = PartitionId>,
+) -> PyResult<Vec<Bound<'_, PyTuple>>> {
+    let ids = ids.into_iter();
+    ids.map(|id| partition_tuple(py, id)).collect()
+}
+
+impl PyShareSession {
+    /// Takes partitions out; their leaders need not tell any more.
+    pub(crate) fn forget_all(
+        session: &Bound<'_, Self>,
+        partitions: &[PartitionId],
+    ) -> PyResult<()> {
+        for partition in partitions {
+            let leader = session.borrow_mut().inner.forget(partition);
+            if let Some(leader) = leader {
+                Self::let_go(session, leader.bind(session.py()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A leader is loaded, or may have something.
+    pub(crate) fn put(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+        let id = leader.borrow().name;
+        let is_here = {
+            let mut held = session.borrow_mut();
+            held.inner.put(&id, leader.clone().unbind())
+        };
+        if is_here {
+            Self::know(session, leader);
+            leader.call_method1(intern!(session.py(), "tell_end"), (session,))?;
+        }
+        Ok(())
+    }
+
+    /// A fetch has found nothing in a partition.
+    pub(crate) fn empty(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+        let id = leader.borrow().name;
+        let before = session.borrow_mut().inner.take_out(&id);
+        drop(before);
+        Self::ask(session, leader)
+    }
+
+    /// Has a leader tell when it may have something.
+    pub(crate) fn ask(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+        Self::know(session, leader);
+        leader.call_method1(intern!(session.py(), "tell"), (session,))?;
+        Ok(())
+    }
+
+    /// The next leader of a walk.
+    pub(crate) fn step<'py>(
+        session: &Bound<'py, Self>,
+        walk: &mut Walk,
+    ) -> Option<Bound<'py, PyLeader>> {
+        let held = session.borrow();
+        let leader = held.inner.step(walk)?;
+        Some(leader.bind(session.py()).clone())
+    }
+
+    fn know(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) {
+        let mut held = session.borrow_mut();
+        let address = leader.as_ptr() as usize;
+        let known = held.known.entry(address);
+        known.or_insert_with(|| leader.clone().unbind());
+    }
+
+    fn let_go(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+        let known = session
+            .borrow_mut()
+            .known
+            .remove(&(leader.as_ptr() as usize));
+        drop(known);
+        leader.call_method1(intern!(session.py(), "tell_no_more"), (session,))?;
+        Ok(())
+    }
+
+    /// The fetches that wait, as they are now.
+    fn offered<'py>(session: &Bound<'py, Self>) -> Vec<Bound<'py, PyAny>> {
+        let py = session.py();
+        let offered = session.borrow().offered.clone_ref(py);
+        offered.bind(py).keys().iter().collect()
+    }
+}
+
+#[pymethods]
+impl PyShareSession {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        group_id: Py<PyString>,
+        member_id: Py<PyString>,
+        connection: Py<PyAny>,
+    ) -> Self {
+        Self {
+            group_id,
+            member_id,
+            connection,
+            inner: Session::default(),
+            known: HashMap::new(),
+            fetches: PyDict::new(py).unbind(),
+            offered: PyDict::new(py).unbind(),
+        }
+    }
+
+    #[getter]
+    fn key(&self, py: Python<'_>) -> (Py<PyString>, Py<PyString>) {
+        (self.group_id.clone_ref(py), self.member_id.clone_ref(py))
+    }
+
+    #[getter]
+    fn epoch(&self) -> i32 {
+        self.inner.epoch
+    }
+
+    #[setter]
+    fn set_epoch(&mut self, epoch: i32) {
+        self.inner.epoch = epoch;
+    }
+
+    #[getter]
+    fn partitions<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        tuples(py, self.inner.partitions())
+    }
+
+    #[getter]
+    fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        PySet::new(py, tuples(py, self.inner.held())?)
+    }
+
+    #[getter]
+    fn unreported<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        tuples(py, self.inner.unreported())
+    }
+
+    #[getter]
+    fn unknown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        PySet::new(py, tuples(py, self.inner.unknown())?)
+    }
+
+    #[getter]
+    fn waiting(&self, py: Python<'_>) -> bool {
+        !self.offered.bind(py).is_empty()
+    }
+
+    fn add(&mut self, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
+        let partitions = ids(partitions)?.into_iter();
+        partitions.for_each(|partition| self.inner.add(partition));
+        Ok(())
+    }
+
+    fn forget(session: &Bound<'_, Self>, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::forget_all(session, &ids(partitions)?)
+    }
+
+    fn rotation(&self) -> u64 {
+        self.inner.rotation()
+    }
+
+    fn in_order<'py>(
+        &self,
+        partitions: &Bound<'py, PyAny>,
+        first: u64,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let here = self.inner.in_order(ids(partitions)?, first);
+        tuples(partitions.py(), here)
+    }
+
+    fn report(
+        &mut self,
+        partitions: &Bound<'_, PyAny>,
+        failed: &Bound<'_, PyAny>,
+        served: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (named, failed, served) = (ids(partitions)?, ids(failed)?, ids(served)?);
+        self.inner.report(named, failed, served);
+        Ok(())
+    }
+
+    fn touch(&mut self, partition: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.inner.touch(partition_id(partition)?);
+        Ok(())
+    }
+
+    fn replace(&mut self, before: &Bound<'_, Self>) {
+        self.inner.replace(&before.borrow().inner);
+    }
+
+    fn walk<'py>(session: &Bound<'py, Self>, first: u64) -> Vec<Bound<'py, PyLeader>> {
+        let mut walk = session.borrow().inner.walk(first);
+        std::iter::from_fn(|| Self::step(session, &mut walk)).collect()
+    }
+
+    pub(crate) fn wait(&self, fetch: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = fetch.py();
+        self.offered.bind(py).set_item(fetch, py.None())
+    }
+
+    pub(crate) fn stop_waiting(&self, fetch: &Bound<'_, PyAny>) -> PyResult<()> {
+        let offered = self.offered.bind(fetch.py());
+        if offered.contains(fetch)? {
+            offered.del_item(fetch)?;
+        }
+        Ok(())
+    }
+
+    fn told(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+        let py = session.py();
+        let id = leader.borrow().name;
+        let is_here = || session.borrow().inner.contains(&id);
+        if !is_here() {
+            return Self::let_go(session, leader);
+        }
+        Self::put(session, leader)?;
+        for fetch in Self::offered(session) {
+            fetch.call_method1(intern!(py, "offer"), (leader,))?;
+        }
+        if session.borrow().waiting(py) && is_here() {
+            Self::ask(session, leader)?;
+        }
+        Ok(())
+    }
+
+    fn failed(
+        session: &Bound<'_, Self>,
+        leader: &Bound<'_, PyLeader>,
+        error: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let py = session.py();
+        let id = leader.borrow().name;
+        let (known, is_here) = {
+            let mut held = session.borrow_mut();
+            let known = held.known.remove(&(leader.as_ptr() as usize));
+            (known, held.inner.lose(&id))
+        };
+        drop(known);
+        if is_here {
+            for fetch in Self::offered(session) {
+                let told = (leader, error);
+                fetch.call_method1(intern!(py, "partition_failed"), told)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fetches that wait must not lease anew what is released when the session ends.
+    fn close(session: &Bound<'_, Self>) -> PyResult<()> {
+        let py = session.py();
+        let fetches = session.borrow().fetches.clone_ref(py);
+        for fetch in fetches.bind(py).keys() {
+            fetch.call_method0(intern!(py, "abandon"))?;
+        }
+        let known = std::mem::take(&mut session.borrow_mut().known);
+        for leader in known.into_values() {
+            leader.call_method1(py, intern!(py, "tell_no_more"), (session,))?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.connection)?;
+        visit.call(&self.fetches)?;
+        visit.call(&self.offered)?;
+        let mut leaders = self.inner.leaders().chain(self.known.values());
+        leaders.try_for_each(|leader| visit.call(leader))
+    }
+
+    fn __clear__(&mut self) {
+        self.inner = Session::default();
+        self.known.clear();
+    }
+}
