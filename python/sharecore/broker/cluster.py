@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from sharecore.broker.identity import Identity
 
 NOBODY = -1
+NO_EPOCH = -1
+"""A client does not say which epoch of a leader it knows of."""
 
 
 class Node(NamedTuple):

@@ -47,6 +47,11 @@ pub(crate) struct Asked<'a, 'py> {
 }
 
 impl<'py> Asked<'_, 'py> {
+    /// The version of the request.
+    pub(crate) fn api_version(&self) -> i16 {
+        self.header.api_version
+    }
+
     /// The `RequestContext`, made when it is first asked for.
     pub(crate) fn context(&self) -> PyResult<Bound<'py, PyAny>> {
         if let Some(context) = self.context.get() {

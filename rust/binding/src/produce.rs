@@ -28,6 +28,9 @@ use crate::tickets::PyStoredLog;
 use crate::uuids;
 use crate::waiting::{PyLater, PyTicket};
 
+/// The version of Produce that zstd came with.
+const ZSTD_SINCE: i16 = 7;
+const OUT_OF_RANGE: &str = "the time of the record is out of the range that the topic allows";
 /// Refusals that Kafka answers without the start of the log.
 const WITHOUT_START: [i16; 3] = [MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR];
 
@@ -206,6 +209,12 @@ impl PyProduce {
                 return Ok(());
             }
         };
+        let zstd = asked.api_version() >= ZSTD_SINCE;
+        if let Err(refusal) = sharecore_store::check_request(one.records, zstd) {
+            tell(py, &mut outcome, Refused::ByTheStore(refusal), None)?;
+            produced.borrow_mut().outcomes.push(outcome);
+            return Ok(());
+        }
         if !(-1..=1).contains(&request.acks) {
             outcome.error_code = INVALID_REQUIRED_ACKS;
             produced.borrow_mut().outcomes.push(outcome);
@@ -391,6 +400,10 @@ fn tell(
         Refused::ByTheStore(refusal) => {
             outcome.error_code = refusal.code();
             outcome.message = Some(refusal.to_string()).filter(|text| !text.is_empty());
+            if let sharecore_store::Refusal::InvalidTimestamp(records) = refusal {
+                outcome.refused = records;
+                outcome.reason = OUT_OF_RANGE.into();
+            }
         }
         Refused::Before(error) | Refused::ByTheLog(error) => {
             let error = error.bind(py);

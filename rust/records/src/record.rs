@@ -89,6 +89,13 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+impl Records<'_> {
+    /// Whether nothing lies behind the last record that was read.
+    pub fn is_at_end(&self) -> bool {
+        self.cursor.rest.is_empty()
+    }
+}
+
 /// Iterates over a record's headers; a name that is not UTF-8 has its odd bytes replaced.
 #[derive(Debug, Clone)]
 pub struct Headers<'a> {
@@ -107,20 +114,34 @@ impl<'a> Headers<'a> {
         Ok(Self { cursor, left })
     }
 
+    /// Checks that every header can be read, and that the record ends behind the last one.
+    pub fn check(mut self) -> Result<(), Fault> {
+        for _ in 0..self.left {
+            self.read_raw()?;
+        }
+        if self.cursor.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Fault::Malformed("a record is longer than what it holds"))
+        }
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
 
-    fn read(&mut self) -> Result<(String, Option<&'a [u8]>), Fault> {
+    fn read_raw(&mut self) -> Result<(&'a [u8], Option<&'a [u8]>), Fault> {
         let name = self
             .cursor
             .field()?
             .ok_or(Fault::Malformed("a header has no name"))?;
-        Ok((
-            String::from_utf8_lossy(name).into_owned(),
-            self.cursor.field()?,
-        ))
+        Ok((name, self.cursor.field()?))
+    }
+
+    fn read(&mut self) -> Result<(String, Option<&'a [u8]>), Fault> {
+        let (name, value) = self.read_raw()?;
+        Ok((String::from_utf8_lossy(name).into_owned(), value))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     LogId,
     batch::{self, Header, TimestampType},
     error::Refusal,
-    log::{Log, LogConfig},
+    log::Log,
     producer::{Sequence, Undo},
     state::{Pending, State},
     store::Store,
@@ -34,12 +34,16 @@ impl Store {
     pub fn append(&self, log: LogId, records: &[u8], now_ms: i64) -> Result<Appended, Refusal> {
         let config = self.shared.lock().log(log)?.config;
         let mut header = batch::check(records, config.max_batch_bytes)?;
+        let records = &records[..header.size];
+        let latest = batch::check_records(&header, records, &config, now_ms)?;
         let mut batch: Arc<[u8]> = records.into();
         let bytes = Arc::get_mut(&mut batch).expect("nobody else has it");
-        if config.timestamp_type == TimestampType::LogAppendTime {
-            batch::assign_append_time(bytes, &mut header, now_ms);
-        } else {
-            check_timestamps(&header, &config, now_ms)?;
+        match (config.timestamp_type, latest) {
+            (kind @ TimestampType::LogAppendTime, _) => {
+                batch::assign_time(bytes, &mut header, kind, now_ms);
+            }
+            (kind, Some(latest)) => batch::assign_time(bytes, &mut header, kind, latest),
+            (_, None) => {}
         }
         let mut state = self.shared.lock();
         state.room()?;
@@ -195,19 +199,4 @@ fn append_time(kind: TimestampType, time: i64) -> i64 {
     } else {
         -1
     }
-}
-
-fn check_timestamps(header: &Header, config: &LogConfig, now_ms: i64) -> Result<(), Refusal> {
-    let (first, last) = (header.base_timestamp, header.max_timestamp);
-    if last != -1 && last.saturating_sub(now_ms) > config.after_max_ms {
-        return Err(Refusal::InvalidTimestamp(format!(
-            "timestamp {last} lies too far after the broker's {now_ms}"
-        )));
-    }
-    if first != -1 && now_ms.saturating_sub(first) > config.before_max_ms {
-        return Err(Refusal::InvalidTimestamp(format!(
-            "timestamp {first} lies too far before the broker's {now_ms}"
-        )));
-    }
-    Ok(())
 }

@@ -1,12 +1,17 @@
 //! Record batches as the store takes them: what is checked, and what the broker writes.
 
+use sharecore_records::Batches;
 pub(crate) use sharecore_records::layout::HEADER;
 use sharecore_records::layout::{
-    COMPRESSION_MASK, LOG_APPEND_TIME, MAGIC_AT, checksum, computed_checksum, put_attributes, seal,
+    COMPRESSION_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, MAGIC_AT, PREFIX, TRANSACTIONAL,
+    attributes, checksum, computed_checksum, put_attributes, seal,
 };
 pub(crate) use sharecore_records::{Header, TimestampType};
 
-use crate::error::Refusal;
+use crate::{error::Refusal, log::LogConfig};
+
+/// A record whose producer says no time.
+const NO_TIME: i64 = -1;
 
 /// Reads the header of a batch that has been checked before.
 ///
@@ -20,25 +25,79 @@ pub(crate) fn matches_checksum(bytes: &[u8]) -> bool {
     bytes.len() >= HEADER && computed_checksum(bytes) == checksum(bytes)
 }
 
-/// Checks the bytes of a produce request: exactly one intact batch that a client may write.
-pub(crate) fn check(bytes: &[u8], limit: usize) -> Result<Header, Refusal> {
-    if bytes.len() <= MAGIC_AT {
-        return Err(Refusal::CorruptBatch(format!(
-            "{} bytes are no record batch",
-            bytes.len()
-        )));
-    }
-    if bytes[MAGIC_AT] != 2 {
-        return Err(Refusal::UnsupportedFormat(bytes[MAGIC_AT].cast_signed()));
-    }
-    let Some(header) = read(bytes) else {
-        return Err(Refusal::CorruptBatch(
-            "the batch's length field does not fit its bytes".into(),
-        ));
+/// Bytes that a batch of the oldest format has behind its length.
+const OLDEST: i32 = 14;
+const ZSTD: i16 = 4;
+
+/// The size of the whole batch that `bytes` begin with, of any format; None where they end before it does.
+fn size_of_next(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
+    let corrupt = |what: &str| Err(Refusal::CorruptBatch(what.into()));
+    let Some(length) = bytes.get(8..PREFIX) else {
+        return Ok(None);
     };
-    if header.size < bytes.len() {
+    let length = i32::from_be_bytes(length.try_into().expect("four bytes"));
+    if length < OLDEST {
+        return corrupt("the batch's length field is less than any batch has");
+    }
+    let Some(magic) = bytes.get(MAGIC_AT) else {
+        return Ok(None);
+    };
+    if *magic > 2 {
+        return corrupt("the batch's format is none that there is");
+    }
+    let size = length as usize + PREFIX;
+    Ok((size <= bytes.len()).then_some(size))
+}
+
+/// Checks what a produce request has for a partition, before it is known what the partition's log takes: whether
+/// it begins with a whole batch v2.
+///
+/// `zstd` says whether the version of the request may bring batches that are compressed so.
+pub fn check_request(bytes: &[u8], zstd: bool) -> Result<(), Refusal> {
+    let invalid = |what: &str| Err(Refusal::InvalidRecord(what.into()));
+    let Some(size) = size_of_next(bytes)? else {
+        return invalid("there is no whole record batch");
+    };
+    if bytes[MAGIC_AT] != 2 {
+        return invalid("only record batches of format 2 are served");
+    }
+    let attributes = attributes(&bytes[..size]).unwrap_or_default();
+    if attributes & COMPRESSION_MASK == ZSTD && !zstd {
+        return Err(Refusal::UnsupportedCompression);
+    }
+    Ok(())
+}
+
+/// Checks the bytes of a produce request: exactly one intact batch that a client may write. What is too little for
+/// another one behind it is passed over.
+pub(crate) fn check(bytes: &[u8], limit: usize) -> Result<Header, Refusal> {
+    let mut found: Option<Header> = None;
+    let mut rest = bytes;
+    while let Some(size) = size_of_next(rest)? {
+        let (batch, behind) = rest.split_at(size);
+        let header = check_one(batch, limit)?;
+        if found.replace(header).is_some() {
+            return Err(Refusal::InvalidRecord(
+                "a produce request carries exactly one batch a partition".into(),
+            ));
+        }
+        rest = behind;
+    }
+    let header = found.ok_or_else(|| Refusal::InvalidRecord("there is no record batch".into()))?;
+    check_client_fields(&header)?;
+    Ok(header)
+}
+
+fn check_one(batch: &[u8], limit: usize) -> Result<Header, Refusal> {
+    let Some(header) = read(batch) else {
+        return Err(Refusal::CorruptBatch(format!(
+            "{} bytes are no record batch of format 2",
+            batch.len()
+        )));
+    };
+    if header.base_offset != 0 {
         return Err(Refusal::InvalidRecord(
-            "a produce request carries exactly one batch a partition".into(),
+            "the base offset of a produced batch must be 0".into(),
         ));
     }
     if header.size > limit {
@@ -47,22 +106,62 @@ pub(crate) fn check(bytes: &[u8], limit: usize) -> Result<Header, Refusal> {
             limit,
         });
     }
-    if computed_checksum(bytes) != checksum(bytes) {
+    if computed_checksum(batch) != checksum(batch) {
         return Err(Refusal::CorruptBatch(
             "the batch's checksum does not match its bytes".into(),
         ));
     }
-    check_client_fields(&header)?;
     Ok(header)
+}
+
+/// Checks each record of a batch that is not compressed, and gives the latest of their times; None where they are
+/// compressed: what a batch expands to is not looked at.
+pub(crate) fn check_records(
+    header: &Header,
+    batch: &[u8],
+    config: &LogConfig,
+    now_ms: i64,
+) -> Result<Option<i64>, Refusal> {
+    let by_producer = config.timestamp_type == TimestampType::CreateTime;
+    let allowed = |time: i64| !by_producer || time == NO_TIME || config.takes_time(time, now_ms);
+    if header.attributes & COMPRESSION_MASK != 0 {
+        if !allowed(header.base_timestamp) || !allowed(header.max_timestamp) {
+            return Err(Refusal::InvalidTimestamp(Vec::new()));
+        }
+        return Ok(None);
+    }
+    let damaged = |fault: &dyn std::fmt::Display| Refusal::InvalidRecord(fault.to_string());
+    let is_brokers = header.timestamp_type() == TimestampType::LogAppendTime;
+    let whole = Batches::new(batch).next();
+    let mut records = whole
+        .as_ref()
+        .expect("its header was read")
+        .records(&batch[HEADER..]);
+    let mut latest = NO_TIME;
+    let mut refused = Vec::new();
+    for (index, record) in records.by_ref().enumerate() {
+        let record = record.map_err(|fault| damaged(&fault))?;
+        record.headers.check().map_err(|fault| damaged(&fault))?;
+        latest = latest.max(record.timestamp);
+        let is_checked = by_producer && record.timestamp != NO_TIME;
+        if (is_checked && !allowed(record.timestamp)) || (!is_checked && is_brokers) {
+            refused.push(index as i32);
+        }
+    }
+    if !records.is_at_end() {
+        return Err(damaged(&"bytes follow the batch's last record"));
+    }
+    if refused.is_empty() {
+        Ok(Some(latest))
+    } else {
+        Err(Refusal::InvalidTimestamp(refused))
+    }
 }
 
 fn check_client_fields(header: &Header) -> Result<(), Refusal> {
     let invalid = |what: &str| Err(Refusal::InvalidRecord(what.into()));
     if header.is_control() {
         return invalid("clients may not write control batches");
-    }
-    if header.base_offset != 0 {
-        return invalid("the base offset of a produced batch must be 0");
     }
     if header.count <= 0 || header.last_offset_delta.checked_add(1) != Some(header.count) {
         return invalid("the number of records does not fit the last offset delta");
@@ -82,11 +181,17 @@ pub(crate) fn assign_offset(batch: &mut [u8], base_offset: i64) {
     batch[12..16].copy_from_slice(&0_i32.to_be_bytes());
 }
 
-/// Puts the broker's time in place of the producer's: sets the maximum timestamp, and the bit that says so.
-pub(crate) fn assign_append_time(batch: &mut [u8], header: &mut Header, now_ms: i64) {
-    header.attributes |= LOG_APPEND_TIME;
-    header.max_timestamp = now_ms;
+/// Says whose clock the times of a batch are, and which is the latest.
+pub(crate) fn assign_time(batch: &mut [u8], header: &mut Header, kind: TimestampType, latest: i64) {
+    if header.timestamp_type() == kind && header.max_timestamp == latest {
+        return;
+    }
+    header.attributes &= COMPRESSION_MASK | TRANSACTIONAL | CONTROL | DELETE_HORIZON;
+    if kind == TimestampType::LogAppendTime {
+        header.attributes |= LOG_APPEND_TIME;
+    }
+    header.max_timestamp = latest;
     put_attributes(batch, header.attributes);
-    batch[35..43].copy_from_slice(&now_ms.to_be_bytes());
+    batch[35..43].copy_from_slice(&latest.to_be_bytes());
     seal(batch);
 }

@@ -9,8 +9,8 @@ pub enum Refusal {
     CorruptBatch(String),
     /// An intact batch that no client may write.
     InvalidRecord(String),
-    /// A batch of a format older than v2.
-    UnsupportedFormat(i8),
+    /// Compressed in a way that the version of the request does not know.
+    UnsupportedCompression,
     /// The batch exceeds the log's limit of bytes.
     TooLarge {
         /// Size of the batch.
@@ -18,8 +18,8 @@ pub enum Refusal {
         /// `max.message.bytes` of the log.
         limit: usize,
     },
-    /// A timestamp farther from now than the log allows.
-    InvalidTimestamp(String),
+    /// Timestamps farther from now than the log allows: which records have them, none where they are compressed.
+    InvalidTimestamp(Vec<i32>),
     /// The sequence number does not continue what the producer wrote before.
     OutOfOrderSequence(String),
     /// A producer with a newer epoch has taken over.
@@ -47,12 +47,12 @@ impl Refusal {
             Self::UnknownLog(_) => 3,
             Self::TooLarge { .. } => 10,
             Self::InvalidTimestamp(_) => 32,
-            Self::UnsupportedFormat(_) => 43,
             Self::OutOfOrderSequence(_) => 45,
             Self::InvalidProducerEpoch(_) => 47,
             Self::InvalidTransaction(_) => 48,
             Self::CoordinatorFenced(_) => 52,
             Self::Busy | Self::Storage(_) => 56,
+            Self::UnsupportedCompression => 76,
             Self::InvalidRecord(_) => 87,
         }
     }
@@ -63,15 +63,17 @@ impl fmt::Display for Refusal {
         match self {
             Self::CorruptBatch(what)
             | Self::InvalidRecord(what)
-            | Self::InvalidTimestamp(what)
             | Self::OutOfOrderSequence(what)
             | Self::InvalidProducerEpoch(what)
             | Self::InvalidTransaction(what)
             | Self::CoordinatorFenced(what)
             | Self::OffsetOutOfRange(what)
             | Self::Storage(what) => f.write_str(what),
-            Self::UnsupportedFormat(magic) => {
-                write!(f, "record batch has magic {magic}; only 2 is served")
+            Self::UnsupportedCompression => f.write_str(
+                "Produce requests before version 7 bring no batches compressed with zstd",
+            ),
+            Self::InvalidTimestamp(_) => {
+                f.write_str("One or more records have been rejected due to invalid timestamp")
             }
             Self::TooLarge { size, limit } => write!(
                 f,

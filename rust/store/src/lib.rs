@@ -42,6 +42,7 @@ mod survey;
 mod varint;
 
 pub use append::Appended;
+pub use batch::check_request;
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use error::{Refusal, StoreError};
 pub use fault::{Fault, FaultPoint};

@@ -22,6 +22,14 @@ pub struct LogConfig {
     pub after_max_ms: i64,
 }
 
+impl LogConfig {
+    /// Whether a record of this time may be appended now.
+    pub(crate) fn takes_time(&self, time: i64, now_ms: i64) -> bool {
+        let since = now_ms.saturating_sub(time);
+        since <= self.before_max_ms && since.saturating_neg() <= self.after_max_ms
+    }
+}
+
 impl Default for LogConfig {
     fn default() -> Self {
         Self {

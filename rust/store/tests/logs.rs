@@ -163,11 +163,16 @@ fn what_is_no_intact_single_batch_is_refused() {
             }
             bytes
         };
-        assert_eq!(refused(b""), 2);
-        assert_eq!(refused(&good[..60]), 2);
-        assert_eq!(refused(&good[..good.len() - 1]), 2);
+        assert_eq!(refused(b""), 87);
+        assert_eq!(refused(&[0; 12]), 2, "no length");
+        assert_eq!(refused(&good[..60]), 87);
+        assert_eq!(refused(&good[..good.len() - 1]), 87);
+        assert_eq!(refused(&with(11, 40, false)), 2, "shorter than a header");
         assert_eq!(refused(&with(70, 7, false)), 2, "checksum");
-        assert_eq!(refused(&with(16, 1, true)), 43, "magic");
+        assert_eq!(refused(&with(16, 1, true)), 2, "an older format");
+        assert_eq!(refused(&with(16, 3, true)), 2, "no format");
+        assert_eq!(refused(&with(61, 2, true)), 87, "a record's length");
+        assert_eq!(refused(&[&good[..], &[0; 12]].concat()), 2, "behind it");
         assert_eq!(refused(&with(7, 1, true)), 87, "base offset");
         assert_eq!(refused(&with(60, 3, true)), 87, "record count");
         assert_eq!(refused(&with(22, 0x20, true)), 87, "control");

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 from tests.differential.wire.producers import Ids
+from tests.differential.wire.spoil import spoil
 from tests.harness.batches import batch
 from tests.harness.checksum import crc32c
 
@@ -25,14 +27,15 @@ _NO_PRODUCER = -1
 
 def to_bytes(records: dict[str, Any], ids: Ids, began_ms: int) -> bytes:
     """The batch that a script writes as `{"values": ["x"]}`, or with what a producer adds: `producer`,
-    `producer_epoch`, `sequence`, `transactional`.
+    `producer_epoch`, `sequence`, `transactional`. With `spoilt` it may be none: a list of what is done to its
+    bytes in turn (`spoil`), and `{"sum": true}` for a checksum that is right again.
 
     Args:
         began_ms: time of a producer's records, and on; Apache Kafka forgets producers that wrote in 1970.
     """
     values = [text.encode() for text in records["values"]]
     if "producer" not in records:
-        return batch(values)
+        return _spoilt(batch(values), records.get("spoilt", ()))
     return batch(
         values,
         timestamps=range(began_ms, began_ms + len(values)),
@@ -41,6 +44,15 @@ def to_bytes(records: dict[str, Any], ids: Ids, began_ms: int) -> bytes:
         sequence=records["sequence"],
         transactional=records["transactional"],
     )
+
+
+def _spoilt(whole: bytes, changes: Iterable[dict[str, Any]]) -> bytes:
+    for change in changes:
+        if change == {"sum": True}:
+            whole = spoil(whole, [{"at": _CRC.start, "hex": f"{crc32c(whole[_CHECKED:]):08x}"}])
+        else:
+            whole = spoil(whole, [change])
+    return whole
 
 
 def masked(records: bytes, ids: Ids) -> bytes:

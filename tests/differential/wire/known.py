@@ -14,6 +14,7 @@ _SERVER_ERROR = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _STATELESS = (_SERVER_ERROR, _UNKNOWN_TOPIC_OR_PARTITION)
 _OUT_OF_ORDER = 45
+_INVALID_RECORD = 87
 _UNKNOWN_TOPIC_ID = 100
 _INVALID_RECORD_STATE = 121
 _NEWEST = -3
@@ -234,10 +235,20 @@ def _negative_lag(exchange: Exchange, difference: Difference) -> bool:
 
 def _not_acquired(exchange: Exchange, difference: Difference) -> bool:
     """Records come with all that was read, batches of which nothing is acquired and part of a batch too."""
-    if not difference.path.endswith(".records.hex") or MISSING in (difference.apache, difference.ours):
+    if exchange.ask.api != "SHARE_FETCH" or not difference.path.endswith(".records.hex"):
+        return False
+    if MISSING in (difference.apache, difference.ours):
         return False
     wanted = iter(_batches(bytes.fromhex(difference.apache)))
     return all(batch in wanted for batch in _batches(bytes.fromhex(difference.ours)))
+
+
+def _part_of_a_batch(exchange: Exchange, difference: Difference) -> bool:
+    """A limit of bytes ends in the middle of a batch: its first part comes as well."""
+    if exchange.ask.api != "FETCH" or not difference.path.endswith(".records.hex"):
+        return False
+    apache, ours = bytes.fromhex(difference.apache), bytes.fromhex(difference.ours)
+    return apache.startswith(ours) and not _batches(apache[len(ours) :])
 
 
 def _batches(records: bytes) -> list[bytes]:
@@ -356,6 +367,24 @@ def _offsets(answer: Any) -> dict[tuple[str, int], int]:
     }
 
 
+def _no_batch(exchange: Exchange, difference: Difference) -> bool:
+    """A batch that Apache Kafka stumbles over."""
+    return exchange.ask.api == "PRODUCE" and (difference.apache, difference.ours) == (
+        _SERVER_ERROR,
+        _INVALID_RECORD,
+    )
+
+
+def _no_such_isolation(exchange: Exchange, difference: Difference) -> bool:
+    """A level of isolation that there is not is no server's fault."""
+    return (
+        exchange.ask.api in ("FETCH", "LIST_OFFSETS")
+        and bool(exchange.ask.spoilt)
+        and _SERVER_ERROR in codes(exchange.apache)
+        and _SERVER_ERROR not in codes(exchange.ours)
+    )
+
+
 def codes(answer: Any) -> list[int]:
     """Every error code of a masked answer, those of acknowledgements in a fetch not among them."""
     return _each(answer, "error_code")
@@ -412,6 +441,7 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "start of new partitions": _grown,
     "which of equal members": _which_member,
     "records not acquired": _not_acquired,
+    "part of a batch": _part_of_a_batch,
     "no state": _no_state,
     "batch size below 1": _batch_size,
     "topic that is not there": _topic_not_there,
@@ -427,10 +457,14 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "no name": _no_name,
     "newest record is deleted": _deleted,
     "equal neighbours": _equal_neighbours,
+    "no batch at all": _no_batch,
+    "no such isolation": _no_such_isolation,
 }
 NAMES = [ORDER, *_KNOWN]
 
 
 def explain(exchange: Exchange, difference: Difference) -> str | None:
     """The name of the difference, None where it has none."""
+    if isinstance(exchange.apache, str) or isinstance(exchange.ours, str):
+        return None  # one of them does not answer
     return next((name for name, shows in _KNOWN.items() if shows(exchange, difference)), None)

@@ -28,6 +28,8 @@ class Ask:
 
     Attributes:
         later: `Answer` takes the answer, which may wait for requests on other connections.
+        spoilt: what is done to the request's bytes behind the frame's length, in turn (`spoil`);
+            `{"size": 5}` is a length that lies.
     """
 
     api: str
@@ -35,6 +37,7 @@ class Ask:
     fields: Fields = field(default_factory=dict)
     on: str = "a"
     later: bool = False
+    spoilt: list[Fields] = field(default_factory=list)
 
     @property
     def key(self) -> ApiKey:

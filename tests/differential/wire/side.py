@@ -5,16 +5,19 @@ from __future__ import annotations
 import select
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from tests.differential.wire.script import Ask
+from tests.differential.wire.script import Ask, Fields
+from tests.differential.wire.spoil import spoil
 from tests.harness.broker import Broker
 from tests.harness.wire import Peer
 
 from sharecore.protocol import ApiKey, codec
+from sharecore.protocol.malformed import MalformedMessage
 
 SETTINGS = {
     "node.id": "0",
@@ -44,6 +47,8 @@ SETTINGS = {
 """
 
 CLOSED = "the connection was closed"
+SILENT = "no answer"
+_SIZE = struct.Struct(">i")
 _LOADING = {14, 15, 16}
 _START_SECONDS_MAX = 600.0
 """A busy machine takes minutes to start Apache Kafka, and a long run shall not end of that."""
@@ -102,16 +107,29 @@ class Side:
         if ask.on not in self._peers:
             self._peers[ask.on] = Peer(self._broker.port, _PATIENCE_SECONDS)
         frame = codec(ask.key, ask.version).write_request(7, "wire", fields)
-        self._peers[ask.on].socket.sendall(frame)
+        if ask.spoilt:
+            frame = _spoilt(frame, ask.spoilt)
+        with suppress(BrokenPipeError, ConnectionResetError):  # `receive` shows it
+            self._peers[ask.on].socket.sendall(frame)
 
     def receive(self, ask: Ask) -> Any:
         """The answer to what was sent last on this connection; CLOSED where there is none."""
         try:
             correlation, rest = self._peers[ask.on].receive()
-        except (EOFError, TimeoutError):
+        except EOFError:
             self.close(ask.on)
             return CLOSED
-        return codec(ask.key, ask.version).read_response(struct.pack(">i", correlation) + rest)[1]
+        except TimeoutError:
+            self.close(ask.on)
+            return SILENT
+        frame = struct.pack(">i", correlation) + rest
+        if not ask.spoilt:
+            return codec(ask.key, ask.version).read_response(frame)[1]
+        # it may have become a request of another kind, or of a version that is answered with the oldest
+        for key, version in ((ask.key, ask.version), (ApiKey.API_VERSIONS, 0)):
+            with suppress(MalformedMessage):
+                return codec(key, version).read_response(frame)[1]
+        return f"{len(frame)} bytes"
 
     def is_answered(self, connection: str) -> bool:
         """Whether something has come on a connection, or does within moments."""
@@ -130,6 +148,13 @@ class Side:
                     f"{self.kind} still loads its coordinators:\n{self._broker.read_log()[-2000:]}"
                 )
             time.sleep(0.05)
+
+
+def _spoilt(frame: bytes, changes: Sequence[Fields]) -> bytes:
+    """A frame with changes to what it holds; its length is right again, unless that is changed as well."""
+    held = spoil(frame[_SIZE.size :], changes)
+    sizes = [change["size"] for change in changes if "size" in change]
+    return _SIZE.pack(sizes[-1] if sizes else len(held)) + held
 
 
 def _codes(answer: Any) -> list[int]:

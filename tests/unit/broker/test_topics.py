@@ -60,6 +60,16 @@ def test_metadata_by_id(broker: RunningBroker, topic: str) -> None:
     assert (unknown.error_code, unknown.topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, NOBODY)
 
 
+@pytest.mark.parametrize("version", [10, 11])
+def test_versions_that_tell_ids_are_not_asked_by_them(
+    broker: RunningBroker, topic: str, version: int
+) -> None:
+    asked = [{"name": topic, "topic_id": uuid.uuid4()}, {"name": topic}]
+    answer = broker.ask(ApiKey.METADATA, version, topics=asked, allow_auto_topic_creation=False)
+    assert answer.brokers == []
+    assert [each.error_code for each in answer.topics] == [ErrorCode.INVALID_REQUEST] * 2
+
+
 def test_topics_are_made_when_first_asked_for(broker: RunningBroker) -> None:
     refused = metadata(broker, "made-by-asking", allow_auto_topic_creation=False)
     assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

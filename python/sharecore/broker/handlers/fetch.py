@@ -137,9 +137,9 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             try:
                 log = self._find(partition)
             except KafkaError as error:
-                is_ready = True
                 failed = _failed(partition.key[1], error.code)
                 if error.code is ErrorCode.INCONSISTENT_TOPIC_ID:
+                    is_ready = True
                     answers.append((partition, failed))
                     continue
                 # as Apache Kafka orders them: what is not there last, and ids of nothing before that
@@ -226,6 +226,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             answer["diverging_epoch"] = {"epoch": _EPOCH, "end_offset": log.end_offset}
             return answer, 0
         limit = stable if self._committed else high_watermark
+        used = 0
         if self._committed:
             answer["aborted_transactions"] = []
         if place.offset < limit and (room > 0 or at_least_one):
@@ -236,12 +237,18 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
                 self._is_cold = True
                 return answer, size
             answer["records"] = found.records
+            used = len(found.records)
+            if found.batches and found.batches[-1][1] + 1 < limit:
+                # the next batch does not fit, which fills the room as if a part of it came along
+                used = max(used, size)
             if self._committed and found.records:
                 answer["aborted_transactions"] = [
                     {"producer_id": producer_id, "first_offset": first}
                     for producer_id, first in log.aborted(place.offset, found.batches[-1][1] + 1)
                 ]
-        return answer, len(answer["records"])
+            elif size > 0 and not found.records:
+                answer["aborted_transactions"] = None  # as Apache Kafka tells of a batch that does not fit
+        return answer, used
 
     def _reader(self, log: Log) -> Reader:
         reader = self._readers.get(log)

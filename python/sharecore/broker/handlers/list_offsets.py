@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sharecore.broker.cluster import NO_EPOCH
 from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
@@ -107,6 +108,8 @@ def _answer(
         code = looked_up.code
     elif asked.current_leader_epoch > context.broker.cluster.leader(log.topic_id, log.index).epoch:
         code = ErrorCode.UNKNOWN_LEADER_EPOCH
+    elif asked.current_leader_epoch < NO_EPOCH:
+        code = ErrorCode.FENCED_LEADER_EPOCH
     else:
         end = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
         if _by_time(asked.timestamp):

@@ -10,12 +10,13 @@ from sharecore.broker.cluster import describe_partition
 from sharecore.broker.context import NOT_REQUESTED, RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_collision, check_name
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.network import Disconnect
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
 
 _ALL_WHEN_EMPTY_BEFORE = 1
 _AUTO_CREATION_ASKED_SINCE = 4
+_IDS_UNUSED = (10, 11)
+"""Versions that have a place for ids, and are answered by names alone."""
 _IDS_SINCE = 12
 
 
@@ -29,8 +30,10 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[
             if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, quiet=True)
         ]
         return _answer(context, request, [_describe(context, request, topic) for topic in seen])
-    if context.api_version < _IDS_SINCE and any(topic.name is None for topic in asked):
-        raise Disconnect(f"version {context.api_version} of METADATA asks for topics by name alone")
+    if context.api_version in _IDS_UNUSED and any(
+        topic.name is None or topic.topic_id is not None for topic in asked
+    ):
+        return _refused(asked)
     if context.api_version >= _IDS_SINCE:
         ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id is not None)
         if ids:  # they count alone then
@@ -51,6 +54,21 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[
     if missing and may_create:
         return _create_and_answer(context, request, missing)
     return _answer(context, request, [_look_up(context, request, name) for name in asked])
+
+
+def _refused(asked: Any) -> dict[str, Any]:
+    """No topic is told of, and nothing else."""
+    topics = [
+        {"error_code": ErrorCode.INVALID_REQUEST, "name": topic.name or "", "topic_id": topic.topic_id}
+        for topic in asked
+    ]
+    return {
+        "brokers": [],
+        "cluster_id": None,
+        "controller_id": -1,
+        "topics": topics,
+        "cluster_authorized_operations": NOT_REQUESTED,
+    }
 
 
 async def _create_and_answer(context: RequestContext, request: Any, names: list[str]) -> dict[str, Any]:

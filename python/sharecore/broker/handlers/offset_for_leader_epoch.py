@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sharecore.broker.cluster import NO_EPOCH
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
@@ -35,6 +36,8 @@ def _answer(context: RequestContext, name: str, asked: Any) -> dict[str, Any]:
         answer["error_code"] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif asked.current_leader_epoch > _EPOCH:
         answer["error_code"] = ErrorCode.UNKNOWN_LEADER_EPOCH
+    elif asked.current_leader_epoch < NO_EPOCH:
+        answer["error_code"] = ErrorCode.FENCED_LEADER_EPOCH
     elif asked.leader_epoch == _EPOCH:
         answer.update(leader_epoch=_EPOCH, end_offset=log.high_watermark)
     return answer

@@ -10,6 +10,7 @@ from tests.differential.wire.families import (
     classic,
     configs,
     fetches,
+    frames,
     groups,
     heartbeats,
     isolation,
@@ -17,6 +18,7 @@ from tests.differential.wire.families import (
     offsets,
     plain,
     producers,
+    spoilt,
     state,
     topics,
     transactions,
@@ -38,4 +40,6 @@ FAMILIES: dict[str, Callable[[Random, Stage], Scenario]] = {
     "classic": classic.scenario,
     "broker": broker.scenario,
     "plain": plain.scenario,
+    "spoilt": spoilt.scenario,
+    "frames": frames.scenario,
 }

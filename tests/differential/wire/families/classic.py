@@ -124,7 +124,8 @@ class _Life:
                 if not member.waits_for:
                     yield from self._join(member, **self._wrong())
             case "other protocol":
-                yield _new_protocol(random)
+                others_are_in = any(each.generation >= 0 and not each.waits_for for each in self.members)
+                yield _new_protocol(random, others_are_in=others_are_in)
 
     def _must_stay(self, member_id: str, instance: str | None) -> bool:
         """Whether the brokers would go on differently without a member: it may be the leader of several, and
@@ -466,15 +467,15 @@ def _describe(group: str, version: int) -> Ask:
     return Ask("DESCRIBE_GROUPS", version, {"groups": [group], "include_authorized_operations": False})
 
 
-def _new_protocol(random: Random) -> Ask:
-    """A member of the consumer protocol in the same group; it leaves nothing behind in an empty one."""
+def _new_protocol(random: Random, *, others_are_in: bool) -> Ask:
+    """A member of the consumer protocol in the same group; it would take an empty one over."""
     return Ask(
         "CONSUMER_GROUP_HEARTBEAT",
         1,
         {
             "group_id": _GROUP,
             "member_id": "~new",
-            "member_epoch": random.choice([-1, 1, 3]),
+            "member_epoch": random.choice([-1, 1, 3, 0] if others_are_in else [-1, 1, 3]),
             "instance_id": None,
             "rack_id": None,
             "rebalance_timeout_ms": 5000,

@@ -26,6 +26,9 @@ from tests.differential.wire.script import Ask, Restart, Scenario, Stage
 _STATES = ["Stable", "Empty", "Dead", "stable", "PreparingRebalance", "Assigning", "Reconciling", "Wrong", ""]
 _TYPES = ["share", "Share", "consumer", "classic", "streams", "CLASSIC", "wrong", ""]
 _ALL_GROUPS = [*GROUPS, "~plain", "~new", "~commits"]
+_NEW_GROUPS = ["~new"] * 6 + ["~plain", "~plain", "~commits", "~shop"]
+_CLASSIC_GROUPS = ["~plain"] * 6 + ["~new", "~new", "~commits", "~shop"]
+"""Of another protocol at times, which they take over where nobody is in them."""
 
 
 def scenario(random: Random, stage: Stage) -> Scenario:
@@ -80,7 +83,7 @@ def _join_new(random: Random) -> Ask:
         "CONSUMER_GROUP_HEARTBEAT",
         1,
         {
-            "group_id": "~new",
+            "group_id": random.choice(_NEW_GROUPS),
             "member_id": random.choice(MEMBERS),
             "member_epoch": 0,
             "instance_id": None,
@@ -99,7 +102,7 @@ def _leave_new(random: Random) -> Ask:
         "CONSUMER_GROUP_HEARTBEAT",
         1,
         {
-            "group_id": "~new",
+            "group_id": random.choice(_NEW_GROUPS),
             "member_id": random.choice(MEMBERS),
             "member_epoch": -1,
             "instance_id": None,
@@ -115,7 +118,7 @@ def _leave_new(random: Random) -> Ask:
 
 def _classic(random: Random) -> Scenario:
     """A member of a classic group joins, gets what it gave itself, and stays or leaves."""
-    group = "~plain"
+    group = random.choice(_CLASSIC_GROUPS)
     join: dict[str, Any] = {
         "group_id": group,
         "session_timeout_ms": 30_000,
@@ -133,6 +136,8 @@ def _classic(random: Random) -> Scenario:
     answer = yield Ask("JOIN_GROUP", 9, join | {"member_id": member}, "classic")
     if not isinstance(answer, dict) or answer["error_code"] != 0:
         return
+    if random.random() < 0.2:
+        yield _join_new(random)
     yield _describe_classic(random)
     yield Ask(
         "SYNC_GROUP",

@@ -21,6 +21,7 @@ from tests.differential.wire.script import Ask, Restart, Scenario, Sleep, Stage
 _GROUPS = ["~shop", "~shop", "~till"]
 _MEMBERS = ["~ann", "~bob", "~cid", "~dan", "~eve"]
 _TOPICS = ["~orders", "~bills", "~mail", "~nowhere"]
+_MANY = ["~orders", *(f"~nowhere-{number}" for number in range(400)), "~bills"]
 
 
 def scenario(random: Random, stage: Stage) -> Scenario:
@@ -117,8 +118,11 @@ def _bad(random: Random) -> Ask:
         ("group_id", ["", " ", *NAMES]),
         ("member_id", ["", " ", "~" + "m" * 300]),
         ("member_epoch", [-2, -3, -100, 2**31 - 1]),
-        ("rack_id", ["", " "]),
-        ("subscribed_topic_names", [[], None, [""], [" "], ["~orders", "~orders"], ["~a b"], [".."]]),
+        ("rack_id", ["", " ", "r" * 300, "é", "\n"]),
+        (
+            "subscribed_topic_names",
+            [[], None, [""], [" "], ["~orders", "~orders"], ["~a b"], [".."], _MANY, ["~" + "x" * 250]],
+        ),
     ]
     name, values = random.choice(choices)
     fields[name] = random.choice(values)

@@ -13,12 +13,14 @@ from tests.differential.wire.families.common import (
     produce,
     weighted,
 )
-from tests.differential.wire.script import Ask, Close, Fields, Scenario, Stage
+from tests.differential.wire.script import Answer, Ask, Close, Fields, Scenario, Sleep, Stage
 
 _PLACES = [("orders", 0), ("orders", 0), ("orders", 1), ("bills", 0), ("mail", 0)]
 _CONNECTIONS = ["f1", "f2", "f3"]
 _BY_NAME, _BY_ID = range(7, 13), range(13, 19)
 _MAX = 2**31 - 1
+_LATEST = -1
+_WAIT_MS = 30_000
 _STEPS = {
     "alone": 5,
     "old": 3,
@@ -30,6 +32,8 @@ _STEPS = {
     "delete records": 2,
     "topics": 0.7,
     "gone": 0.5,
+    "little": 5,
+    "wait": 2.5,
 }
 
 
@@ -108,6 +112,41 @@ class _Life:
                 )
             case "gone":
                 yield Close(on)
+            case "little":
+                limits = [1, 60, 68, 70, 100, 150, 300, 1 << 20]
+                wanted = self._wanted(False)
+                for _, _, place in wanted:
+                    place["partition_max_bytes"] = random.choice(limits)
+                ask = self._fetch("a", random.choice([*_BY_NAME, *_BY_ID]), wanted, 0, -1)
+                ask.fields["max_bytes"] = random.choice(limits)
+                yield ask
+            case "wait":
+                yield from self._wait()
+
+    def _wait(self) -> Scenario:
+        """A fetch from the end of what it waits for, which records come to, or none."""
+        random = self.random
+        places = random.sample(["orders 0", "orders 1", "bills 0"], random.choice([1, 1, 2]))
+        wanted = []
+        for name in places:
+            topic, _, index = name.partition(" ")
+            asked = {"partition_index": int(index), "timestamp": _LATEST, "current_leader_epoch": -1}
+            fields = {"replica_id": -1, "topics": [{"name": f"~{topic}", "partitions": [asked]}]}
+            answer = yield Ask("LIST_OFFSETS", 5, fields)
+            end = answer["topics"][0]["partitions"][0]["offset"] if isinstance(answer, dict) else 0
+            wanted.append((topic, int(index), self._place() | {"fetch_offset": max(end, 0)}))
+        if random.random() < 0.3:
+            wanted.append((*random.choice([("nowhere", 0), ("orders", 9), ("none", 0)]), self._place()))
+        records = random.choice([0, 1, 1, 2, 3])
+        ask = self._fetch("w", random.choice([*_BY_NAME, *_BY_ID]), wanted, 0, -1)
+        # one record makes a batch of some 70 bytes
+        ask.fields["min_bytes"] = {0: 1, 1: 1, 2: 100, 3: 170}[records]
+        ask.fields["max_wait_ms"] = _WAIT_MS if records else 300
+        yield Ask(ask.api, ask.version, ask.fields, ask.on, later=True)
+        yield Sleep(50)
+        for _ in range(records):
+            yield produce(wanted[0][0], wanted[0][1], ["awaited"])
+        yield Answer("w")
 
     def _open(self, on: str) -> Scenario:
         """A session begins; another one of the connection may end with the same request."""
