@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benches.apache import as_kafka_starts_it
+from benches.cold.turns import Turns
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -145,18 +146,25 @@ class Hot:
 
 
 class Measured(NamedTuple):
-    """How long answers and hot records took, each sorted, and the megabytes a second that a consumer got."""
+    """How long answers and hot records took, each sorted, and the megabytes a second that a consumer got.
+
+    `turns`: milliseconds of CPU of all but a thousandth of the turns of the broker's event loop, and of the
+    longest, where it has one.
+    """
 
     waits: list[float]
     hot: list[float]
     rate: float
+    turns: tuple[float, float] | None
 
 
-def measure(broker: Broker, kind: str, group: str, count: int) -> Measured:
+def measure(broker: Broker, kind: str, group: str, count: int, turns: Turns | None) -> Measured:
     """What others feel while a consumer reads the topic, or nobody does (`idle`)."""
     hot, ping = Hot(broker.bootstrap), Ping(broker.port)
     ping.start()
     rate = 0.0
+    if turns is not None:
+        turns.begin()
     if kind == "idle":
         time.sleep(IDLE_S)
     else:
@@ -167,7 +175,8 @@ def measure(broker: Broker, kind: str, group: str, count: int) -> Measured:
         if int(seen) < count:
             raise SystemExit(f"the {kind} consumer got {seen} of {count} records")
         rate = count * VALUE_BYTES / 1e6 / float(seconds)
-    return Measured(ping.end(), hot.end(), rate)
+    took = None if turns is None else (turns.longest(0.999), turns.longest())
+    return Measured(ping.end(), hot.end(), rate, took)
 
 
 def cells(found: Measured) -> list[str]:
@@ -176,7 +185,8 @@ def cells(found: Measured) -> list[str]:
         *(at(found.waits, part) for part in (0.5, 0.99, 0.999, 1)),
         *(at(found.hot, part) for part in (0.5, 0.99)),
     ]
-    return [*(f"{wait:.1f}" for wait in shown), f"{found.rate:.0f}" if found.rate else ""]
+    turns = ["", ""] if found.turns is None else [f"{took:.2f}" for took in found.turns]
+    return [*(f"{wait:.1f}" for wait in shown), *turns, f"{found.rate:.0f}" if found.rate else ""]
 
 
 def at(ascending: list[float], part: float) -> float:
@@ -188,7 +198,8 @@ def main() -> None:
     count = chosen.megabytes * 1_000_000 // VALUE_BYTES
     as_kafka_starts_it()
     table = Table(
-        "broker", "meanwhile", "wait p50, ms", "p99", "p99.9", "longest", "hot p50, ms", "p99", "MB/s read"
+        *("broker", "meanwhile", "wait p50, ms", "p99", "p99.9", "longest", "hot p50, ms", "p99"),
+        *("turn p99.9, CPU ms", "longest", "MB/s read"),
     )
     console = Console(width=max(140, Console().width))
     with (
@@ -198,20 +209,23 @@ def main() -> None:
         for name in chosen.brokers:
             kind, arguments = BROKERS[name]
             broker = Broker(Path(scratch) / kind, kind, {}, arguments)
+            turns = Turns(broker.home) if kind == "sharecore" else None
+            if turns is not None:
+                broker.environment |= turns.environment
             broker.start()
             try:
                 fill(broker, count, progress)
                 if chosen.disk_mb:
                     slow_down(broker, chosen.disk_mb)
                 create_topic(broker.bootstrap, HOT)
-                table.add_row(name, "nothing", *cells(measure(broker, "idle", "", count)))
+                table.add_row(name, "nothing", *cells(measure(broker, "idle", "", count, turns)))
                 for kind in chosen.kinds:
                     for where in ("memory", "the disk"):
                         if where == "the disk":
                             forget(broker.home)
                         group = f"{kind} {where}"
                         configure_group(broker.bootstrap, group, share_auto_offset_reset="earliest")
-                        found = measure(broker, kind, group, count)
+                        found = measure(broker, kind, group, count, turns)
                         table.add_row(name, f"{kind}, from {where}", *cells(found))
                         progress.console.print(f"{name}, {group}: {found.rate:.0f} MB/s")
             finally:

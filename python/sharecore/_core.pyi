@@ -12,12 +12,13 @@ from sharecore.errors import KafkaError
 __all__ = [
     "Dispatch", "Exchange", "Framer", "Gather", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
     "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce",
-    "Produced", "Record", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching",
-    "ShareLook", "ShareSession", "ShareStateFold", "StateContent", "StateFold", "Store", "StoredLog",
-    "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine", "combine_state_batches", "crc32c",
-    "damaged_batches", "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
-    "encode_records", "matching", "next_epoch", "observe_partitions", "read_request_header",
-    "records_without_key", "settle", "skip_tagged_fields", "survey_store", "whole_batches",
+    "Produced", "Reading", "Record", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch",
+    "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StateContent", "StateFold", "Store",
+    "StoredLog", "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine",
+    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
+    "decode_share_state", "decompress", "encode_batch", "encode_records", "matching", "next_epoch",
+    "observe_partitions", "read_request_header", "records_without_key", "settle", "skip_tagged_fields",
+    "survey_store", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -1265,6 +1266,13 @@ class MemoryDisk:
         """The process that used it is gone, and the disk goes on; open files are of no more use."""
 
 @final
+class Reading:
+    """What a thread of a store reads, into the bytes that are then given out."""
+
+    def result(self) -> tuple[bytes, list[tuple[int, int]]]:
+        """As `Store.read` gives it, once `Store.drain` has named it. Raises KafkaError where it failed."""
+
+@final
 class Store:
     """Logs of record batches and a catalogue of keys, in one directory; `sharecore.storage` gives it a face.
 
@@ -1280,6 +1288,7 @@ class Store:
         segment_bytes: int = ...,
         cache_bytes: int = ...,
         staging_bytes: int = ...,
+        read_threads: int = ...,
     ) -> Self:
         """Raises OSError when the directory cannot be had, is in use, or holds damaged files."""
     @staticmethod
@@ -1308,9 +1317,9 @@ class Store:
     def close(self) -> None:
         """Commits what is staged and stops."""
     def fileno(self) -> int: ...
-    def drain(self) -> tuple[list[tuple[int, str | None]], list[tuple[int, _Four]]]:
-        """Since the last call: (sequence number up to which operations ended, why they failed), and for logs
-        that moved (log, (start, high watermark, last stable offset, end))."""
+    def drain(self) -> tuple[list[tuple[int, str | None]], list[tuple[int, _Four]], list[int]]:
+        """Since the last call: (sequence number up to which operations ended, why they failed), for logs
+        that moved (log, (start, high watermark, last stable offset, end)), and reads that have ended."""
     def wait(self, sequence: int) -> None:
         """Blocks until the operation has ended."""
     def figures(self) -> tuple[list[int], float, int, int, int, int, int, int]:
@@ -1372,11 +1381,24 @@ class Store:
         at_least_one: bool = True,
         max_records: int = ...,
     ) -> tuple[bytes, list[tuple[int, int]]] | None:
-        """As `read`; None when it would have to wait for the disk."""
-    def warm(
-        self, log: int, offset: int, max_bytes: int, limit: int | None = None, max_records: int = ...
-    ) -> None:
-        """Has the operating system read into memory what `read` would return."""
+        """As `read`; None when it would have to wait for the disk, or to copy more than 256 KB from files."""
+    def read_apart(
+        self,
+        log: int,
+        offset: int,
+        max_bytes: int,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ...,
+    ) -> tuple[int, Reading | None]:
+        """Has a thread read what `read` would return, and a number that `drain` gives when it has. Without a
+        `Reading` the thread only loads what tells where that lies.
+        """
+    @property
+    def has_reads(self) -> bool:
+        """Whether a read waits for a thread."""
+    def step_read(self) -> bool:
+        """Reads once, in a store without threads; whether there was anything."""
     def readable_bytes(self, log: int, offset: int, max_bytes: int, limit: int | None = None) -> int | None:
         """Size of what `read` would return; None when the disk would have to be asked."""
     def scan(

@@ -93,7 +93,7 @@ class Machine:
         self.power_fails = True
         self._process: Process | None = None
         self._store: _core.Store | None = None
-        self._writing = self._maintaining = False
+        self._writing = self._reading = self._maintaining = False
         self._starting: asyncio.Task[None] | None = None
         loop.pumps.append(self._pump)
 
@@ -197,7 +197,7 @@ class Machine:
                 cache_bytes=_CACHE_BYTES,
                 staging_bytes=options.staging_bytes,
             )
-            self._writing = self._maintaining = False
+            self._writing = self._reading = self._maintaining = False
             return self._store
 
         return Storage(path, options, open_store=stepped)
@@ -209,6 +209,9 @@ class Machine:
         if store is not None and not self._writing and store.has_work:
             self._writing = True
             self.loop.call_later(self._latency_s(), self._write, store)
+        if store is not None and not self._reading and store.has_reads:
+            self._reading = True
+            self.loop.call_later(self._latency_s(), self._read, store)
 
     def _latency_s(self) -> float:
         chance = self.loop.random
@@ -223,6 +226,13 @@ class Machine:
         if not self._maintaining:
             self._maintaining = True
             self.loop.call_later(self._latency_s(), self._maintain, store)
+
+    def _read(self, store: _core.Store) -> None:
+        if store is not self._store:
+            return
+        self._reading = False
+        store.step_read()
+        self._outcome(store)
 
     def _maintain(self, store: _core.Store) -> None:
         if store is not self._store:

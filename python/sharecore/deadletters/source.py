@@ -22,7 +22,7 @@ class Source:
     """Reads a log for letters.
 
     Args:
-        ready: called when what was not in memory is there, so that reading again gets it.
+        ready: called when a thread has read, so that reading again gets it.
     """
 
     def __init__(self, log: Log, ready: Callable[[], object]) -> None:
@@ -31,7 +31,7 @@ class Source:
 
     def read(self, letters: Sequence[DeadLetter]) -> tuple[bytes, int] | None:
         """Record batches with the first records of the letters that are due, and the offset up to which there
-        are no others; None while the disk is read.
+        are no others; None while a thread reads.
         """
         first, last = letters[0][:2]
         log = self._log
@@ -42,7 +42,7 @@ class Source:
                 break
             last = letter.last
         try:
-            found = self._reader.read(
+            found = self._reader.take(
                 first, _READ_BYTES, limit=log.high_watermark, max_records=last - first + 1
             )
         except KafkaError as error:

@@ -32,6 +32,8 @@ Engine = Partition
 Answer = TypeVar("Answer")
 
 _UNKNOWN = -1
+_KEPT_S = 1.0
+"""So long is kept what was read for a fetch that has ended without it."""
 
 
 class SharePartition(Leader):
@@ -242,17 +244,20 @@ class SharePartition(Leader):
 
     @property
     def reading(self) -> bool:
-        """Whether records that a fetch may lease are being read from the disk."""
+        """Whether a thread reads records that a fetch may lease."""
         return self.leasing.reading and self.fetchable
 
     def when_read(self, callback: Callable[[], object]) -> None:
-        """Calls back, once, when what is being read from the disk is in memory."""
+        """Calls back, once, when what a thread reads is there."""
         self._on_read[callback] = None
 
     def _read(self) -> None:
         self.wake()
         callbacks, self._on_read = self._on_read, {}
         settle(callbacks)
+        if self.leasing.keeps:
+            # the next fetch takes it, unless the member has gone
+            self._call_later(_KEPT_S, self.leasing.forget)
 
     def tell(self, interested: ShareSession) -> None:
         """Has somebody told, once, when there may be something to acquire, or when the leader has ended."""

@@ -37,19 +37,28 @@ class Leasing:
 
     @property
     def reading(self) -> bool:
-        """Whether a thread reads from the disk; `ready` will be called."""
-        return self._reader.warming
+        """Whether a thread reads; `ready` will be called."""
+        return self._reader.is_reading
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what a thread has read has not been taken."""
+        return self._reader.keeps
+
+    def forget(self) -> None:
+        """Keeps nothing of what a thread has read."""
+        self._reader.forget()
 
     @property
     def stored(self) -> StoredLog | None:
-        """Where the log may be read directly; not while it is read from the disk."""
+        """Where the log may be read directly; not while a thread reads, or what it has read is kept."""
         return self._stored if self._reader.has_not_waited else None
 
     def read(
         self, offset: int, max_bytes: int, max_records: int, at_least_one: bool, end: int
     ) -> Slice | None:
-        """Record batches before `end`; None while a thread reads them from the disk."""
-        return self._reader.read(
+        """Record batches before `end`; None while a thread reads them. What it has read is given once."""
+        return self._reader.take(
             offset, max_bytes, limit=end, at_least_one=at_least_one, max_records=max_records
         )
 

@@ -155,7 +155,7 @@ def _mend(path: Path, *, skip_ids: bool) -> None:
         missing = sorted(parts.keys() - logs)
         if puts or missing:
             store.wait(store.change(puts, create_logs=missing))
-            ended, _ = store.drain()
+            ended, *_ = store.drain()
             if ended and ended[-1][1] is not None:
                 raise OSError(ended[-1][1])
     finally:

@@ -81,6 +81,9 @@ class ScannedBatch(NamedTuple):
         return key[2:4] == b"\x00\x01"
 
 
+ReadApart = Slice | KafkaError | None
+"""How a read apart from the event loop has ended."""
+
 Found = tuple[int, int, int]
 """Offset, its timestamp and leader epoch."""
 
@@ -223,26 +226,28 @@ class Log(ABC):
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> Slice | None:
-        """As `read`, but never waits: None when some of it is in no memory, the page cache counted.
+        """As `read`, but never waits: None when some of it is in no memory, the page cache counted, or it is
+        so much that others would wait for its copy.
 
-        An event loop reads with this, and calls `warm` after None.
+        An event loop reads with this, and calls `read_apart` after None.
         """
 
     @abstractmethod
-    def warm(
+    def read_apart(
         self,
         offset: int,
         max_bytes: int,
-        ended: Callable[[], object],
+        ended: Callable[[ReadApart], object],
         *,
         limit: int | None = None,
+        at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> None:
-        """Has what `read` would return read into memory by a thread; `read` does not wait then, or not long.
+        """Has `read` done where the event loop does not wait for it.
 
         Args:
-            ended: called on the event loop when that is done, whether it went well or not; an error shows
-                again in `read`.
+            ended: called on the event loop with what `read` would have returned or raised; None where
+                `read_cached` or another `read_apart` gets it now.
         """
 
     @abstractmethod

@@ -1,11 +1,13 @@
-"""Reading a log on an event loop: at once what is in memory, a little later what lies on the disk."""
+"""Reading a log on an event loop: at once what is in memory and not much, a little later everything else."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sharecore.storage.log import ANY_RECORDS, Slice
+from sharecore.errors import KafkaError
+from sharecore.storage.log import ANY_RECORDS, ReadApart, Slice
 
 if TYPE_CHECKING:
     from sharecore.storage.log import Log
@@ -13,35 +15,60 @@ if TYPE_CHECKING:
 
 _ATTEMPTS_MAX = 3
 """Of a thread at the same records, before the event loop waits for the disk."""
+_NOWHERE = -1
+_HEAD = struct.Struct(">qi")
+"""What a record batch begins with: its base offset, and how many bytes follow."""
 
 
 class Reader:
-    """Reads a log without keeping the event loop waiting for the disk.
+    """Reads a log without keeping the event loop waiting.
+
+    What a thread has read is kept until it is forgotten, or until a thread reads elsewhere.
 
     Args:
         log: the log.
-        ready: called when what was not in memory is there, so that reading again gets it.
+        ready: called when a thread has read, so that reading again gets it.
     """
 
-    __slots__ = ("_attempts", "_log", "_max_bytes", "_max_records", "_offset", "_ready", "_warming")
+    __slots__ = (
+        "_attempts",
+        "_found",
+        "_is_reading",
+        "_log",
+        "_max_bytes",
+        "_max_records",
+        "_offset",
+        "_ready",
+    )
 
     def __init__(self, log: Log, ready: Callable[[], object]) -> None:
         self._log = log
         self._ready = ready
-        self._warming = False
+        self._is_reading = False
         self._attempts = 0
-        self._offset = -1
+        self._offset = _NOWHERE
+        self._found: ReadApart = None
         self._max_bytes = self._max_records = 0
 
     @property
-    def warming(self) -> bool:
-        """Whether a thread is reading from the disk; `ready` will be called."""
-        return self._warming
+    def is_reading(self) -> bool:
+        """Whether a thread reads; `ready` will be called."""
+        return self._is_reading
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it has what a thread has read."""
+        return self._found is not None
 
     @property
     def has_not_waited(self) -> bool:
-        """Whether nothing is read from the disk, or was for a read that has not come again."""
-        return self._offset < 0
+        """Whether no thread reads, or has for a read that has not come again."""
+        return self._offset == _NOWHERE
+
+    def forget(self) -> None:
+        """Keeps nothing of what a thread has read."""
+        if not self._is_reading:
+            self._offset, self._found, self._attempts = _NOWHERE, None, 0
 
     def read(
         self,
@@ -52,41 +79,79 @@ class Reader:
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> Slice | None:
-        """As `Log.read`; None while a thread reads it from the disk, and `ready` will be called.
+        """As `Log.read`; None while a thread reads it, and `ready` will be called.
 
         Asked for more than that was, it may give no more than that.
         """
-        log = self._log
+        log, again = self._log, offset == self._offset and not self._is_reading
+        if again and self._found is not None:
+            if isinstance(self._found, KafkaError):
+                error = self._found
+                self.forget()
+                raise error
+            return _first(self._found, offset, max_bytes, limit, at_least_one, max_records)
         found = log.read_cached(
             offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
         )
-        if self._warming:
-            return found
-        if found is not None:
-            self._offset = -1
-            return found
-        if offset == self._offset:
-            # more may be asked for now than the thread has read
+        if again and found is None:
+            # more may be asked for now than the thread has learned of
             max_bytes, max_records = min(max_bytes, self._max_bytes), min(max_records, self._max_records)
             found = log.read_cached(
                 offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
             )
             if found is None and self._attempts >= _ATTEMPTS_MAX:
-                # the file system does not tell what is in memory, or memory is too short to keep it
+                # memory is too short to keep what tells where the records lie
                 found = log.read(
                     offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
                 )
-            if found is not None:
-                self._offset = -1
-                return found
-        else:
-            self._attempts = 0
-        self._attempts += 1
-        self._warming, self._offset = True, offset
-        self._max_bytes, self._max_records = max_bytes, max_records
-        log.warm(offset, max_bytes, self._warm, limit=limit, max_records=max_records)
+        if found is not None:
+            if again:
+                self.forget()
+            return found
+        if not self._is_reading:
+            self._attempts = self._attempts + 1 if again else 1
+            self._is_reading, self._offset, self._found = True, offset, None
+            self._max_bytes, self._max_records = max_bytes, max_records
+            log.read_apart(
+                offset,
+                max_bytes,
+                self._ended,
+                limit=limit,
+                at_least_one=at_least_one,
+                max_records=max_records,
+            )
         return None
 
-    def _warm(self) -> None:
-        self._warming = False
+    def take(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ANY_RECORDS,
+    ) -> Slice | None:
+        """As `read`, but gives what a thread has read once."""
+        found = self.read(offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records)
+        if found is not None and offset == self._offset:
+            self.forget()
+        return found
+
+    def _ended(self, found: ReadApart) -> None:
+        self._is_reading, self._found = False, found
         self._ready()
+
+
+def _first(
+    found: Slice, offset: int, max_bytes: int, limit: int | None, at_least_one: bool, max_records: int
+) -> Slice:
+    """As much of what was found as is asked for."""
+    size = count = 0
+    following = offset
+    for _, last in found.batches:
+        length = _HEAD.size + _HEAD.unpack_from(found.records, size)[1]
+        fits = size + length <= max_bytes and following < offset + max_records
+        if (limit is not None and last >= limit) or not (fits or (at_least_one and not count)):
+            break
+        size, count, following = size + length, count + 1, last + 1
+    return found if count == len(found.batches) else Slice(found.records[:size], found.batches[:count])

@@ -32,7 +32,7 @@ class StorageOptions:
         segment_bytes: size of a file after which the next begins.
         cache_bytes: recent batches kept in memory.
         staging_bytes: what may wait for the disk; appends beyond are refused.
-        read_threads: reads from the disk at once; what memory holds is read without.
+        read_threads: large reads at once, and reads from the disk; what else memory holds is read without.
         read_only: the directory is read as it is now and not changed, also while a broker has it; writes are
             refused.
     """
@@ -80,7 +80,7 @@ class Storage:
 
     def drain(self) -> None:
         """Resolves the tickets of what has become durable since the last call, and calls the listeners."""
-        outcomes, moved = self.store.drain()
+        outcomes, moved, read = self.store.drain()
         logs = []
         for log_id, offsets in moved:
             log = self._logs.get(log_id)
@@ -95,6 +95,8 @@ class Storage:
             self.tickets.end(sequence, error)
         for log in logs:
             log.notify()
+        if read:
+            self._disk.ended(read)
 
     def sync(self) -> None:
         """Waits until all that was staged has ended, for use without an event loop."""
@@ -130,4 +132,5 @@ def _store(path: str, options: StorageOptions) -> Store:
         segment_bytes=options.segment_bytes,
         cache_bytes=options.cache_bytes,
         staging_bytes=options.staging_bytes,
+        read_threads=options.read_threads,
     )

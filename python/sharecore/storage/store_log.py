@@ -19,6 +19,7 @@ from sharecore.storage.log import (
     Found,
     LocalRecord,
     Log,
+    ReadApart,
     RecordsRefused,
     ScannedBatch,
     Slice,
@@ -124,23 +125,20 @@ class StoreLog(Log):
         found = self._store.read_cached(self.log_id, offset, max_bytes, limit, at_least_one, max_records)
         return None if found is None else Slice(*found)
 
-    def warm(
+    def read_apart(
         self,
         offset: int,
         max_bytes: int,
-        ended: Callable[[], object],
+        ended: Callable[[ReadApart], object],
         *,
         limit: int | None = None,
+        at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> None:
-        reading = self._disk.run(lambda: self._store.warm(self.log_id, offset, max_bytes, limit, max_records))
-
-        def done(reading: asyncio.Future[None]) -> None:
-            if not reading.cancelled():
-                reading.exception()
-                ended()
-
-        reading.add_done_callback(done)
+        number, reading = self._store.read_apart(
+            self.log_id, offset, max_bytes, limit, at_least_one, max_records
+        )
+        self._disk.begun(number, reading, ended)
 
     def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
         found = self._store.readable_bytes(self.log_id, offset, max_bytes, limit)

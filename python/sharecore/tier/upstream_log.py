@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Appended, Found, Log, Slice, Ticket
-from sharecore.storage.log import ANY_RECORDS
+from sharecore.storage.log import ANY_RECORDS, ReadApart
 from sharecore.tier.sources import Sources, Subscription, passing
 from sharecore.tier.window import Window
 from sharecore.upstream import Fetched, ListedOffset, Truncated
@@ -54,7 +54,7 @@ class UpstreamLog(Log):
         self._known = False
         self._read_to = 0
         self._streamed = False
-        self._fills: dict[int, list[Callable[[], object]]] = {}
+        self._fills: dict[int, list[Callable[[ReadApart], object]]] = {}
         self._isolated: UpstreamLog | None = None
 
     # where it begins and ends
@@ -122,7 +122,7 @@ class UpstreamLog(Log):
         self._window.clear()
         fills, self._fills = self._fills, {}
         for waiting in fills.values():
-            settle(waiting)
+            settle(waiting, None)
 
     def fetched(self, fetched: Fetched, /) -> None:
         """Takes what came; for whoever fetches."""
@@ -203,19 +203,21 @@ class UpstreamLog(Log):
             offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
         )
         if found is None:
-            self.warm(offset, max_bytes, self.notify)
+            self.read_apart(offset, max_bytes, lambda _: self.notify())
             return Slice(b"", [])
         return found
 
-    def warm(
+    def read_apart(
         self,
         offset: int,
         max_bytes: int,
-        ended: Callable[[], object],
+        ended: Callable[[ReadApart], object],
         *,
         limit: int | None = None,
+        at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
     ) -> None:
+        """Has the window filled from `offset` on."""
         waiting = self._fills.setdefault(offset, [])
         waiting.append(ended)
         if len(waiting) > 1:
@@ -246,11 +248,11 @@ class UpstreamLog(Log):
             await asyncio.sleep(_RETRY_S)
             if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._fetch_again()
-        settle(self._fills.pop(offset, ()))
+        settle(self._fills.pop(offset, ()), None)
 
     def _filled(self) -> None:
         for offset in [each for each in self._fills if self._window.find(each) is not None]:
-            settle(self._fills.pop(offset))
+            settle(self._fills.pop(offset), None)
 
     def _check(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.high_watermark:

@@ -107,6 +107,8 @@ mod _core {
     #[pymodule_export]
     use crate::simulation::PyMemoryDisk;
     #[pymodule_export]
+    use crate::slices::PyReading;
+    #[pymodule_export]
     use crate::slot::PyPending;
     #[pymodule_export]
     use crate::state::combine_state_batches;

@@ -1,10 +1,17 @@
 //! What a read of the store found, as Python's bytes.
 
+use std::mem::MaybeUninit;
+use std::sync::{Arc, OnceLock};
+
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sharecore_store::{Refusal, Slice, Want};
+use sharecore_store::{Refusal, Slice, Store, Want};
 
 use crate::store::refused;
+
+/// Whole batches, and the first and last offset of each.
+pub(crate) type Read<'py> = (Bound<'py, PyBytes>, Vec<(i64, i64)>);
 
 /// The bytes of a slice; other threads run Python while the disk is read.
 pub(crate) fn copied<'py>(py: Python<'py>, slice: &Slice) -> PyResult<Bound<'py, PyBytes>> {
@@ -18,11 +25,17 @@ pub(crate) fn copied<'py>(py: Python<'py>, slice: &Slice) -> PyResult<Bound<'py,
     })
 }
 
-/// The bytes of a slice; `None` when the disk would have to be waited for.
+/// What is copied out of files at once, however well they are cached: more takes so long that others notice.
+const AT_ONCE_BYTES_MAX: usize = 256 << 10;
+
+/// The bytes of a slice; `None` when the disk would have to be waited for, or too much to be copied from its files.
 pub(crate) fn copied_cached<'py>(
     py: Python<'py>,
     slice: &Slice,
 ) -> Result<Option<Bound<'py, PyBytes>>, PyErr> {
+    if slice.file_bytes() > AT_ONCE_BYTES_MAX {
+        return Ok(None);
+    }
     let mut cached = true;
     let bytes = PyBytes::new_with(py, slice.size, |out| {
         cached = slice
@@ -31,6 +44,98 @@ pub(crate) fn copied_cached<'py>(
         Ok(())
     })?;
     Ok(cached.then_some(bytes))
+}
+
+/// A bytes object that a thread fills.
+struct Room {
+    bytes: Py<PyBytes>,
+    start: *mut u8,
+    size: usize,
+    /// How that ended; nobody but the thread looks at the bytes before.
+    outcome: OnceLock<Result<(), Refusal>>,
+}
+
+// SAFETY: `start` points into `bytes`, which lives as long as this. It is written through by the one job that `begin` makes,
+// before `outcome` is set, and given out by `Reading::result` alone, once that is.
+unsafe impl Send for Room {}
+// SAFETY: as above.
+unsafe impl Sync for Room {}
+
+impl Room {
+    fn new(py: Python<'_>, size: usize) -> PyResult<Self> {
+        let length = ffi::Py_ssize_t::try_from(size)?;
+        // SAFETY: null asks for a bytes object whose content is left as it is; it is a new reference, or null with an exception.
+        let bytes = unsafe {
+            let made = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length);
+            Bound::from_owned_ptr_or_err(py, made)?
+        };
+        let bytes = bytes.cast_into::<PyBytes>()?;
+        // SAFETY: it is a bytes object.
+        let start = unsafe { ffi::PyBytes_AsString(bytes.as_ptr()) };
+        Ok(Self {
+            bytes: bytes.unbind(),
+            start: start.cast(),
+            size,
+            outcome: OnceLock::new(),
+        })
+    }
+
+    fn fill(&self, slice: &Slice) -> Result<(), Refusal> {
+        // SAFETY: so many bytes are there, and nobody else looks at them now.
+        let out = unsafe {
+            std::slice::from_raw_parts_mut(self.start.cast::<MaybeUninit<u8>>(), self.size)
+        };
+        slice.fill(out)?;
+        // SAFETY: all of them have been written.
+        let filled = unsafe { std::slice::from_raw_parts(self.start, self.size) };
+        slice.check(filled)
+    }
+}
+
+/// What a thread reads, without the interpreter.
+#[pyclass(name = "Reading", module = "sharecore._core", frozen)]
+pub(crate) struct PyReading {
+    room: Arc<Room>,
+    batches: Vec<(i64, i64)>,
+}
+
+/// Has a thread of the store read; where the disk has to tell first where the batches lie, it only learns that.
+pub(crate) fn begin(
+    py: Python<'_>,
+    store: &Store,
+    log: u64,
+    offset: i64,
+    want: Want,
+) -> PyResult<(u64, Option<PyReading>)> {
+    let slice = store.read_cached(log, offset, want);
+    let Some(slice) = slice.map_err(|refusal| refused(py, &refusal))? else {
+        return Ok((store.look_up_apart(log, offset, want), None));
+    };
+    let room = Arc::new(Room::new(py, slice.size)?);
+    let reading = PyReading {
+        room: Arc::clone(&room),
+        batches: slice.batches.clone(),
+    };
+    let job = move || {
+        let outcome = room.fill(&slice);
+        let _ = room.outcome.set(outcome);
+    };
+    Ok((store.read_apart(Box::new(job)), Some(reading)))
+}
+
+#[pymethods]
+impl PyReading {
+    /// What was read.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Read<'py>> {
+        match self.room.outcome.get() {
+            Some(Ok(())) => Ok((self.room.bytes.bind(py).clone(), self.batches.clone())),
+            Some(Err(refusal)) => Err(refused(py, refusal)),
+            None => {
+                let unread = Refusal::Storage("a read has not ended well".into());
+                Err(refused(py, &unread))
+            }
+        }
+    }
 }
 
 pub(crate) fn wanted(

@@ -11,13 +11,12 @@ use sharecore_store::{
 
 use crate::error::kafka_error;
 use crate::scan::decoded;
-use crate::slices::{bytes_of, copied, copied_cached, wanted};
+use crate::slices::{PyReading, Read, begin, bytes_of, copied, copied_cached, wanted};
 
 type Offsets = (i64, i64, i64, i64);
-type Drained = (Vec<(u64, Option<String>)>, Vec<(u64, Offsets)>);
+type Drained = (Vec<(u64, Option<String>)>, Vec<(u64, Offsets)>, Vec<u64>);
 type ActiveProducer = (i64, i16, i32, i64, i32, i64);
 type Appended = (i64, i64, i64, i64, u64);
-type Read<'py> = (Bound<'py, PyBytes>, Vec<(i64, i64)>);
 type Scanned<'py> = (Bound<'py, PyList>, i64);
 
 pub(crate) fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
@@ -58,6 +57,7 @@ fn options(
         segment_bytes,
         cache_bytes,
         staging_bytes,
+        ..Options::default()
     })
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct PyStore(pub(crate) Store);
 #[pymethods]
 impl PyStore {
     #[new]
-    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432))]
+    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, read_threads = 4))]
     #[allow(clippy::needless_pass_by_value)]
     fn new(
         py: Python<'_>,
@@ -76,8 +76,12 @@ impl PyStore {
         segment_bytes: u64,
         cache_bytes: usize,
         staging_bytes: usize,
+        read_threads: usize,
     ) -> PyResult<Self> {
-        let options = options(durability, segment_bytes, cache_bytes, staging_bytes)?;
+        let options = Options {
+            read_threads,
+            ..options(durability, segment_bytes, cache_bytes, staging_bytes)?
+        };
         py.detach(|| Store::open(&path, &options))
             .map(Self)
             .map_err(|error| failed(&error))
@@ -142,6 +146,7 @@ impl PyStore {
             moved
                 .map(|(log, offsets)| (log, as_tuple(offsets)))
                 .collect(),
+            drained.read,
         )
     }
 
@@ -348,19 +353,29 @@ impl PyStore {
         Ok(bytes.map(|bytes| (bytes, slice.batches)))
     }
 
-    #[pyo3(signature = (log, offset, max_bytes, limit = None, max_records = i64::MAX))]
-    fn warm(
+    #[pyo3(signature = (log, offset, max_bytes, limit = None, at_least_one = true, max_records = i64::MAX))]
+    #[allow(clippy::too_many_arguments)]
+    fn read_apart(
         &self,
         py: Python<'_>,
         log: u64,
         offset: i64,
         max_bytes: i64,
         limit: Option<i64>,
+        at_least_one: bool,
         max_records: i64,
-    ) -> PyResult<()> {
-        let want = wanted(max_bytes, limit, true, max_records);
-        py.detach(|| self.0.read(log, offset, want)?.warm())
-            .map_err(|refusal| refused(py, &refusal))
+    ) -> PyResult<(u64, Option<PyReading>)> {
+        let want = wanted(max_bytes, limit, at_least_one, max_records);
+        begin(py, &self.0, log, offset, want)
+    }
+
+    #[getter]
+    fn has_reads(&self) -> bool {
+        self.0.has_reads()
+    }
+
+    fn step_read(&self) -> bool {
+        self.0.step_read()
     }
 
     #[pyo3(signature = (log, offset, max_bytes, limit = None))]

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, IoSlice, Read, Seek, SeekFrom, Write},
+    mem::MaybeUninit,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -78,11 +79,44 @@ impl File {
         }
     }
 
+    /// As `read_exact_at`, into memory that nothing has been written to; all of it is written then.
+    pub(crate) fn fill_at(&self, mut out: &mut [MaybeUninit<u8>], mut at: u64) -> io::Result<()> {
+        let file = match self {
+            Self::System(file) => file,
+            Self::Memory(file) => {
+                let mut bytes = vec![0; out.len()];
+                file.read_exact_at(&mut bytes, at)?;
+                fill(out, &bytes);
+                return Ok(());
+            }
+        };
+        while !out.is_empty() {
+            match rustix::io::pread(file, &mut *out, at) {
+                Ok(([], _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((read, _)) => {
+                    let read = read.len();
+                    out = &mut out[read..];
+                    at += read as u64;
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
         match self {
             Self::System(file) => file.write_at(bytes, at),
             Self::Memory(file) => file.write_at(bytes, at),
         }
+    }
+}
+
+/// Copies to memory that nothing has been written to, as much as there are bytes.
+pub(crate) fn fill(out: &mut [MaybeUninit<u8>], bytes: &[u8]) {
+    for (place, byte) in out.iter_mut().zip(bytes) {
+        place.write(*byte);
     }
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod announced;
+mod apart;
 mod append;
 mod batch;
 mod cache;
@@ -41,6 +42,7 @@ mod store;
 mod survey;
 mod varint;
 
+pub use apart::Job;
 pub use append::Appended;
 pub use batch::check_request;
 pub use cleaner::{CleanOptions, Cleaned, Dirt};

@@ -1,16 +1,17 @@
 //! Reading: whole batches by offset, batches by time, and where a log begins after retention.
 
-use std::{io, sync::Arc};
+use std::{io, mem::MaybeUninit, sync::Arc};
 
 use crate::{
     LogId, batch,
     disk::Source,
     error::Refusal,
-    files::File,
+    files::{self, File},
     index::{Entry, Index},
     log::{Extent, Log},
     lookup::{Loaded, Stop},
     state::State,
+    store::Store,
 };
 
 /// Whole batches of one log, yet to be copied to where they are wanted.
@@ -51,27 +52,41 @@ impl Slice {
         }
     }
 
-    /// Makes the operating system read into memory what lies on the disk.
-    pub fn warm(&self) -> Result<(), Refusal> {
-        let mut bytes = vec![0; WARM_BYTES];
-        for piece in &self.pieces {
-            let Piece::Disk { file, at, len } = piece else {
-                continue;
-            };
-            for from in (0..*len).step_by(WARM_BYTES) {
-                let some = (len - from).min(WARM_BYTES);
-                Source::Disk
-                    .read(file, &mut bytes[..some], at + from as u64)
-                    .map_err(|e| unreadable(&e))?;
+    /// As `copy_to`, to memory that nothing has been written to: every byte is once this has gone well. Whether they are
+    /// the batches that were looked for tells `check`.
+    pub fn fill(&self, mut out: &mut [MaybeUninit<u8>]) -> Result<(), Refusal> {
+        assert_eq!(out.len(), self.size, "room for all batches");
+        let mut span = Span::default();
+        for (i, piece) in self.pieces.iter().enumerate() {
+            let (head, tail) = out.split_at_mut(piece.len());
+            match piece {
+                Piece::Memory(bytes) => files::fill(head, bytes),
+                Piece::Disk { file, at, len } if *len > Span::PIECE_MAX => {
+                    file.fill_at(head, *at).map_err(|e| unreadable(&e))?;
+                }
+                Piece::Disk { file, at, len } => {
+                    let later = &self.pieces[i + 1..];
+                    let found = span.find(Source::Disk, (file, *at), *len, later);
+                    files::fill(head, found.map_err(|e| unreadable(&e))?);
+                }
             }
+            out = tail;
         }
         Ok(())
     }
 
+    /// Bytes that are in a file, and not in the store's own memory.
+    pub fn file_bytes(&self) -> usize {
+        let files = self.pieces.iter().map(|piece| match piece {
+            Piece::Memory(_) => 0,
+            Piece::Disk { len, .. } => *len,
+        });
+        files.sum()
+    }
+
     /// Whether all of it is in the store's own memory.
     pub fn is_in_memory(&self) -> bool {
-        let mut pieces = self.pieces.iter();
-        pieces.all(|piece| matches!(piece, Piece::Memory(_)))
+        self.file_bytes() == 0
     }
 
     fn copy_from(&self, source: Source, out: &mut [u8]) -> io::Result<()> {
@@ -93,7 +108,7 @@ impl Slice {
 
     /// Checks that what came from the disk is the batches that were looked for; their checksums are left to the
     /// consumers.
-    fn check(&self, out: &[u8]) -> Result<(), Refusal> {
+    pub fn check(&self, out: &[u8]) -> Result<(), Refusal> {
         if self.is_in_memory() {
             return Ok(());
         }
@@ -165,7 +180,19 @@ impl Span {
         if out.len() > Self::PIECE_MAX {
             return source.read(file, out, at);
         }
-        let (from, to) = (at, at + out.len() as u64);
+        out.copy_from_slice(self.find(source, (file, at), out.len(), later)?);
+        Ok(())
+    }
+
+    /// A small batch, and where it is not yet here those that lie behind it.
+    fn find(
+        &mut self,
+        source: Source,
+        (file, at): (&Arc<File>, u64),
+        len: usize,
+        later: &[Piece],
+    ) -> io::Result<&[u8]> {
+        let (from, to) = (at, at + len as u64);
         let same = self.file.as_ref().is_some_and(|own| Arc::ptr_eq(own, file));
         if !same || from < self.at || to > self.at + self.bytes.len() as u64 {
             let end = Self::end(file, from, to, later);
@@ -175,8 +202,7 @@ impl Span {
             source.read(file, &mut self.bytes, from)?;
         }
         let start = (from - self.at) as usize;
-        out.copy_from_slice(&self.bytes[start..start + out.len()]);
-        Ok(())
+        Ok(&self.bytes[start..start + len])
     }
 
     /// How far it is worth reading from `from` on.
@@ -235,11 +261,27 @@ impl Want {
     }
 }
 
-/// How many bytes at a time are read into memory for a later reader.
-const WARM_BYTES: usize = 256 << 10;
-
 fn unreadable(error: &io::Error) -> Refusal {
     Refusal::Storage(format!("reading failed: {error}"))
+}
+
+impl Store {
+    /// Whole batches from the one that holds `offset` on, or the first after it.
+    pub fn read(&self, log: LogId, offset: i64, want: Want) -> Result<Slice, Refusal> {
+        let look = |state: &mut State, loaded: &_| state.read(log, offset, want, loaded);
+        self.shared.look_up_on_disk(look)
+    }
+
+    /// As `read`, without waiting for the disk: `None` when it would be needed to tell where the batches lie.
+    pub fn read_cached(
+        &self,
+        log: LogId,
+        offset: i64,
+        want: Want,
+    ) -> Result<Option<Slice>, Refusal> {
+        let look = |state: &mut State, loaded: &_| state.read(log, offset, want, loaded);
+        self.shared.look_up(Source::Memory, look)
+    }
 }
 
 impl State {

@@ -18,9 +18,14 @@ impl Shared {
 }
 
 impl Store {
-    /// As `open`, without threads: a simulation calls `step` to commit and `maintain` to seal or rewrite segments.
+    /// As `open`, without threads: a simulation calls `step` to commit, `step_read` to read apart, and `maintain` to seal or
+    /// rewrite segments.
     pub fn open_stepped(dir: &Path, options: &Options) -> Result<Self, StoreError> {
-        let (store, journal) = Self::recover(dir, options)?;
+        let options = Options {
+            read_threads: 0,
+            ..options.clone()
+        };
+        let (store, journal) = Self::recover(dir, &options)?;
         *hold(&store.shared.stepped) = Some(journal);
         Ok(store)
     }

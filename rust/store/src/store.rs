@@ -13,9 +13,10 @@ use std::{
 };
 
 use crate::{
-    LogId, decode,
+    LogId,
+    apart::Reads,
+    decode,
     directory_lock::DirectoryLock,
-    disk::Source,
     error::{Refusal, StoreError},
     fault::Fault,
     figures::{Counts, Figures},
@@ -24,7 +25,6 @@ use crate::{
     log::{LogConfig, Offsets},
     maintain,
     producer::{Aborted, Active},
-    read::{Slice, Want},
     recover,
     signal::Signal,
     state::{Pending, State},
@@ -51,6 +51,8 @@ pub struct Options {
     pub cache_bytes: usize,
     /// Staged bytes above which appends are refused.
     pub staging_bytes: usize,
+    /// Threads that `Store::read_apart` has read at most.
+    pub read_threads: usize,
 }
 
 impl Default for Options {
@@ -60,6 +62,7 @@ impl Default for Options {
             segment_bytes: 64 << 20,
             cache_bytes: 16 << 20,
             staging_bytes: 32 << 20,
+            read_threads: 4,
         }
     }
 }
@@ -103,6 +106,8 @@ pub struct Drained {
     pub outcomes: Vec<Outcome>,
     /// Logs whose high watermark, last stable offset or start moved.
     pub moved: Vec<(LogId, Offsets)>,
+    /// Reads of `Store::read_apart` that have ended.
+    pub read: Vec<u64>,
 }
 
 pub(crate) struct Shared {
@@ -113,13 +118,14 @@ pub(crate) struct Shared {
     pub(crate) signal: Signal,
     pub(crate) fault: Fault,
     pub(crate) counts: Counts,
+    pub(crate) reads: Reads,
     pub(crate) leaving: AtomicBool,
     /// The journal, where no thread of its own has it (`Store::open_stepped`).
     pub(crate) stepped: Mutex<Option<Journal>>,
 }
 
 impl Shared {
-    fn new(state: State) -> io::Result<Self> {
+    fn new(state: State, read_threads: usize) -> io::Result<Self> {
         Ok(Self {
             state: Mutex::new(state),
             work: Condvar::new(),
@@ -128,6 +134,7 @@ impl Shared {
             signal: Signal::new()?,
             fault: Fault::default(),
             counts: Counts::default(),
+            reads: Reads::new(read_threads),
             leaving: AtomicBool::new(false),
             stepped: Mutex::default(),
         })
@@ -188,7 +195,7 @@ impl Store {
         };
         state.closing = true;
         Ok(Self {
-            shared: Arc::new(Shared::new(state).map_err(StoreError::io(dir))?),
+            shared: Arc::new(Shared::new(state, 1).map_err(StoreError::io(dir))?),
             writer: Mutex::default(),
             maintainer: Mutex::default(),
             lock: Mutex::default(),
@@ -221,7 +228,9 @@ impl Store {
         let mut state = State::new(dir.into(), options.cache_bytes, options.staging_bytes);
         let journal = recover::open(dir, options, &mut state)?;
         let store = Self {
-            shared: Arc::new(Shared::new(state).map_err(StoreError::io(dir))?),
+            shared: Arc::new(
+                Shared::new(state, options.read_threads).map_err(StoreError::io(dir))?,
+            ),
             writer: Mutex::default(),
             maintainer: Mutex::default(),
             lock: Mutex::new(Some(lock)),
@@ -237,6 +246,7 @@ impl Store {
             let _state = self.shared.lock();
             self.shared.leaving.store(true, Ordering::Relaxed);
         }
+        self.shared.reads.close();
         self.shared.maintenance.notify_all();
         if let Some(thread) = hold(&self.maintainer).take() {
             let _ = thread.join();
@@ -280,6 +290,7 @@ impl Store {
         });
         Drained {
             moved: moved.collect(),
+            read: self.shared.reads.take_ended(),
             outcomes,
         }
     }
@@ -391,23 +402,6 @@ impl Store {
                 offset: before,
             },
         ))
-    }
-
-    /// Whole batches from the one that holds `offset` on, or the first after it.
-    pub fn read(&self, log: LogId, offset: i64, want: Want) -> Result<Slice, Refusal> {
-        let look = |state: &mut State, loaded: &_| state.read(log, offset, want, loaded);
-        self.shared.look_up_on_disk(look)
-    }
-
-    /// As `read`, without waiting for the disk: `None` when it would be needed to tell where the batches lie.
-    pub fn read_cached(
-        &self,
-        log: LogId,
-        offset: i64,
-        want: Want,
-    ) -> Result<Option<Slice>, Refusal> {
-        let look = |state: &mut State, loaded: &_| state.read(log, offset, want, loaded);
-        self.shared.look_up(Source::Memory, look)
     }
 
     /// The first durable record that is not older than `timestamp`: its offset and timestamp.

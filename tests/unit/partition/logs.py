@@ -10,8 +10,10 @@ from uuid import UUID
 
 from tests.unit.coordinator_log.world import World
 
+from sharecore import storage
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import ScannedBatch
+from sharecore.storage.log import ReadApart
 
 TOPIC = UUID(int=7)
 
@@ -69,7 +71,7 @@ class MemoryLog:
         self.appends = 0
         self.bytes_read = 0
         self.cold = False
-        self.warming: list[Callable[[], None]] = []
+        self.warming: list[Callable[[KafkaError | bool], None]] = []
         self.reads_until_failure: int | None = None
         self.transactions: list[tuple[int, int]] = []
         self._open: list[tuple[Ticket, int, list[tuple[int, int, bytes | None, bytes | None]]]] = []
@@ -127,15 +129,34 @@ class MemoryLog:
             return None
         return self.read(offset, max_bytes, **how)
 
-    def warm(self, offset: int, max_bytes: int, ended: Callable[[], None], **how: Any) -> None:
-        """The test ends it, by `warmed`."""
-        self.warming.append(ended)
+    def read_apart(self, offset: int, max_bytes: int, ended: Callable[[ReadApart], None], **how: Any) -> None:
+        """The test ends it, by `warmed`, `read_by_thread` or `fail_reads`."""
+
+        def end(outcome: KafkaError | bool) -> None:
+            if isinstance(outcome, KafkaError):
+                ended(outcome)
+            else:
+                ended(storage.Slice(*self.read(offset, max_bytes, **how)) if outcome else None)
+
+        self.warming.append(end)
 
     def warmed(self, *, still_cold: bool = False) -> None:
+        """What was asked for is in memory now, unless it is still cold."""
         self.cold = still_cold
+        self._end_reads(False)
+
+    def read_by_thread(self) -> None:
+        """What was asked for is handed over, and still in no memory."""
+        self._end_reads(True)
+
+    def fail_reads(self) -> None:
+        """What was asked for could not be read."""
+        self._end_reads(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "a bad sector"))
+
+    def _end_reads(self, outcome: KafkaError | bool) -> None:
         warming, self.warming = self.warming, []
         for ended in warming:
-            ended()
+            ended(outcome)
 
     def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
         read = self.bytes_read

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.unit.partition.bench import LIMITS, Bench
 
+from sharecore.errors import ErrorCode
+
 
 def test_what_lies_on_the_disk_is_leased_once_it_has_been_read() -> None:
     bench = Bench()
@@ -65,3 +67,53 @@ def test_a_disk_that_never_tells_what_it_has_in_memory_is_read_all_the_same() ->
         assert bench.answers == {}, "a thread reads again: the loop waits for no disk"
     bench.logs[0].warmed(still_cold=True)
     assert bench.answers["m"][0].acquired == [(0, 9, 1)]
+
+
+def test_what_a_thread_has_read_is_leased_without_being_read_again() -> None:
+    bench = Bench()
+    log = bench.logs[0]
+    log.produce(10, 10)
+    log.cold = True
+    bench.fetch("m")
+    before = log.bytes_read
+    log.read_by_thread()
+    assert bench.answers["m"][0].acquired == [(0, 19, 1)]
+    assert log.bytes_read - before == len(bench.answers["m"][0].records) == 200
+    assert not bench.leader().leasing.keeps, "it is given once"
+
+
+def test_what_was_read_for_a_fetch_that_ended_without_it_is_there_for_the_next_but_not_for_long() -> None:
+    bench = Bench(partitions=3)
+    for log in bench.logs:
+        log.produce(10)
+        log.cold = True
+    bench.fetch("m")
+    for log in bench.logs:
+        log.read_by_thread()
+    assert [result.partition for result in bench.answers["m"]] == [bench.leader(0)]
+    bench.fetch("n", order=[1])
+    assert bench.answers["n"][0].acquired == [(0, 9, 1)]
+    assert bench.logs[1].warming == [], "it was not read again"
+    assert bench.leader(2).leasing.keeps
+    bench.world.run(1000)
+    assert not bench.leader(2).leasing.keeps
+    bench.fetch("o", order=[2])
+    assert len(bench.logs[2].warming) == 1
+
+
+def test_an_error_of_a_thread_is_told_where_the_records_are_wanted() -> None:
+    bench = Bench()
+    log = bench.logs[0]
+    log.produce(10)
+    log.cold = True
+    bench.fetch("m")
+    log.fail_reads()
+    assert bench.answers == {}, "other partitions may have something"
+    bench.world.run(500)
+    log.fail_reads()
+    (result,) = bench.answers["m"]
+    assert result.error is not None
+    assert result.error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    bench.fetch("n")
+    log.read_by_thread()
+    assert bench.answers["n"][0].acquired == [(0, 9, 1)], "and tried again by who comes next"

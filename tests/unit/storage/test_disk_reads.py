@@ -14,10 +14,12 @@ from tests.unit.storage.test_storage import create
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Reader, Slice, Storage, StorageOptions
+from sharecore.storage.log import ReadApart
 
 OPTIONS = StorageOptions(segment_bytes=64 << 10, cache_bytes=0)
 VALUE = bytes(1000)
 ROUNDS = 400
+SEGMENTS_MAX = 10
 
 
 def forget(path: Path) -> None:
@@ -72,16 +74,19 @@ class OnDisk:
     def read_cached(self, offset: int, max_bytes: int, **bounds: Any) -> Slice | None:
         return self._log.read(offset, max_bytes, **bounds) if self._warm else None
 
-    def warm(self, offset: int, max_bytes: int, done: Callable[[], object], **bounds: Any) -> None:
-        def warmed() -> None:
+    def read_apart(
+        self, offset: int, max_bytes: int, ended: Callable[[ReadApart], object], **bounds: Any
+    ) -> None:
+        def told(found: ReadApart) -> None:
             self._warm = True
-            done()
+            ended(found)
 
-        self._log.warm(offset, max_bytes, warmed, **bounds)
+        self._log.read_apart(offset, max_bytes, told, **bounds)
 
 
-async def read(log: Log, offset: int, max_bytes: int) -> tuple[Slice, int]:
+async def read(storage: Storage, log: Log, offset: int, max_bytes: int) -> tuple[Slice, int]:
     """What a reader gets, and how often it had to be told that it may read again."""
+    storage.attach(asyncio.get_running_loop())
     readable = asyncio.Event()
     reader = Reader(log, readable.set)
     waits = 0
@@ -94,8 +99,8 @@ async def read(log: Log, offset: int, max_bytes: int) -> tuple[Slice, int]:
 
 def test_a_reader_gets_from_the_disk_what_a_blocking_read_gets(storage: Storage) -> None:
     log = log_of(storage)
-    found, waits = asyncio.run(read(log, 0, 1 << 20))
-    assert waits <= 1
+    found, waits = asyncio.run(read(storage, log, 0, 1 << 20))
+    assert waits <= 1 + SEGMENTS_MAX, "once for each index, and once for the records"
     assert found.batches[0][0] == 0
     assert found.batches[-1][1] == ROUNDS - 1, "over many segments"
     assert found == log.read(0, 1 << 20)
@@ -103,11 +108,12 @@ def test_a_reader_gets_from_the_disk_what_a_blocking_read_gets(storage: Storage)
 
 def test_a_reader_waits_once_for_what_memory_does_not_hold(storage: Storage) -> None:
     log = log_of(storage)
+    expected = log.read(0, 1 << 20)
 
     async def main() -> None:
-        found, waits = await read(cast(Log, OnDisk(log)), 0, 1 << 20)
+        found, waits = await read(storage, cast(Log, OnDisk(log)), 0, 1 << 20)
         assert waits == 1
-        assert found == log.read(0, 1 << 20)
+        assert found == expected
         reader = Reader(cast(Log, OnDisk(log)), (readable := asyncio.Event()).set)
         assert reader.read(0, 1 << 20) is None
         assert reader.read(0, 1 << 20) is None, "it is under way"
@@ -117,12 +123,76 @@ def test_a_reader_waits_once_for_what_memory_does_not_hold(storage: Storage) -> 
     asyncio.run(main())
 
 
-def test_what_has_been_read_once_needs_no_thread(storage: Storage) -> None:
+def test_little_that_has_been_read_once_needs_no_thread(storage: Storage) -> None:
     log = log_of(storage)
-    asyncio.run(read(log, 0, 1 << 20))
-    if log.read_cached(0, 1 << 20) is None:
+    asyncio.run(read(storage, log, 0, 1 << 20))
+    if log.read_cached(0, 1 << 17) is None:
         pytest.fail("the file system of the test's directory does not tell what memory holds: use another")
-    assert asyncio.run(read(log, 5, 1 << 18))[1] == 0
+    assert asyncio.run(read(storage, log, 5, 1 << 18))[1] == 0
+
+
+def test_much_is_read_by_a_thread_though_memory_holds_it(storage: Storage) -> None:
+    log = log_of(storage)
+    expected = log.read(0, 1 << 20)
+    assert len(expected.records) > 1 << 18
+    assert log.read_cached(0, 1 << 20) is None
+    found, waits = asyncio.run(read(storage, log, 0, 1 << 20))
+    assert (found, waits) == (expected, 1)
+
+
+def kept(storage: Storage) -> Reader:
+    """A reader for which a thread has read the log."""
+    log = log_of(storage)
+    log.read(0, 1 << 20)
+
+    async def main() -> Reader:
+        storage.attach(asyncio.get_running_loop())
+        reader = Reader(log, (readable := asyncio.Event()).set)
+        assert reader.read(0, 1 << 20) is None
+        await asyncio.wait_for(readable.wait(), 10)
+        return reader
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"max_bytes": 1 << 19},
+        {"max_bytes": 100_000},
+        {"max_bytes": 10, "at_least_one": True},
+        {"max_bytes": 10, "at_least_one": False},
+        {"max_bytes": 1 << 20, "limit": 200},
+        {"max_bytes": 1 << 20, "limit": 0},
+        {"max_bytes": 1 << 20, "max_records": 1},
+        {"max_bytes": 1 << 20, "max_records": 77},
+    ],
+)
+def test_of_what_a_thread_has_read_no_more_is_given_than_is_asked_for(
+    storage: Storage, bounds: dict[str, Any]
+) -> None:
+    assert kept(storage).read(0, **bounds) == log_of(storage).read(0, **bounds)
+
+
+def test_what_a_thread_has_read_is_given_until_it_is_forgotten(storage: Storage) -> None:
+    reader = kept(storage)
+    found = reader.read(0, 1 << 20)
+    assert found is not None
+    assert reader.read(100, 1 << 10) is not None, "elsewhere"
+    assert reader.read(0, 1 << 20) is found
+    assert reader.keeps
+    assert reader.take(100, 1 << 10) is not None, "elsewhere"
+    assert reader.take(0, 1 << 20) is found
+    assert not reader.keeps
+    assert reader.has_not_waited
+
+
+def test_nobody_is_told_of_a_read_once_the_storage_is_closed(storage: Storage) -> None:
+    log, told = log_of(storage), list[ReadApart]()
+    for _ in range(20):
+        log.read_apart(0, 1 << 20, told.append)
+    storage.close()
+    assert told == []
 
 
 def test_an_error_of_the_disk_shows_where_the_records_are_read(storage: Storage, tmp_path: Path) -> None:
@@ -131,7 +201,7 @@ def test_an_error_of_the_disk_shows_where_the_records_are_read(storage: Storage,
         with file.open("r+b") as opened:
             opened.write(bytes(file.stat().st_size))
     with pytest.raises(KafkaError) as error:
-        asyncio.run(read(log, 0, 1 << 20))
+        asyncio.run(read(storage, log, 0, 1 << 20))
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 

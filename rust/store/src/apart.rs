@@ -1,0 +1,153 @@
+//! Reads in threads of their own, so that who asks for them can go on meanwhile.
+
+use std::{
+    collections::VecDeque,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread::{self, JoinHandle},
+};
+
+use crate::{
+    LogId,
+    read::Want,
+    store::{Shared, Store},
+};
+
+/// One read; it keeps what it finds where whoever began it looks for that.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Reads that wait for a thread, and those that have ended.
+#[derive(Default)]
+pub(crate) struct Reads {
+    queue: Mutex<Queue>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(u64, Job)>,
+    ended: Vec<u64>,
+    begun: u64,
+    threads: Vec<JoinHandle<()>>,
+    threads_max: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl Reads {
+    /// Has so many threads at most; none runs before the first read, and without any a simulation steps.
+    pub(crate) fn new(threads_max: usize) -> Self {
+        let reads = Self::default();
+        reads.lock().threads_max = threads_max;
+        reads
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("no panic under the lock")
+    }
+
+    /// The reads that have ended since the last call.
+    pub(crate) fn take_ended(&self) -> Vec<u64> {
+        mem::take(&mut self.lock().ended)
+    }
+
+    /// Forgets what has not begun, and waits for the rest.
+    pub(crate) fn close(&self) {
+        let mut queue = self.lock();
+        queue.closed = true;
+        let forgotten = mem::take(&mut queue.waiting);
+        let threads = mem::take(&mut queue.threads);
+        drop(queue);
+        drop(forgotten);
+        self.work.notify_all();
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Queue {
+    /// Another thread where all are busy.
+    fn grow(&mut self, shared: &Arc<Shared>) {
+        if self.idle >= self.waiting.len() || self.threads.len() >= self.threads_max {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        let thread = thread::Builder::new().name("store-read".into());
+        // without another thread those that run do the work
+        self.threads.extend(thread.spawn(move || run(&shared)).ok());
+    }
+}
+
+fn run(shared: &Shared) {
+    let reads = &shared.reads;
+    let mut queue = reads.lock();
+    loop {
+        if let Some(next) = queue.waiting.pop_front() {
+            drop(queue);
+            end(shared, next);
+            queue = reads.lock();
+        } else if queue.closed {
+            return;
+        } else {
+            queue.idle += 1;
+            queue = reads.work.wait(queue).expect("no panic under the lock");
+            queue.idle -= 1;
+        }
+    }
+}
+
+/// Reads, and tells that it has.
+fn end(shared: &Shared, (id, job): (u64, Job)) {
+    // a read that fails in this way has found nothing, and says so
+    let _ = catch_unwind(AssertUnwindSafe(job));
+    shared.reads.lock().ended.push(id);
+    shared.signal.raise();
+}
+
+impl Store {
+    /// Has a thread read; `drain` names the number that is returned once it has. What waits when the store is closed is
+    /// forgotten.
+    pub fn read_apart(&self, job: Job) -> u64 {
+        let reads = &self.shared.reads;
+        let mut queue = reads.lock();
+        queue.begun += 1;
+        let id = queue.begun;
+        if queue.closed {
+            return id;
+        }
+        queue.waiting.push_back((id, job));
+        queue.grow(&self.shared);
+        let stuck = queue.threads.is_empty() && queue.threads_max > 0;
+        drop(queue);
+        if stuck {
+            self.step_read();
+        }
+        reads.work.notify_one();
+        id
+    }
+
+    /// Has a thread load what tells where batches lie, as far as no memory holds that.
+    pub fn look_up_apart(&self, log: LogId, offset: i64, want: Want) -> u64 {
+        let shared = Arc::clone(&self.shared);
+        self.read_apart(Box::new(move || {
+            // an error shows again where that is read
+            let _ = shared.look_up_on_disk(|state, loaded| state.read(log, offset, want, loaded));
+        }))
+    }
+
+    /// Whether a read waits.
+    pub fn has_reads(&self) -> bool {
+        !self.shared.reads.lock().waiting.is_empty()
+    }
+
+    /// Reads once, in a store without threads; returns whether there was anything.
+    pub fn step_read(&self) -> bool {
+        let next = self.shared.reads.lock().waiting.pop_front();
+        next.is_some_and(|next| {
+            end(&self.shared, next);
+            true
+        })
+    }
+}

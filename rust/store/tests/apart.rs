@@ -1,0 +1,151 @@
+//! Reads in threads of the store.
+
+mod common;
+
+use std::{
+    collections::BTreeSet,
+    mem::MaybeUninit,
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+
+use common::{ALL, Client, PLAIN, create_log, open, put, tiny};
+use sharecore_store::{MemoryDisk, Options, Store};
+
+const SECONDS_MAX: Duration = Duration::from_secs(30);
+
+/// The reads that end until there are so many.
+fn ended(store: &Store, count: usize) -> BTreeSet<u64> {
+    let began = Instant::now();
+    let mut ended = BTreeSet::new();
+    while ended.len() < count {
+        assert!(began.elapsed() < SECONDS_MAX, "{ended:?} of {count}");
+        ended.extend(store.drain().read);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    ended
+}
+
+#[test]
+fn what_is_filled_is_what_is_copied() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), &tiny());
+    let log = create_log(&store);
+    for number in 0..60 {
+        // some stand alone, some share a read, some are still in the store's memory
+        let value_bytes = if number % 7 == 0 { 20_000 } else { 30 };
+        put(
+            &store,
+            log,
+            Client {
+                value_bytes,
+                ..PLAIN
+            },
+        )
+        .expect("appended");
+    }
+    let slice = store.read(log, 0, ALL).expect("a log");
+    assert!(slice.file_bytes() > 0);
+    assert!(slice.file_bytes() < slice.size, "the newest are in memory");
+    let mut copied = vec![0; slice.size];
+    slice.copy_to(&mut copied).expect("readable");
+    let mut filled = vec![MaybeUninit::new(0xff); slice.size];
+    slice.fill(&mut filled).expect("readable");
+    // SAFETY: all of them were written to begin with
+    let filled: Vec<u8> = filled
+        .iter()
+        .map(|byte| unsafe { byte.assume_init() })
+        .collect();
+    assert!(filled == copied);
+    slice
+        .check(&filled)
+        .expect("the batches that were looked for");
+}
+
+#[test]
+fn several_threads_read_at_a_time_and_the_store_tells_which_reads_have_ended() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), &Options::default());
+    let together = Arc::new(Barrier::new(Options::default().read_threads));
+    let read = || {
+        let together = Arc::clone(&together);
+        store.read_apart(Box::new(move || {
+            together.wait();
+        }))
+    };
+    let numbers: BTreeSet<u64> = (0..4 * Options::default().read_threads)
+        .map(|_| read())
+        .collect();
+    assert_eq!(ended(&store, numbers.len()), numbers);
+}
+
+#[test]
+fn a_read_that_panics_ends_and_its_thread_goes_on() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        read_threads: 1,
+        ..Options::default()
+    };
+    let store = open(dir.path(), &options);
+    let failing = store.read_apart(Box::new(|| panic!("a defect")));
+    let next = store.read_apart(Box::new(|| ()));
+    assert_eq!(ended(&store, 2), [failing, next].into());
+}
+
+#[test]
+fn what_has_not_begun_when_the_store_is_closed_is_forgotten() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        read_threads: 1,
+        ..Options::default()
+    };
+    let store = open(dir.path(), &options);
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    let first = store.read_apart(Box::new(move || {
+        begun.send(()).expect("the test waits");
+        goes_on.recv().expect("the test goes on");
+    }));
+    has_begun.recv_timeout(SECONDS_MAX).expect("a thread");
+    let others = Arc::new(AtomicUsize::new(0));
+    for _ in 0..10 {
+        let others = Arc::clone(&others);
+        store.read_apart(Box::new(move || {
+            others.fetch_add(1, Ordering::Relaxed);
+        }));
+    }
+    std::thread::scope(|threads| {
+        let closing = threads.spawn(|| store.close());
+        while store.has_reads() {
+            std::thread::yield_now();
+        }
+        assert!(!closing.is_finished(), "the read under way is waited for");
+        go_on.send(()).expect("the read waits");
+    });
+    assert_eq!(store.drain().read, [first]);
+    store.read_apart(Box::new(|| panic!("the store is closed")));
+    assert!(!store.has_reads());
+    assert_eq!(others.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_store_without_threads_reads_when_it_is_stepped() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let _disk = MemoryDisk::mount(dir.path(), 1);
+    let store = Store::open_stepped(dir.path(), &tiny()).expect("a store");
+    let read = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&read);
+    let number = store.read_apart(Box::new(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    }));
+    assert!(store.has_reads());
+    assert_eq!(read.load(Ordering::Relaxed), 0);
+    assert!(store.step_read());
+    assert!(!store.step_read());
+    assert_eq!(read.load(Ordering::Relaxed), 1);
+    assert_eq!(store.drain().read, [number]);
+}
