@@ -533,8 +533,9 @@ class Exchange:
     answers leave in the same order; those that are ready at once are written together.
 
     Reading stops while too many requests wait for their answers, while the memory budget is exhausted, and
-    while the client does not read. A subclass is the protocol of a transport, and has `close(reason)`,
-    `_pump_soon()`, and `_wait_for_room()`.
+    while the client does not read. A large answer is sent by parts, a turn of the event loop each. A
+    subclass is the protocol of a transport, and has `close(reason)`, `_pump_soon()`, `_send_soon()`, and
+    `_wait_for_room()`.
 
     Args:
         server: `on_frame`, `now`, `budget` and `limits` are taken from it.
@@ -566,6 +567,12 @@ class Exchange:
     def resume_writing(self) -> None: ...
     def _pump(self) -> None:
         """Hands on what has been read, as far as the pipeline has room."""
+
+    def _send(self) -> None:
+        """Sends the next part of an answer, unless the client does not read."""
+
+    def _send_rest(self) -> None:
+        """Sends all that is left of answers."""
 
     def _pause(self, reason: int) -> None: ...
     def _resume(self, reason: int) -> None: ...

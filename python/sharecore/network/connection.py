@@ -92,6 +92,7 @@ class Connection(Exchange, asyncio.Protocol):
         if reason:
             log.warning("closing %s: %s", self, reason)
         self._drop_backlog()
+        self._send_rest()
         self._transport.close()
 
     def stop_reading(self) -> None:
@@ -173,6 +174,10 @@ class Connection(Exchange, asyncio.Protocol):
     def _pump_soon(self) -> None:
         """Hands on what waits, in another turn: what has been answered here has work of its own to end."""
         asyncio.get_running_loop().call_soon(self._pump)
+
+    def _send_soon(self) -> None:
+        """Sends on in another turn: others are served in between."""
+        asyncio.get_running_loop().call_soon(self._send)
 
     def _wait_for_room(self) -> None:
         """Reads on once the memory budget has room."""

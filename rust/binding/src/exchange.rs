@@ -12,6 +12,7 @@ use sharecore_wire::{Framer, SIZE_BYTES};
 use crate::budget::PyMemoryBudget;
 use crate::slot::{Answer, PyPending, PySlot, told_to_disconnect};
 use crate::stop::Stop;
+use crate::unsent::Unsent;
 use crate::waiting::PyLater;
 
 /// Why nothing is read: too many requests wait for their answers, memory is exhausted, the client does not read,
@@ -47,6 +48,7 @@ pub(crate) struct PyExchange {
     framer: Framer,
     slots: VecDeque<Py<PySlot>>,
     backlog: VecDeque<Py<PyBytes>>,
+    unsent: Unsent,
     paused: u8,
     pumping: bool,
 }
@@ -94,13 +96,18 @@ impl PyExchange {
         let Some(transport) = Self::open_transport(exchange)? else {
             return Ok(());
         };
-        Self::mark_active(exchange)?;
-        if parts.len() == 1 {
-            transport.call_method1("write", (parts.get_item(0)?,))?;
-        } else {
-            transport.call_method1("writelines", (parts,))?;
+        let scheduled = {
+            let unsent = &mut exchange.borrow_mut().unsent;
+            unsent.take(parts)?.then_some(unsent.is_scheduled)
+        };
+        match scheduled {
+            None => {
+                Self::mark_active(exchange)?;
+                give(&transport, parts)
+            }
+            Some(false) => Self::send(exchange),
+            Some(true) => Ok(()),
         }
-        Ok(())
     }
 
     fn mark_active(exchange: &Bound<'_, Self>) -> PyResult<()> {
@@ -127,12 +134,29 @@ impl PyExchange {
         Ok(slot)
     }
 
+    /// Sends the next part of what is left, or all of it.
+    fn send_some(exchange: &Bound<'_, Self>, all: bool) -> PyResult<()> {
+        let Some(transport) = Self::open_transport(exchange)? else {
+            exchange.borrow_mut().unsent.clear();
+            return Ok(());
+        };
+        let parts = exchange.borrow_mut().unsent.next(exchange.py(), all)?;
+        if parts.is_empty() {
+            return Ok(());
+        }
+        Self::mark_active(exchange)?;
+        give(&transport, &parts)
+    }
+
     /// Hands on what has been read, as far as the pipeline has room.
     fn pump_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
         loop {
             let frame = {
                 let mut held = exchange.borrow_mut();
-                if held.slots.len() >= held.pipeline_max || held.paused & NOT_HANDED_ON != 0 {
+                if held.slots.len() >= held.pipeline_max
+                    || held.paused & NOT_HANDED_ON != 0
+                    || !held.unsent.is_empty()
+                {
                     return Ok(());
                 }
                 held.backlog.pop_front()
@@ -246,6 +270,16 @@ impl PyExchange {
     }
 }
 
+/// Has a transport send buffers one after the other.
+fn give(transport: &Bound<'_, PyAny>, parts: &Bound<'_, PyList>) -> PyResult<()> {
+    if parts.len() == 1 {
+        transport.call_method1("write", (parts.get_item(0)?,))?;
+    } else {
+        transport.call_method1("writelines", (parts,))?;
+    }
+    Ok(())
+}
+
 #[pymethods]
 impl PyExchange {
     /// `server`: `on_frame`, `now`, `budget` and `limits` are taken from it.
@@ -272,6 +306,7 @@ impl PyExchange {
             framer: Framer::default(),
             slots: VecDeque::new(),
             backlog: VecDeque::new(),
+            unsent: Unsent::new(limits.getattr("send_buffer_bytes")?.extract()?),
             paused: 0,
             pumping: false,
         })
@@ -329,7 +364,39 @@ impl PyExchange {
 
     fn resume_writing(exchange: &Bound<'_, Self>) -> PyResult<()> {
         Self::resume(exchange, WRITE)?;
+        let stopped = {
+            let unsent = &exchange.borrow().unsent;
+            !unsent.is_empty() && !unsent.is_scheduled
+        };
+        if stopped {
+            Self::send(exchange)?;
+        }
         Self::pump(exchange)
+    }
+
+    /// Sends some of what is left, and the rest in later turns of the event loop, between which others are served; waits while
+    /// the client does not read.
+    #[pyo3(name = "_send")]
+    fn send(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        {
+            let mut held = exchange.borrow_mut();
+            held.unsent.is_scheduled = false;
+            if held.paused & WRITE != 0 {
+                return Ok(());
+            }
+        }
+        Self::send_some(exchange, false)?;
+        if exchange.borrow().unsent.is_empty() {
+            return Self::pump(exchange);
+        }
+        exchange.borrow_mut().unsent.is_scheduled = true;
+        exchange.call_method0("_send_soon").map(|_| ())
+    }
+
+    /// Sends all that is left at once.
+    #[pyo3(name = "_send_rest")]
+    fn send_rest(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        Self::send_some(exchange, true)
     }
 
     #[pyo3(name = "_pump")]
@@ -401,6 +468,7 @@ impl PyExchange {
             let mut held = exchange.borrow_mut();
             held.closed = true;
             held.backlog.clear();
+            held.unsent.clear();
             let size = std::mem::take(&mut held.held_bytes);
             let slots = std::mem::take(&mut held.slots);
             (slots, size, held.budget.clone_ref(py))

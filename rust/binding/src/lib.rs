@@ -42,6 +42,7 @@ mod store;
 mod survey;
 mod tally;
 mod tickets;
+mod unsent;
 mod uuids;
 mod waiting;
 mod wire;

@@ -203,6 +203,79 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
     serve(test, Limits(write_buffer_bytes_max=65536))
 
 
+def test_others_are_served_between_the_parts_of_a_large_answer() -> None:
+    large = bytes(range(256)) * 20_000
+
+    async def test(server: Server, echo: Echo, port: int) -> None:
+        streams, other = await connect(port), await connect(port)
+        sent: list[int] = []
+        other[1].write(framed(b"hello"))
+        await answer(other)
+        streams[1].write(framed(b"later") + framed(b"behind"))
+        await settle(lambda: len(echo.seen) == 3)
+        (connection,) = {each for each in echo.connections if each.in_flight}
+        transport, turns = connection._transport, [0]
+
+        class Counting:
+            """The transport, with the bytes that it is given in a turn of the loop."""
+
+            def __getattr__(self, name: str) -> object:
+                return getattr(transport, name)
+
+            def write(self, data: bytes) -> None:
+                self.writelines([data])
+
+            def writelines(self, parts: list[bytes]) -> None:
+                sent.append(sum(map(len, parts)))
+                assert turns.pop() > 0, "once a turn"
+                turns.append(0)
+                transport.writelines(parts)
+
+        def turn() -> None:
+            turns[0] += 1
+            asyncio.get_running_loop().call_soon(turn)
+
+        connection._transport = Counting()
+        turn()
+        await asyncio.sleep(0)
+        echo.waiting[b"later"].set_result(large)
+        assert await answer(streams) == large
+        assert await answer(streams) == b"behind"
+        assert max(sent) <= 1 << 18
+        assert sum(sent) == len(large) + 4 + len(framed(b"behind"))
+
+    serve(test, Limits(send_buffer_bytes=1 << 18))
+
+
+def test_an_answer_is_sent_to_its_end_when_its_connection_is_closed() -> None:
+    large = bytes(5_000_000)
+
+    async def test(server: Server, echo: Echo, port: int) -> None:
+        streams = await connect(port)
+        streams[1].write(framed(b"later"))
+        await settle(lambda: len(echo.seen) == 1)
+        echo.waiting[b"later"].set_result(large)
+        await asyncio.sleep(0)
+        echo.connections[0].close()
+        assert await answer(streams) == large
+        assert await streams[0].read() == b""
+
+    serve(test, Limits(send_buffer_bytes=1 << 16))
+
+
+def test_a_client_that_goes_while_it_is_sent_to_leaves_nothing_behind() -> None:
+    async def test(server: Server, echo: Echo, port: int) -> None:
+        streams = await connect(port)
+        streams[1].write(framed(b"later"))
+        await settle(lambda: len(echo.seen) == 1)
+        echo.waiting[b"later"].set_result(bytes(50_000_000))
+        await asyncio.sleep(0.05)
+        streams[1].transport.abort()
+        await settle(lambda: not server.connections)
+
+    serve(test, Limits(send_buffer_bytes=1 << 16))
+
+
 def test_connections_are_bounded() -> None:
     async def test(server: Server, echo: Echo, port: int) -> None:
         kept = [await connect(port) for _ in range(2)]
