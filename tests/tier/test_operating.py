@@ -119,6 +119,29 @@ def test_a_state_topic_that_was_damaged_is_put_right(cluster: Broker, nodes: Nod
         assert [message.offset() for message in settle(consumer, 1)] == [20], "what was settled stays so"
 
 
+def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nodes) -> None:
+    """While a node runs, which goes on by itself then."""
+    node = nodes.add()
+    create_topic(cluster.bootstrap, "again")
+    node.start()
+    configure_group(node.bootstrap, "anew", share_auto_offset_reset="earliest")
+    produce(cluster.bootstrap, "again", [b"settled"] * 20)
+    with share_consumer(node.bootstrap, "anew", ["again"]) as consumer:
+        settle(consumer, 20)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.delete_topics([nodes.topic])[nodes.topic].result(30)
+    wait_until(node, f"{nodes.topic} was deleted upstream")
+    found = tier(nodes, "repair")
+    assert (found.exit_code, f"{nodes.topic} is gone" in found.output) == (1, True), found.output
+    one_copy = ("-s", "sharecore.tier.replication.factor=1", "-s", "sharecore.tier.min.insync.replicas=1")
+    repaired = tier(nodes, "repair", "--yes", *one_copy)
+    assert (repaired.exit_code, "was made" in repaired.output) == (0, True), repaired.output
+    assert "is whole: 4 slots" in tier(nodes, "repair").output
+    with share_consumer(node.bootstrap, "anew", ["again"]) as consumer:
+        # the settings of the group have stayed: it begins at the earliest record, with all that was settled
+        assert {message.offset() for message in settle(consumer, 20, timeout=60)} == set(range(20))
+
+
 def run(nodes: Nodes, work: Callable[[Operator], Awaitable[Any]]) -> None:
     async def main() -> None:
         given = {

@@ -213,10 +213,15 @@ def repair(
         from sharecore.tier import repair as repairs
 
         if await repairs.is_missing(operator):
-            typer.echo(f"{operator.topic} is gone: all groups begin anew once it is made")
+            typer.echo(
+                f"{operator.topic} is gone, and with it what share groups had settled: once it is made, each "
+                "begins anew where its share.auto.offset.reset says. Settings are kept in another topic."
+            )
             if yes:
                 await repairs.make_topic(operator)
-                typer.echo(f"{operator.topic} was made")
+                typer.echo(f"{operator.topic} was made; nodes that run take their slots by themselves")
+            else:
+                typer.echo("sharecore tier repair --yes makes it")
             return yes
         topic = await operator.load()
         whole = True

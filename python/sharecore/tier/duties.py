@@ -12,10 +12,16 @@ from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.share import ShareServices
 from sharecore.clock import Clock
 from sharecore.errors import KafkaError
+from sharecore.sharestate.keys import SharePartitionKey
 
 logger = logging.getLogger(__name__)
 
 _SETTLING_S = 0.01
+_CHECK_S = 5.0
+"""How long after slots have moved it is asked whether all state that groups have noted is there: an unclean
+election upstream takes state away, the owner reads what is left, and who coordinates the group may be another
+node.
+"""
 
 
 class SlotDuties:
@@ -23,7 +29,7 @@ class SlotDuties:
 
     Args:
         groups, share: the services of the node.
-        slot_of: in which slot a partition of a topic lies.
+        slot_of, slot_of_group: in which slot a partition of a topic lies, and a group.
         drain_ms: how long members are waited for, to settle what they hold of a slot that is given up.
     """
 
@@ -33,17 +39,49 @@ class SlotDuties:
         share: ShareServices,
         clock: Clock,
         slot_of: Callable[[UUID, int], int],
+        slot_of_group: Callable[[str], int],
         drain_ms: int,
     ) -> None:
         self._groups, self._share = groups, share
         self._clock = clock
-        self._slot_of = slot_of
+        self._slot_of, self._slot_of_group = slot_of, slot_of_group
         self._drain_ms = drain_ms
+        self._taken: set[int] = set()
+        self._moved: set[int] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     def take_over(self, slot: int) -> None:
         """Goes on with the groups and the share partitions of a slot."""
         self._groups.records.load_partition(slot)
         self._share.take_over(slot)
+        self._taken.add(slot)
+        self._check_later()
+
+    def moved(self, slot: int) -> None:
+        """Another node has a slot: what it found there may not be all that groups here have noted."""
+        self._moved.add(slot)
+        self._check_later()
+
+    def _check_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_CHECK_S, self._check)
+
+    def _check(self) -> None:
+        self._timer = None
+        taken, self._taken = self._taken, set()
+        moved, self._moved = self._moved, set()
+
+        def doubted(key: SharePartitionKey) -> bool:
+            if self._slot_of_group(key.group_id) in taken:
+                return True
+            return self._slot_of(key.topic_id, key.partition) in moved
+
+        self._share.groups.check_states(doubted)
+
+    def close(self) -> None:
+        """Looks after nothing any longer."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def resign(self, slot: int) -> None:
         """Forgets the groups and the share partitions of a slot."""

@@ -35,13 +35,15 @@ from sharecore.tier.persister import TierPersister
 from sharecore.tier.sending import Sending
 from sharecore.tier.settings import Send, SettingsCatalogue, TierConfigs, topics_of
 from sharecore.tier.slot_log import SlotLog
-from sharecore.tier.slots import slot_of_partition
+from sharecore.tier.slots import slot_of_group, slot_of_partition
 from sharecore.tier.sources import Sources
 from sharecore.tier.topics import UpstreamTopics, id_under
 from sharecore.tier.view import FIRST_NODE_ID, TierView
 from sharecore.tier.window import Budget
 from sharecore.tier.wishes import Wishes
 from sharecore.upstream import Administration, ExclusiveWriter, Fetcher, Membership, Outlet, Upstream
+from sharecore.upstream import Topic as UpstreamTopic
+from sharecore.upstream import TopicChange as UpstreamChange
 from sharecore.waiting import Periodic
 
 if TYPE_CHECKING:
@@ -211,10 +213,13 @@ class TierGround:
             broker.share,
             broker.clock,
             self._slot_of,
+            lambda group_id: slot_of_group(group_id, len(self._slots)),
             self._config.sharecore_tier_drain_timeout_ms,
         )
+        self._nodes.moved = self._duties.moved
         self._leadership.begin(self._duties, self._nodes.changed)
         self.topics.on_change(self._topic_changed)
+        self._upstream.metadata.on_change(self._upstream_changed)
         self._membership.start()
         await self._nodes.known.wait()
 
@@ -241,6 +246,7 @@ class TierGround:
 
     def end(self) -> None:
         """Looks after the slots no longer."""
+        self._duties.close()
         self._upkeep.stop()
 
     async def settle(self) -> None:
@@ -307,6 +313,16 @@ class TierGround:
     def _topic_changed(self, change: object, topic: Topic) -> None:
         if self.topics.by_id(topic.topic_id) is None:
             self._duties.topic_gone(topic.topic_id)
+
+    def _upstream_changed(self, change: UpstreamChange, topic: UpstreamTopic) -> None:
+        """Says so where the state topic has gone: nodes lead nothing then, and clients cannot tell why."""
+        if topic.name != self._config.sharecore_tier_state_topic:
+            return
+        lost = f"{topic.name} was deleted upstream, and with it what share groups had settled"
+        if change is UpstreamChange.DELETED:
+            logger.error("%s: nobody leads anything until `sharecore tier repair --yes` has made it", lost)
+        elif change is UpstreamChange.RECREATED:
+            logger.error("%s: it is there again, and each group begins where its reset policy says", lost)
 
     def _pins(self) -> dict[int, int]:
         return {slot: FIRST_NODE_ID + node for slot, node in self._wishes.pins().items()}

@@ -48,6 +48,7 @@ class Nodes:
         standings: who has which slot, as far as is known here.
         leaving: whether this node is about to end.
         drained: whether operators want it to have no slots.
+        moved: called with a slot that another node has claimed, or is about to.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Nodes:
         self.known = asyncio.Event()
         self.standings = [UNKNOWN] * len(leadership.slots)
         self.leaving = self.drained = False
+        self.moved: Callable[[int], object] = lambda slot: None
         self._node_id = node_id
         self._endpoints = endpoints
         self._rack = rack
@@ -133,6 +135,8 @@ class Nodes:
         if standing.epoch < known.epoch or standing == known:
             return
         self.standings[slot] = standing
+        if standing.node_id != self._node_id:
+            self.moved(slot)
         self.tell()
 
     # the group (`upstream.Listener`)
@@ -194,6 +198,8 @@ class Nodes:
             self.tell()
             return self._leadership.slots[slot].role
         self.standings[slot] = Standing(seat.node_id, seat.epoch)
+        if seat.epoch > known.epoch and seat.node_id != self._node_id:
+            self.moved(slot)
         if seat.node_id == self._node_id:
             return Role(seat.epoch, Right.ANY if fresh else Right.OWN, seat.next_id)
         if seat.next_id == self._node_id:

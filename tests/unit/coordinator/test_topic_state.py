@@ -54,6 +54,28 @@ def test_state_whose_plan_cannot_be_written_is_made_with_a_later_heartbeat() -> 
     assert bench.join("m").assignment == {T: (0, 1, 2)}
 
 
+def test_state_that_is_lost_where_nobody_tells_of_it_is_asked_for_and_made_anew() -> None:
+    """Its leader is on another node, which has no group to tell."""
+    bench = Bench()
+    epoch = bench.join("m").member_epoch
+    bench.persister.initialize(SharePartitionKey("g", T, 1), 7, 15, lambda error: None)
+    bench.persister.delete(SharePartitionKey("g", T, 2), lambda error: None)
+    asked: list[SharePartitionKey] = []
+
+    def doubted(key: SharePartitionKey) -> bool:
+        asked.append(key)
+        return key.partition < 2
+
+    bench.groups.check_states(doubted)
+    bench.say("m", epoch)
+    assert sorted(key.partition for key in asked) == [0, 1, 2]
+    assert SharePartitionKey("g", T, 2) not in bench.persister._states, "it was not asked for"
+    bench.groups.check_states(lambda key: True)
+    bench.say("m", epoch)
+    states = [bench.persister._states[SharePartitionKey("g", T, index)] for index in range(3)]
+    assert [state.start_offset for state in states] == [-1, 15, -1], "what is there stays"
+
+
 def test_state_that_a_group_has_no_record_of_is_kept() -> None:
     """A salvage may lose a group's records and keep what its share partitions have settled."""
     bench = Bench()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
@@ -13,6 +14,8 @@ import pytest
 from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.protocol import ApiKey
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.tier import duties as duties_module
 from sharecore.tier.apis import OFFERED
 from sharecore.tier.duties import SlotDuties
 from sharecore.tier.ground import TierGround
@@ -75,13 +78,42 @@ def test_members_are_waited_for_but_not_for_ever(settled_after_s: float, takes_s
         share = Leading(settled_after_s)
         drain_ms = config.sharecore_tier_drain_timeout_ms
         slot_of = partial(slot_of_partition, slots=4)
-        duties = SlotDuties(cast(Any, None), cast(Any, share), SystemClock(), slot_of, drain_ms)
+        duties = SlotDuties(
+            cast(Any, None), cast(Any, share), SystemClock(), slot_of, lambda group_id: 0, drain_ms
+        )
         began = asyncio.get_running_loop().time()
         await duties.rest(2)
         assert share.resting == [2]
         assert takes_s <= asyncio.get_running_loop().time() - began + 0.001 < takes_s + 2
 
     asyncio.run(test())
+
+
+def test_state_is_asked_for_where_slots_have_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that groups of a slot that was taken have noted, and what lies in a slot that another node took."""
+    monkeypatch.setattr(duties_module, "_CHECK_S", 0.01)
+    asked: list[Callable[[SharePartitionKey], bool]] = []
+    groups = SimpleNamespace(check_states=asked.append)
+    share = SimpleNamespace(take_over=lambda slot: None, groups=groups)
+    records = SimpleNamespace(records=SimpleNamespace(load_partition=lambda slot: None))
+
+    async def test() -> None:
+        slot_of = partial(slot_of_partition, slots=4)
+        duties = SlotDuties(
+            cast(Any, records), cast(Any, share), SystemClock(), slot_of, {"a": 1, "b": 2}.__getitem__, 300
+        )
+        duties.take_over(1)
+        duties.moved(slot_of(TOPIC, 3))
+        await asyncio.sleep(0.05)
+        duties.moved(0)
+        duties.close()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(test())
+    (doubted,) = asked
+    names = [(group, index) for group in "ab" for index in range(4)]
+    found = [name for name in names if doubted(SharePartitionKey(name[0], TOPIC, name[1]))]
+    assert found == [("a", 0), ("a", 1), ("a", 2), ("a", 3), ("b", 3)]
 
 
 def test_settings_of_the_connection_lose_their_prefix() -> None:

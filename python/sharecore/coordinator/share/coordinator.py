@@ -400,6 +400,16 @@ class ShareGroupCoordinator:
         if isinstance(group, ShareGroup):
             self._states.lost(group, key.topic_id)
 
+    def check_states(self, doubted: Callable[[SharePartitionKey], bool]) -> None:
+        """Finds out which of the state that groups have noted is lost: a leader elsewhere cannot tell of it.
+
+        Args:
+            doubted: which of it may be.
+        """
+        for group in self._registry:
+            if isinstance(group, ShareGroup):
+                self._states.check(group, doubted)
+
     def topics_changed(self, deleted: Iterable[UUID] = ()) -> None:
         """Topics have gone: their share-partition state goes too."""
         gone = set(deleted)

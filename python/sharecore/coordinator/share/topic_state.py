@@ -8,7 +8,7 @@ that stops in the middle goes on where it was (KIP-932, "Managing durable share-
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 from uuid import UUID
 
@@ -84,6 +84,28 @@ class ShareTopicStates:
                 state.name,
                 extra={"group": group.group_id},
             )
+
+    def check(self, group: ShareGroup, doubted: Callable[[SharePartitionKey], bool]) -> None:
+        """Asks whether state that the group has noted is there; what is lost is made anew (`lost`).
+
+        Args:
+            doubted: which of it is asked for.
+        """
+        keys = (
+            SharePartitionKey(group.group_id, topic_id, index)
+            for topic_id, state in group.initialized.items()
+            for index in state.partitions
+        )
+        found: Gather[SharePartitionKey] = Gather()
+        for key in [key for key in keys if doubted(key)]:
+            found.run(key, self._persister.summary, key)
+
+        def told() -> None:
+            for key, summary in found.outcomes.items():
+                if not isinstance(summary, KafkaError) and not _is_state(summary):
+                    self.lost(group, key.topic_id)
+
+        found.when_ended(told)
 
     def _missing(self, group: ShareGroup) -> Iterable[tuple[TopicInfo, set[int]]]:
         for topic in existing(self._topics, group.subscribed):
