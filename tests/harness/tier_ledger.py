@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -25,15 +25,17 @@ class Ledger:
     """A producer and share consumers of one topic at work while nodes come and go.
 
     Each record is accepted once it came. `broken` says what went wrong: a record that comes again after its
-    acknowledgement was answered, or one that never comes.
+    acknowledgement was answered, or one that never comes. A consumer may notice late what it was given, and
+    has lost since, when another one has settled that already: then the count of its delivery is lower.
 
     Args:
         bootstrap: of the tier.
         records: of the cluster behind it.
         consumers: how many of confluent-kafka's; each is a thread of its own, as are the others.
         ours: how many of sharecore's.
-        java: command lines of others, which print a line `came PARTITION:OFFSET ...` a batch, and `good
-            PARTITION ...` for the partitions of which its acknowledgement was answered.
+        java: command lines of others, which print a line `came PARTITION:OFFSET:COUNT ...` a batch, with the
+            counts of deliveries, and `good PARTITION ...` for the partitions of which its acknowledgement was
+            answered.
         pace: records a partition every ten milliseconds.
 
     Attributes:
@@ -70,6 +72,8 @@ class Ledger:
         self.redelivered = 0
         self._polls = [0] * consumers
         self.broken: list[str] = []
+        self._settled_counts: dict[Place, int] = {}
+        """The delivery that was settled, where that was not the first."""
 
     def start(self) -> None:
         for thread in (self._producer, *self._consumers):
@@ -172,24 +176,27 @@ class Ledger:
                 state.extend(bytes(offset + 1000 - len(state)))
             state[offset] |= flag
 
-    def _came(self, places: Sequence[Place]) -> None:
+    def _came(self, counts: Mapping[Place, int]) -> None:
+        """Records have come, with the counts of their deliveries."""
         now = time.monotonic()
         with self._lock:
-            for partition, offset in places:
+            for (partition, offset), count in counts.items():
                 state = self._states[partition]
                 before = state[offset] if offset < len(state) else 0
                 self.arrivals[partition].append(now)
                 self.redelivered += bool(before & _CAME)
-                if before & _SETTLED:
+                if before & _SETTLED and count >= self._settled_counts.get((partition, offset), 1):
                     self.broken.append(
                         f"{partition}:{offset} came back after its acknowledgement was answered"
                     )
-            self._mark(places, _CAME)
+            self._mark(counts, _CAME)
 
-    def _answered(self, places: Iterable[Place], good: set[int]) -> None:
+    def _answered(self, counts: Mapping[Place, int], good: set[int]) -> None:
         with self._lock:
-            for place in places:
+            for place, count in counts.items():
                 self._mark([place], _SETTLED if place[0] in good else _PERHAPS)
+                if place[0] in good and count > 1:
+                    self._settled_counts[place] = count
 
     def _produce(self) -> None:
         producer = Producer(
@@ -226,12 +233,12 @@ class Ledger:
         settings = FAST_RECONNECT | {"socket.timeout.ms": 5000}
         with share_consumer(self._bootstrap, self._group, [self.topic], **settings) as consumer:
             while self._consuming.is_set():
-                came: list[Place] = []
+                came: dict[Place, int] = {}
                 self._polls[number] += 1
                 for message in consumer.poll(0.1):
                     if message.error() is None:
                         consumer.acknowledge(message, ACCEPT)
-                        came.append(_place(message))
+                        came[_place(message)] = message.delivery_count() or 1
                 if not came:
                     continue
                 self._came(came)
@@ -253,7 +260,7 @@ class Ledger:
         while self._consuming.is_set():
             batch = list(consumer.poll(500, timeout=0.1))
             if batch:
-                came = [(record.partition, record.offset) for record in batch]
+                came = {(record.partition, record.offset): record.delivery_count for record in batch}
                 self._came(came)
                 consumer.accept(batch)
                 answers = consumer.commit_sync(10.0)
@@ -268,11 +275,11 @@ class Ledger:
             assert process.stdin is not None
             assert process.stdout is not None
             threading.Thread(target=self._end, args=(process,)).start()
-            came: list[Place] = []
+            came: dict[Place, int] = {}
             for line in process.stdout:
                 kind, *words = line.split()
                 if kind == "came":
-                    came = [(int(place[0]), int(place[1])) for place in (word.split(":") for word in words)]
+                    came = {(int(at), int(offset)): int(count) for at, offset, count in _split(words)}
                     self._came(came)
                 elif kind == "good":
                     self._answered(came, set(map(int, words)))
@@ -290,6 +297,10 @@ class Ledger:
 def _end(state: bytearray) -> int:
     """Behind the last record that has come."""
     return max((offset + 1 for offset, each in enumerate(state) if each & _CAME), default=0)
+
+
+def _split(words: Iterable[str]) -> Iterator[list[str]]:
+    return (word.split(":") for word in words)
 
 
 def _place(message: Message) -> Place:

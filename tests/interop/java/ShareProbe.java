@@ -64,7 +64,8 @@ public final class ShareProbe {
             while (!ended) {
                 var came = new StringBuilder("came");
                 for (var record : consumer.poll(Duration.ofMillis(200))) {
-                    came.append(' ').append(record.partition()).append(':').append(record.offset());
+                    came.append(' ').append(record.partition()).append(':').append(record.offset())
+                        .append(':').append(record.deliveryCount().orElse((short) 1));
                     consumer.acknowledge(record, AcknowledgeType.ACCEPT);
                 }
                 if (came.length() == 4) continue;
