@@ -84,6 +84,8 @@ class _Life:
             for connection in _CONNECTIONS[:count]
         ]
         self.leader = ""
+        self.joined: set[str] = set()
+        """Ids of who may be in the group: a client has several where it joined anew."""
         self.assigned: list[str] = []
         self.protocol = "range"
         self.metadata = random.choice([_ORDERS, _ORDERS, *_METADATA])
@@ -134,7 +136,8 @@ class _Life:
         # what waits for an assignment is never answered by Apache Kafka once its member has gone
         if any(each.waits_for == "sync" for each in self.members):
             return True
-        return len(self.members) > 2 and (
+        joining = sum(each.waits_for == "join" and each.id not in self.joined for each in self.members)
+        return len(self.joined) + joining > 2 and (
             member_id == self.leader or (instance is not None and self.leader.startswith(f"{instance}-"))
         )
 
@@ -250,10 +253,12 @@ class _Life:
             member.is_expected = True
         elif joined and code == 0:
             member.id, member.generation = answer["member_id"], answer["generation_id"]
+            self.joined.add(member.id)
             self.protocol = answer["protocol_name"]
             self.leader = answer["leader"]
             if answer["members"]:
                 self.assigned = [each["member_id"] for each in answer["members"]]
+                self.joined = set(self.assigned)
 
     def _sync(self, member: _Member) -> Scenario:
         random = self.random
