@@ -26,8 +26,6 @@ from sharecore.config import BrokerConfig
 from sharecore.network import Connection, loop_factory
 from sharecore.protocol import ApiKey, codec
 
-WARM_UP, MEASURED = 40, 60
-"""Requests, or cycles, of each client."""
 RECORD = batch([b"x" * 100])
 MARKS = """
 #include <valgrind/callgrind.h>
@@ -193,16 +191,24 @@ def _shares(topic_id: Any, group: str, member: str, partitions: Sequence[int], *
 
 
 class Step(NamedTuple):
-    """One kind of load."""
+    """One kind of load.
+
+    Args:
+        partitions: of each client.
+        warm_up, measured: requests, or cycles, of each client.
+    """
 
     clients: int
     partitions: int
     kind: str
+    warm_up: int = 40
+    measured: int = 60
 
 
 STEPS = {
     "share-1": Step(1, 16, "share"),
     "share-20": Step(20, 1, "share"),
+    "share-1000": Step(1000, 1, "share", 4, 6),
     "ride-1": Step(1, 16, "ride"),
     "ride-20": Step(20, 1, "ride"),
     "produce-100": Step(100, 16, "produce"),
@@ -223,7 +229,7 @@ async def _prepare(broker: Broker, step: Step) -> list[Peer]:
         return peers
     for partition in range(count):
         data = [{"topic_id": topic_id, "partition_data": [{"index": partition, "records": RECORD}]}]
-        for _ in range((WARM_UP + MEASURED) // step.partitions + 2):
+        for _ in range((step.warm_up + step.measured) // step.partitions + 2):
             await ask(*_PRODUCE, acks=-1, timeout_ms=5000, topic_data=data)
     configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
     resources = [{"resource_type": 32, "resource_name": "g", "configs": configs}]
@@ -259,9 +265,9 @@ async def _measured(step: Step, home: str, begin: Callable[[], object], end: Cal
     broker = Broker(config)
     await broker.start()
     load = Load(await _prepare(broker, step))
-    await load.run(WARM_UP)
+    await load.run(step.warm_up)
     begin()
-    await load.run(MEASURED)
+    await load.run(step.measured)
     end()
 
 
@@ -292,7 +298,7 @@ def count(name: str, scratch: Path, library: Path) -> int:
     found = re.search(r"^(?:totals|summary): (\d+)", Path(f"{out}.1-01").read_text(), re.MULTILINE)
     if found is None:
         raise SystemExit(f"callgrind counted nothing for {name}")
-    return int(found[1]) // (STEPS[name].clients * MEASURED)
+    return int(found[1]) // (STEPS[name].clients * STEPS[name].measured)
 
 
 def main() -> None:

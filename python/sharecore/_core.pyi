@@ -13,12 +13,12 @@ __all__ = [
     "Dispatch", "Exchange", "Framer", "Gather", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
     "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce",
     "Produced", "Reading", "Record", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch",
-    "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StateContent", "StateFold", "Store",
-    "StoredLog", "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine",
+    "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StateContent", "StateFold", "States",
+    "Store", "StoredLog", "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine",
     "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
-    "decode_share_state", "decompress", "encode_batch", "encode_records", "matching", "next_epoch",
-    "observe_partitions", "read_request_header", "records_without_key", "settle", "skip_tagged_fields",
-    "survey_store", "whole_batches",
+    "decode_share_state", "decompress", "encode_batch", "encode_records", "matching", "monotonic_ms",
+    "next_epoch", "now_ms", "observe_partitions", "read_request_header", "records_without_key", "settle",
+    "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -34,6 +34,12 @@ def bench_trace(path: str, runs: int, warmup: int) -> dict[str, float]:
     Returns: ops, records, runs, ms_median, ops_per_s, records_per_s. Raises OSError when the file cannot be
     read or is no trace, ValueError for no runs.
     """
+
+def monotonic_ms() -> int:
+    """Milliseconds of `time.monotonic`."""
+
+def now_ms() -> int:
+    """Milliseconds since the epoch."""
 
 def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) -> list[_Four]:
     """Joins new state batches, (first, last, state, delivery count), with persisted ones; the highest
@@ -304,6 +310,13 @@ class Leaders:
     def _leaders(self) -> dict[tuple[str, UUID], dict[int, Any]]:
         """By group and topic, then by partition."""
 
+    @property
+    def _configs(self) -> dict[str, Any]:
+        """By group."""
+
+    def config(self, group_id: str) -> Any:
+        """The present configuration of a group; `_group_config` of the subclass tells it."""
+
     def peek(self, group_id: str, topic_id: UUID, partition: int) -> Any:
         """The leader of a share partition where there is one, else None."""
 
@@ -426,6 +439,42 @@ class ShareSession:
         """A partition's leader has ended."""
     def close(self) -> None:
         """The session has ended: its fetches are abandoned, and no leader tells any more."""
+
+@disjoint_base
+class States:
+    """States of share partitions; see `sharecore.sharestate.coordinator.ShareCoordinator`.
+
+    A subclass has `_find_shard`, `_check_epochs`, `_runtime`, `_clock` and `_updates_per_snapshot`.
+    """
+
+    _routes: dict[Any, Any]
+
+    def __new__(cls, *args: Any, **rest: Any) -> Self: ...
+    def _shard(self, key: Any) -> Any:
+        """The shard that holds the state of a share partition, loaded.
+
+        Raises:
+            KafkaError: it is not this broker's, or why it cannot be loaded.
+        """
+
+    def _writable(self, shard: Any, key: Any, state_epoch: int, leader_epoch: int) -> Any:
+        """The state for a writer that nobody has superseded.
+
+        Raises:
+            KafkaError: INVALID_REQUEST where there is none; FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH.
+        """
+
+    def write_begun(
+        self, key: Any, state_epoch: int, leader_epoch: int, write: Write, done: Callable[..., None]
+    ) -> None:
+        """Writes a change that an engine of this process has begun.
+
+        No state is written for records that need none: the start offset passes what is settled and touches
+        it. So a consumer that accepts in order costs one small record a request.
+
+        Raises:
+            KafkaError: as `ShareCoordinator.write`.
+        """
 
 @final
 class PartitionFetch:
@@ -867,6 +916,8 @@ class Partition:
         """
     def check(self) -> None:
         """Checks every invariant; linear in the window. Raises AssertionError."""
+    def fail(self) -> None:
+        """Fails as a defect would have it, for tests: raises KafkaError, as every later call does."""
 
 @final
 class Record:

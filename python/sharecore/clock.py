@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Protocol
+
+from sharecore._core import monotonic_ms, now_ms
 
 
 class Clock(Protocol):
@@ -19,8 +20,5 @@ class Clock(Protocol):
 class SystemClock:
     """The clock of this machine."""
 
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
+    now_ms = staticmethod(now_ms)
+    monotonic_ms = staticmethod(monotonic_ms)

@@ -76,12 +76,17 @@ class Features:
         self._node_id = node_id
         self._updating = asyncio.Lock()
         self._listeners: list[Callable[[], object]] = []
+        self.has_share_groups = False
         kept = catalogue.get(_KEY)
         if kept is None:
-            self.epoch, self._levels = 1, {**_BEGIN, **_parse(begin)}
+            self._set(1, {**_BEGIN, **_parse(begin)})
         else:
             read = json.loads(kept)
-            self.epoch, self._levels = read["epoch"], {**dict.fromkeys(SUPPORTED, 0), **read["levels"]}
+            self._set(read["epoch"], {**dict.fromkeys(SUPPORTED, 0), **read["levels"]})
+
+    def _set(self, epoch: int, levels: dict[str, int]) -> None:
+        self.epoch, self._levels = epoch, levels
+        self.has_share_groups = levels[SHARE] > 0
 
     async def keep(self) -> None:
         """Stores the levels that are not stored yet; raises KafkaError when that fails."""
@@ -93,11 +98,6 @@ class Features:
         """Levels above 0: a feature at level 0 is off."""
         limited = {name: min(level, self._limits.get(name, level)) for name, level in self._levels.items()}
         return {name: level for name, level in limited.items() if level}
-
-    @property
-    def has_share_groups(self) -> bool:
-        """Whether share groups are served."""
-        return self._levels[SHARE] > 0
 
     @property
     def has_dead_letters(self) -> bool:
@@ -134,7 +134,7 @@ class Features:
             if validate_only or levels == self._levels:
                 return
             await self._write(self.epoch + 1, levels)
-            self.epoch, self._levels = self.epoch + 1, levels
+            self._set(self.epoch + 1, levels)
             settle(self._listeners)
 
     def on_change(self, callback: Callable[[], object]) -> None:

@@ -346,8 +346,11 @@ class SharePartition(Leader):
         engine = self.engine
         if engine is None:
             return
-        if log.start_offset > engine.start_offset:
-            self._tell(engine.move_log_start, self._clock.monotonic_ms(), log.start_offset)
+        try:
+            if log.start_offset > engine.start_offset:
+                engine.move_log_start(self._clock.monotonic_ms(), log.start_offset)
+        except KafkaError as error:
+            self._check_engine(error)
         if self._interested:
             self.wake()
 

@@ -60,7 +60,6 @@ class SharePartitions(Leaders):
         self._call_later = call_later
         self._office = office
         self._stateless = stateless
-        self._configs: dict[str, GroupConfig] = {}
         self._resting: dict[int, Which] = {}
         self.loads = Spans()
         self.retired: dict[tuple[str, UUID], Tally] = {}
@@ -72,13 +71,6 @@ class SharePartitions(Leaders):
     def by_topic(self) -> Mapping[tuple[str, UUID], Mapping[int, SharePartition]]:
         """The leaders by group and topic, then by partition."""
         return self._leaders
-
-    def config(self, group_id: str) -> GroupConfig:
-        """The present configuration of a group."""
-        config = self._configs.get(group_id)
-        if config is None:
-            config = self._configs[group_id] = self._group_config(group_id)
-        return config
 
     def get(self, group_id: str, topic_id: UUID, partition: int) -> SharePartition:
         """The leader of a share partition; one that failed to load is made anew.

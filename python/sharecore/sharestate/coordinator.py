@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sharecore._core import StateContent, Write, combine_state_batches
+from sharecore._core import StateContent, States, combine_state_batches
 from sharecore.coordinator_log.routing import java_string_hash, partition_of_hash
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
@@ -49,10 +49,18 @@ def _hash_before(group_id: str, topic_id: UUID) -> int:
     return java_string_hash(before_partition(group_id, topic_id))
 
 
+def check_epochs(leader_epoch: int = 0, state_epoch: int = 0) -> None:
+    """Raises KafkaError(INVALID_REQUEST) for a negative epoch."""
+    if leader_epoch < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The leader epoch cannot be a negative number.")
+    if state_epoch < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The state epoch cannot be a negative number.")
+
+
 _UNKNOWN = StateSummary(0, 0, UNINITIALIZED, UNINITIALIZED)
 
 
-class ShareCoordinator:
+class ShareCoordinator(States):
     """Initializes, reads, writes and deletes share-partition state.
 
     Everything is answered through a callback once it is durable. What is read is what holds at that moment,
@@ -64,6 +72,8 @@ class ShareCoordinator:
         cold_ms: `share.coordinator.cold.partition.snapshot.interval.ms`.
         route: the partition, out of so many, that holds the state of a share partition; Kafka's unless given.
     """
+
+    _check_epochs = staticmethod(check_epochs)
 
     def __init__(
         self,
@@ -79,7 +89,6 @@ class ShareCoordinator:
         self._cold_ms = cold_ms
         self._route = route
         self._shards: list[StateShard] = []
-        self._routes: dict[SharePartitionKey, StateShard] = {}
         self.loads = Spans()
         """Partitions of the topic that were read."""
         self._changes = 0
@@ -138,34 +147,6 @@ class ShareCoordinator:
             updates_per_snapshot=self._updates_per_snapshot,
         )
         _append(shard, state, record, now_ms, done)
-
-    def write_begun(
-        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, write: Write, done: Done
-    ) -> None:
-        """Writes a change that an engine of this process has begun (see `ShareState.write_begun`).
-
-        Raises:
-            KafkaError: as `write`.
-        """
-        shard = self._shard(key)
-        state = self._writable(shard, key, state_epoch, leader_epoch)
-        now_ms = self._clock.now_ms()
-        record = state.write_begun(write, now_ms=now_ms, updates_per_snapshot=self._updates_per_snapshot)
-        _append(shard, state, record, now_ms, done)
-
-    def _writable(
-        self, shard: StateShard, key: SharePartitionKey, state_epoch: int, leader_epoch: int
-    ) -> ShareState:
-        if leader_epoch < 0 or state_epoch < 0:
-            check_epochs(leader_epoch, state_epoch)
-        state = shard.states.get(key)
-        if state is None:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed."
-            )
-        if state.content.is_superseded(state_epoch, leader_epoch):
-            state.check(state_epoch, leader_epoch)
-        return state
 
     def read(
         self, key: SharePartitionKey, leader_epoch: int, done: Callable[[ReadState | KafkaError], None]
@@ -304,16 +285,6 @@ class ShareCoordinator:
             ]
         return self._shards
 
-    def _shard(self, key: SharePartitionKey) -> StateShard:
-        shard = self._routes.get(key)
-        if shard is None:
-            shard = self._find_shard(key)
-            if key in shard.states:
-                self._routes[key] = shard
-        self._runtime.check_owner(shard.index)
-        shard.ensure_loaded()
-        return shard
-
     def _is_settled(self, shard: StateShard) -> bool:
         """Whether what is in memory of it is this broker's to tell, and durable."""
         try:
@@ -328,21 +299,10 @@ class ShareCoordinator:
         if key.partition < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
         shards = self._all_shards()
-        shard = shards[self._route(key, len(shards))]
-        self._runtime.check_owner(shard.index)
-        shard.ensure_loaded()
-        return shard
+        return shards[self._route(key, len(shards))]
 
 
 def _append(shard: StateShard, state: ShareState, record: Record, now_ms: int, done: Done | None) -> None:
     """Appends a record of a state, which knows where its last snapshot lies."""
     is_update = record[0] is state.update_key
     shard.append(record, now_ms, done, snapshot_of=None if is_update else state)
-
-
-def check_epochs(leader_epoch: int = 0, state_epoch: int = 0) -> None:
-    """Raises KafkaError(INVALID_REQUEST) for a negative epoch."""
-    if leader_epoch < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "The leader epoch cannot be a negative number.")
-    if state_epoch < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "The state epoch cannot be a negative number.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharecore._core import StateContent, Write
+from sharecore._core import StateContent
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
@@ -88,15 +88,6 @@ class ShareState:
         is_snapshot, value = self.content.write(
             start_offset, delivery_complete_count, batches, now_ms, updates_per_snapshot, leader_epoch
         )
-        return (self.snapshot_key if is_snapshot else self.update_key), value
-
-    def write_begun(self, write: Write, *, now_ms: int, updates_per_snapshot: int) -> Record:
-        """As `write`, for a change that an engine of this process has begun.
-
-        No state is written for records that need none: the start offset passes what is settled and touches
-        it. So a consumer that accepts in order costs one small record a request.
-        """
-        is_snapshot, value = self.content.write_begun(write, now_ms, updates_per_snapshot)
         return (self.snapshot_key if is_snapshot else self.update_key), value
 
     def snapshot(self, now_ms: int, create_ms: int) -> Record:

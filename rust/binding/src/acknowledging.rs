@@ -267,10 +267,8 @@ impl PyShareAcknowledge {
         if epoch == FINAL_EPOCH {
             sessions.call_method1(intern!(py, "close"), (session,))?;
         }
-        let config = share
-            .getattr(intern!(py, "partitions"))?
-            .call_method1(intern!(py, "config"), (group_id,))?;
-        let lock_ms = config
+        let leaders = share.getattr(intern!(py, "partitions"))?;
+        let lock_ms = PyLeaders::config(leaders.cast()?, &group_id)?
             .getattr(intern!(py, "share_record_lock_duration_ms"))?
             .extract()?;
         let cluster = broker.getattr(intern!(py, "cluster"))?.unbind();

@@ -92,8 +92,7 @@ impl PyShareFetching {
             (cluster, listener, leaders, session, gather)
         };
         let group_id = session.borrow().group_id.bind(py).clone().into_any();
-        let lock_ms = leaders
-            .call_method1(intern!(py, "config"), (&group_id,))?
+        let lock_ms = PyLeaders::config(&leaders, &group_id)?
             .getattr(intern!(py, "share_record_lock_duration_ms"))?
             .extract()?;
         let check_leader = cluster.bind(py).getattr(intern!(py, "check_leader"))?;
@@ -151,9 +150,7 @@ fn not_led<'py>(
 /// Whether a share partition is led here and has room for more leases, with or without records to lease.
 fn can_acquire(leader: Option<Bound<'_, PyLeader>>) -> PyResult<bool> {
     match leader.and_then(|leader| PyLeader::engine(&leader)) {
-        Some(engine) => engine
-            .getattr(intern!(engine.py(), "can_acquire"))?
-            .is_truthy(),
+        Some(engine) => engine.get().can_acquire(engine.py()),
         None => Ok(false),
     }
 }

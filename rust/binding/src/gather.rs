@@ -13,7 +13,6 @@ use crate::convert::span;
 use crate::error::kafka_error_in;
 use crate::leader::PyLeader;
 use crate::lease::{Lease, lease};
-use crate::partition::PyPartition;
 use crate::tickets::PyStoredLog;
 
 /// What one share partition gave.
@@ -121,7 +120,8 @@ fn lease_of<'py>(
     } else {
         None
     };
-    let stored = leasing.getattr(intern!(py, "stored"))?;
+    let stored: Option<Bound<'py, PyStoredLog>> =
+        leasing.getattr(intern!(py, "stored"))?.extract()?;
     let read = leasing.getattr(intern!(py, "read"))?;
     let log = leasing.getattr(intern!(py, "log"))?;
     let end = partition.getattr(intern!(py, "readable_end"))?;
@@ -136,9 +136,8 @@ fn lease_of<'py>(
         record_limit: share.limits.record_limit,
         at_least_one: share.at_least_one,
     };
-    let stored: Option<Bound<'py, PyStoredLog>> = stored.extract()?;
     let access = (stored, &read, aborted.as_ref());
-    let lease = match lease(py, engine.cast::<PyPartition>()?.get(), access, &wish) {
+    let lease = match lease(py, engine.get(), access, &wish) {
         Ok(lease) => lease,
         Err(error) => return Ok(Err(kafka_error_in(py, error)?)),
     };

@@ -8,7 +8,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::codes::{INVALID_RECORD_STATE, NOT_LEADER_OR_FOLLOWER};
 use crate::error::{kafka_error, kafka_error_in};
-use crate::partition::PyWrite;
+use crate::partition::{PyPartition, PyWrite};
 use crate::uuids::{PartitionId, partition_id};
 use crate::waiting::settle_one;
 
@@ -19,7 +19,7 @@ use crate::waiting::settle_one;
 pub(crate) struct PyLeader {
     /// None while the state is not loaded.
     #[pyo3(get, set)]
-    pub(crate) engine: Option<Py<PyAny>>,
+    pub(crate) engine: Option<Py<PyPartition>>,
     /// Topic id and partition, as Python has them.
     id: Option<Py<PyTuple>>,
     pub(crate) name: PartitionId,
@@ -63,7 +63,7 @@ impl PyLeader {
             .extract()
     }
 
-    pub(crate) fn engine<'py>(leader: &Bound<'py, Self>) -> Option<Bound<'py, PyAny>> {
+    pub(crate) fn engine<'py>(leader: &Bound<'py, Self>) -> Option<Bound<'py, PyPartition>> {
         let held = leader.borrow();
         let engine = held.engine.as_ref();
         engine.map(|engine| engine.bind(leader.py()).clone())
@@ -82,10 +82,7 @@ impl PyLeader {
     }
 
     /// Passes on what the engine says; where nobody waits to hear of a failure, that ends the leader.
-    fn told<'py>(
-        leader: &Bound<'py, Self>,
-        answer: PyResult<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn told<T>(leader: &Bound<'_, Self>, answer: PyResult<T>) -> PyResult<Option<T>> {
         let error = match answer {
             Ok(answer) => return Ok(Some(answer)),
             Err(error) => kafka_error_in(leader.py(), error)?,
@@ -105,7 +102,7 @@ impl PyLeader {
     /// found is delivered.
     pub(crate) fn leased(
         leader: &Bound<'_, Self>,
-        engine: &Bound<'_, PyAny>,
+        engine: &Bound<'_, PyPartition>,
         now_ms: i64,
         acquired: bool,
         archived: bool,
@@ -194,17 +191,14 @@ impl PyLeader {
         let Some(engine) = Self::engine(leader) else {
             return Ok(false);
         };
-        let end = Self::readable_end(leader)?;
-        let can = engine.call_method1(intern!(py, "can_acquire_before"), (end,));
-        match Self::told(leader, can)? {
-            Some(can) => can.is_truthy(),
-            None => Ok(false),
-        }
+        let end = Self::readable_end(leader)?.extract()?;
+        let can = engine.get().can_acquire_before(py, end);
+        Ok(Self::told(leader, can)?.unwrap_or(false))
     }
 
     fn acknowledge<'py>(
         leader: &Bound<'py, Self>,
-        member: &Bound<'py, PyAny>,
+        member: &str,
         batches: &Bound<'py, PyAny>,
         done: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
@@ -214,7 +208,7 @@ impl PyLeader {
         };
         let now_ms = Self::now_ms(leader)?;
         leader.borrow_mut().used_ms = now_ms;
-        let answer = engine.call_method1(intern!(py, "acknowledge"), (now_ms, member, batches));
+        let answer = engine.get().acknowledge(py, now_ms, member, batches);
         let is_armed = leader.borrow().timer.is_some();
         if is_armed {
             // locks that were renewed run as long as new ones, which may be shorter than those before
@@ -230,7 +224,7 @@ impl PyLeader {
         };
         let passes_over = write.is_none() && leader.borrow().unwritten_below > 0;
         if passes_over {
-            let start_offset: i64 = engine.getattr(intern!(py, "start_offset"))?.extract()?;
+            let start_offset: i64 = engine.get().start_offset(py)?;
             let mut first = start_offset;
             for batch in batches.try_iter()? {
                 first = first.min(batch?.get_item(0)?.extract()?);
@@ -311,8 +305,7 @@ impl PyLeader {
         let Some(engine) = Self::engine(leader) else {
             return Ok(());
         };
-        let due_ms = engine.getattr(intern!(leader.py(), "next_deadline_ms"))?;
-        match due_ms.extract()? {
+        match engine.get().next_deadline_ms(leader.py())? {
             Some(due_ms) => Self::_arm(leader, due_ms),
             None => Ok(()),
         }
@@ -324,9 +317,9 @@ impl PyLeader {
         let Some(engine) = Self::engine(leader) else {
             return Ok(());
         };
-        let due = engine.call_method0(intern!(py, "take_dead_letters"));
+        let due = engine.get().take_dead_letters(py);
         match Self::told(leader, due)? {
-            Some(due) if due.is_truthy()? => {
+            Some(due) if !due.is_empty() => {
                 let send = intern!(py, "_send");
                 leader.call_method1(send, (due,)).map(|_| ())
             }
@@ -352,7 +345,7 @@ impl PyLeader {
 #[pyclass(name = "Written", module = "sharecore._core", frozen)]
 pub(crate) struct PyWritten {
     leader: Py<PyLeader>,
-    engine: Py<PyAny>,
+    engine: Py<PyPartition>,
     write: Py<PyWrite>,
     done: Option<Py<PyAny>>,
 }
@@ -363,7 +356,7 @@ impl PyWritten {
         let this = written.get();
         let (leader, write) = (this.leader.bind(py), this.write.get());
         leader.borrow_mut().writes -= 1;
-        let engine = this.engine.bind(py);
+        let engine = this.engine.get();
         let now_ms = PyLeader::now_ms(leader)?;
         let told = match error {
             None => {
@@ -374,7 +367,7 @@ impl PyWritten {
                         held.unwritten_below = 0;
                     }
                 }
-                let ended = engine.call_method1(intern!(py, "commit"), (write.id, now_ms));
+                let ended = engine.commit(py, write.id, now_ms);
                 PyLeader::told(leader, ended)?;
                 None
             }
@@ -384,7 +377,7 @@ impl PyWritten {
                     let mut held = leader.borrow_mut();
                     held.unwritten_below = held.unwritten_below.max(last);
                 }
-                let ended = engine.call_method1(intern!(py, "rollback"), (write.id, now_ms));
+                let ended = engine.rollback(py, write.id, now_ms);
                 PyLeader::told(leader, ended)?;
                 // as the client is told of it
                 Some(leader.call_method1(intern!(py, "_not_written"), (error,))?)

@@ -16,6 +16,9 @@ pub(crate) struct PyLeaders {
     /// By group and topic, then by partition: a fetch asks for many partitions of one topic.
     #[pyo3(get, name = "_leaders")]
     leaders: Py<PyDict>,
+    /// By group.
+    #[pyo3(get, name = "_configs")]
+    configs: Py<PyDict>,
 }
 
 impl PyLeaders {
@@ -45,7 +48,22 @@ impl PyLeaders {
     fn new(args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             leaders: PyDict::new(args.py()).unbind(),
+            configs: PyDict::new(args.py()).unbind(),
         }
+    }
+
+    pub(crate) fn config<'py>(
+        leaders: &Bound<'py, Self>,
+        group_id: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = leaders.py();
+        let configs = leaders.borrow().configs.clone_ref(py);
+        if let Some(config) = configs.bind(py).get_item(group_id)? {
+            return Ok(config);
+        }
+        let config = leaders.call_method1(intern!(py, "_group_config"), (group_id,))?;
+        configs.bind(py).set_item(group_id, &config)?;
+        Ok(config)
     }
 
     fn peek<'py>(
@@ -59,7 +77,8 @@ impl PyLeaders {
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.leaders)
+        visit.call(&self.leaders)?;
+        visit.call(&self.configs)
     }
 }
 

@@ -5,6 +5,7 @@ mod batches;
 mod bench;
 mod budget;
 mod cleaner;
+mod clock;
 mod codes;
 mod columns;
 mod combine;
@@ -37,6 +38,7 @@ mod slices;
 mod slot;
 mod state;
 mod state_fold;
+mod states;
 mod stop;
 mod store;
 mod survey;
@@ -63,6 +65,8 @@ mod _core {
     use crate::budget::PyMemoryBudget;
     #[pymodule_export]
     use crate::cleaner::{PyLogCleaner, records_without_key};
+    #[pymodule_export]
+    use crate::clock::{monotonic_ms, now_ms};
     #[pymodule_export]
     use crate::columns::{damaged_batches, decode_columns};
     #[pymodule_export]
@@ -115,6 +119,8 @@ mod _core {
     use crate::state::combine_state_batches;
     #[pymodule_export]
     use crate::state_fold::{PyStateContent, PyStateFold};
+    #[pymodule_export]
+    use crate::states::PyStates;
     #[pymodule_export]
     use crate::store::PyStore;
     #[pymodule_export]

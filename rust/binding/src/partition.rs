@@ -163,7 +163,7 @@ impl PyPartition {
         PyList::new(py, out.iter().map(span))
     }
 
-    fn acknowledge(
+    pub(crate) fn acknowledge(
         &self,
         py: Python<'_>,
         now_ms: i64,
@@ -222,7 +222,7 @@ impl PyPartition {
         self.with(py, |partition| partition.pass_hole(first, last))
     }
 
-    fn take_dead_letters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    pub(crate) fn take_dead_letters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let due = self.with(py, Partition::take_dead_letters)?;
         PyList::new(
             py,
@@ -245,12 +245,12 @@ impl PyPartition {
         })
     }
 
-    fn commit(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
+    pub(crate) fn commit(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
         let answer = self.with(py, |partition| partition.commit(write_id))?;
         answer.map_err(|refusal| refused(py, refusal))
     }
 
-    fn rollback(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
+    pub(crate) fn rollback(&self, py: Python<'_>, write_id: u64, now_ms: i64) -> PyResult<()> {
         let answer = self.with(py, |partition| partition.rollback(write_id, now_ms))?;
         answer.map_err(|refusal| refused(py, refusal))
     }
@@ -289,7 +289,7 @@ impl PyPartition {
     }
 
     #[getter]
-    fn start_offset(&self, py: Python<'_>) -> PyResult<i64> {
+    pub(crate) fn start_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |partition| partition.start_offset())
     }
 
@@ -304,11 +304,11 @@ impl PyPartition {
     }
 
     #[getter]
-    fn can_acquire(&self, py: Python<'_>) -> PyResult<bool> {
+    pub(crate) fn can_acquire(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |partition| partition.can_acquire())
     }
 
-    fn can_acquire_before(&self, py: Python<'_>, end: i64) -> PyResult<bool> {
+    pub(crate) fn can_acquire_before(&self, py: Python<'_>, end: i64) -> PyResult<bool> {
         self.with(py, |partition| {
             partition.can_acquire() && partition.next_fetch_offset() < end
         })
@@ -320,7 +320,7 @@ impl PyPartition {
     }
 
     #[getter]
-    fn next_deadline_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+    pub(crate) fn next_deadline_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         self.with(py, |partition| partition.next_deadline_ms())
     }
 
@@ -350,6 +350,10 @@ impl PyPartition {
                 .collect::<Vec<_>>()
         })?;
         PyList::new(py, held)
+    }
+
+    fn fail(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |_| panic!("it was told to"))
     }
 
     fn check(&self, py: Python<'_>) -> PyResult<()> {

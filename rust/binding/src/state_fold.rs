@@ -77,7 +77,7 @@ impl PyStateContent {
     }
 
     /// The start offset passes the acknowledged batches that touch it; these need no state any more.
-    fn write_begun<'py>(
+    pub(crate) fn write_begun<'py>(
         &mut self,
         py: Python<'py>,
         write: &PyWrite,
@@ -105,7 +105,7 @@ impl PyStateContent {
         PyBytes::new(py, &self.0.snapshot(now_ms, create_ms))
     }
 
-    fn is_superseded(&self, state_epoch: i32, leader_epoch: i32) -> bool {
+    pub(crate) fn is_superseded(&self, state_epoch: i32, leader_epoch: i32) -> bool {
         let older = |epoch: i32, newest: i32| epoch != UNINITIALIZED && epoch < newest;
         older(leader_epoch, self.0.fence_epoch()) || older(state_epoch, self.state_epoch())
     }

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sharecore._core import Leader as ShareLeader
-from sharecore._core import Leaders, ShareAnswer, acknowledge
+from sharecore._core import Leaders, Partition, ShareAnswer, acknowledge
 from sharecore.broker.cluster import Leader, Node
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey, codec
@@ -109,7 +109,7 @@ class Acknowledging(ShareLeader):
     """A leader that notes what it is handed, and settles it."""
 
     def __init__(self) -> None:
-        self.engine: Any = object()
+        self.engine = Partition()
         self.noted: list[Any] = []
 
     def acknowledge(self, member: str, batches: Any, done: Any) -> None:

@@ -147,7 +147,8 @@ def test_what_the_coordinator_writes_passes(seed: int) -> None:
             writes = [partition.release(now, member) if rng.random() < 0.1 else partition.advance(now)]
         for write in writes:
             if write is not None:
-                records.append(state.write_begun(write, now_ms=now, updates_per_snapshot=7))
+                is_snapshot, value = state.content.write_begun(write, now, 7)
+                records.append((state.snapshot_key if is_snapshot else state.update_key, value))
                 partition.commit(write.id, now)
         if now % 100 == 0:
             records.append(state.snapshot(now, 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from tests.unit.partition.bench import ACCEPT, LIMITS, Bench
@@ -12,22 +12,13 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import Engine
 
 
-class FailingEngine:
-    """An engine that fails when it is to do one thing."""
-
-    def __init__(self, engine: Any, operation: str) -> None:
-        self._engine = engine
-        self._operation = operation
-
-    def __getattr__(self, name: str) -> Any:
-        return self._fail if name == self._operation else getattr(self._engine, name)
-
-    def _fail(self, *args: Any, **settings: Any) -> Any:
-        _fail()
-
-
-def _fail(*args: Any, **settings: Any) -> None:
+def _refuse(*args: Any, **settings: Any) -> None:
     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine failed in an earlier call")
+
+
+def _fail(engine: Engine) -> None:
+    with pytest.raises(KafkaError, match="UNKNOWN_SERVER_ERROR"):
+        engine.fail()
 
 
 @pytest.mark.parametrize(
@@ -51,12 +42,21 @@ def test_an_engine_that_failed_is_made_anew_from_what_was_persisted(
     bench.take("m", LIMITS._replace(max_records=5, record_limit=True))
     bench.settle("m", (0, 1, ACCEPT))
     failed = bench.leader()
-    if change != "lease":
-        failed.engine = cast(Engine, FailingEngine(failed.engine, change))
+    engine, write = failed.engine, bench.persister.write
+    assert engine is not None
+
+    def fail_and_write(*args: Any) -> None:
+        _fail(engine)
+        write(*args)
+
+    if change in ("commit", "rollback"):
+        monkeypatch.setattr(bench.persister, "write", fail_and_write)
+    elif change != "lease":
+        _fail(engine)
     match change:
         case "lease":  # which reads the log and asks the engine in one, and ends with the error of either
             with monkeypatch.context() as patched:
-                patched.setattr(bench.logs[0], "read_cached", _fail)
+                patched.setattr(bench.logs[0], "read_cached", _refuse)
                 bench.fetch("n", LIMITS._replace(max_wait_ms=0))
             error = bench.answers.pop("n")[0].error
             assert error is not None

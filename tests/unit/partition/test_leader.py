@@ -8,7 +8,6 @@ from tests.unit.partition.logs import TOPIC
 
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition import Engine
 from sharecore.persister import SharePartitionKey
 
 
@@ -399,13 +398,6 @@ def test_records_of_aborted_transactions_are_delivered_to_nobody() -> None:
     assert bench.ends == [None]
 
 
-class Failed:
-    """What an engine is after a panic."""
-
-    def __getattr__(self, name: str) -> object:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the engine failed in an earlier call")
-
-
 def test_a_partition_whose_engine_failed_is_loaded_anew_and_takes_no_other_with_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -415,7 +407,8 @@ def test_a_partition_whose_engine_failed_is_loaded_anew_and_takes_no_other_with_
     bench.fetch("m", LIMITS._replace(max_records=4, record_limit=True))
     failed = bench.leader()
     assert failed.engine is not None
-    failed.engine = cast(Engine, Failed())
+    with pytest.raises(KafkaError):
+        failed.engine.fail()
     assert bench.take("n") == [(0, 9, 1)], "the other one goes on"
     assert "the engine of" in caplog.text
     assert bench.leader() is not failed
