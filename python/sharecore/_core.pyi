@@ -376,9 +376,10 @@ class ShareSession:
     def partitions(self) -> list[tuple[UUID, int]]:
         """In the order in which they were added, or last brought records."""
     @property
-    def held(self) -> set[tuple[UUID, int]]:
-        """Partitions whose records are released when the session ends. As in Apache Kafka's broker, what was
-        leased of others, forgotten or of a session before, stays with the member until its lock runs out.
+    def held(self) -> list[tuple[UUID, int]]:
+        """Partitions whose records are released when the session ends, in their order. As in Apache Kafka's
+        broker, what was leased of others, forgotten or of a session before, stays with the member until its
+        lock runs out.
         """
     @property
     def unreported(self) -> list[tuple[UUID, int]]:

@@ -165,8 +165,8 @@ impl PyShareSession {
     }
 
     #[getter]
-    fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
-        PySet::new(py, tuples(py, self.inner.held())?)
+    fn held<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        tuples(py, self.inner.held())
     }
 
     #[getter]

@@ -190,11 +190,12 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         self.touched.extend(before.touched.iter().copied());
     }
 
-    /// Partitions whose records are released when the session ends. As in Apache Kafka's broker, what was leased of
-    /// others, forgotten or of a session before, stays with the member until its lock runs out.
+    /// Partitions whose records are released when the session ends, in the session's order, so that a simulation sees
+    /// the same each time. As in Apache Kafka's broker, what was leased of others, forgotten or of a session before,
+    /// stays with the member until its lock runs out.
     pub fn held(&self) -> impl Iterator<Item = K> {
-        let touched = self.touched.iter().copied();
-        touched.filter(|partition| self.contains(partition))
+        self.partitions()
+            .filter(|partition| self.touched.contains(partition))
     }
 
     /// Those without a leader that is loaded; each fetch tries them again.
