@@ -26,6 +26,12 @@ impl OffsetRange {
         (self.last - self.first + 1).max(0)
     }
 
+    /// How many offsets a range holds that is not empty.
+    pub(crate) fn length(self) -> i64 {
+        debug_assert!(!self.is_empty(), "a range of something");
+        self.last - self.first + 1
+    }
+
     /// Whether nothing lies in the range.
     pub fn is_empty(self) -> bool {
         self.last < self.first

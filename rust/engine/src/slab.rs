@@ -2,6 +2,8 @@
 //! empty.
 
 const CHUNK: usize = 256;
+/// Room in the first chunk to begin with, and for numbers that are freed.
+const ROOM: usize = 16;
 
 /// Values under small numbers.
 #[derive(Clone, Debug)]
@@ -9,6 +11,8 @@ pub(crate) struct Slab<T> {
     chunks: Vec<Vec<T>>,
     free: Vec<u32>,
     next: u32,
+    /// How many of the first numbers stay.
+    pinned: u32,
 }
 
 impl<T> Default for Slab<T> {
@@ -17,12 +21,14 @@ impl<T> Default for Slab<T> {
             chunks: Vec::new(),
             free: Vec::new(),
             next: 0,
+            pinned: 0,
         }
     }
 }
 
 impl<T> Slab<T> {
     /// Keeps a value; a number that was freed is used again, latest first.
+    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         if let Some(index) = self.free.pop() {
             self[index] = value;
@@ -33,23 +39,34 @@ impl<T> Slab<T> {
         let at = index as usize / CHUNK;
         if at == self.chunks.len() {
             // the first chunk grows as it needs: most partitions hold little
-            let capacity = if at == 0 { 4 } else { CHUNK };
+            let capacity = if at == 0 { ROOM } else { CHUNK };
             self.chunks.push(Vec::with_capacity(capacity));
         }
         self.chunks[at].push(value);
         index
     }
 
+    /// Keeps a value for good, under one of the first numbers.
+    pub(crate) fn pin(&mut self, value: T) -> u32 {
+        debug_assert_eq!(self.next, self.pinned, "others have come before");
+        self.pinned += 1;
+        self.insert(value)
+    }
+
     /// Frees a number; its value stays until the number is used again.
+    #[inline]
     pub(crate) fn free(&mut self, index: u32) {
+        if self.free.capacity() == 0 {
+            self.free.reserve(ROOM);
+        }
         self.free.push(index);
-        if self.chunks.len() > 1 && self.free.len() == self.next as usize {
+        if self.chunks.len() > 1 && self.free.len() == (self.next - self.pinned) as usize {
             // everything is free: start over, which releases the memory of a burst
             self.free.clear();
             self.free.shrink_to(CHUNK);
             self.chunks.truncate(1);
-            self.chunks.iter_mut().for_each(Vec::clear);
-            self.next = 0;
+            self.chunks[0].truncate(self.pinned as usize);
+            self.next = self.pinned;
         }
     }
 

@@ -1,7 +1,7 @@
 //! Numbers that lie anywhere.
 
 /// A number of eight bytes that needs no alignment: beside fields of four bytes it leaves no gap.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Unaligned([u8; 8]);
 
 impl From<u64> for Unaligned {

@@ -1,10 +1,10 @@
-//! The timing wheel against a heap.
+//! The timers against a heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use proptest::prelude::*;
-use sharecore_engine::timer::Wheel;
+use sharecore_engine::timer::Timers;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -39,45 +39,45 @@ proptest! {
     #[test]
     fn ends_what_a_heap_ends(start in 0..1_u64 << 41, steps in steps()) {
         let mut now = start;
-        let mut wheel = Wheel::default();
+        let mut timers = Timers::default();
         // a timer that is removed or started anew leaves its old deadline in the heap
         let mut heap = BinaryHeap::new();
         let mut count = 0;
-        let mut timers: Vec<(u32, u64, bool)> = Vec::new();
+        let mut known: Vec<(u32, u64, bool)> = Vec::new();
         for step in steps {
             match step {
                 Step::Start(after) => {
-                    timers.push((wheel.insert(now, now + after, count), count, true));
+                    known.push((timers.insert(now, now + after, count), count, true));
                     heap.push(Reverse((now + after, count)));
                     count += 1;
                 }
-                Step::Restart(any, after) if !timers.is_empty() => {
-                    let timer = any % timers.len();
-                    let (index, _, runs) = &mut timers[timer];
-                    wheel.restart(*index, now, now + after);
+                Step::Restart(any, after) if !known.is_empty() => {
+                    let timer = any % known.len();
+                    let (index, _, runs) = &mut known[timer];
+                    timers.restart(*index, now, now + after);
                     *runs = true;
-                    wheel[*index] = count;
-                    timers[timer].1 = count;
+                    timers[*index] = count;
+                    known[timer].1 = count;
                     heap.push(Reverse((now + after, count)));
                     count += 1;
                 }
-                Step::Remove(any) if !timers.is_empty() => {
-                    let (index, id, runs) = timers.swap_remove(any % timers.len());
-                    prop_assert_eq!(wheel.deadline(index).is_some(), runs);
-                    prop_assert_eq!(wheel[index], id);
-                    wheel.remove(index);
+                Step::Remove(any) if !known.is_empty() => {
+                    let (index, id, runs) = known.swap_remove(any % known.len());
+                    prop_assert_eq!(timers.deadline(index).is_some(), runs);
+                    prop_assert_eq!(timers[index], id);
+                    timers.remove(index);
                 }
                 Step::Restart(..) | Step::Remove(_) => {}
                 Step::Advance(by) => {
                     now += by;
                     let mut ended = Vec::new();
-                    while let Some(index) = wheel.pop(now) {
-                        ended.push(wheel[index]);
+                    while let Some(index) = timers.pop(now) {
+                        ended.push(timers[index]);
                     }
                     let mut expected = Vec::new();
                     while let Some(&Reverse((_, id))) = heap.peek().filter(|Reverse((deadline, _))| *deadline <= now) {
                         heap.pop();
-                        if let Some(timer) = timers.iter_mut().find(|timer| timer.1 == id) {
+                        if let Some(timer) = known.iter_mut().find(|timer| timer.1 == id) {
                             timer.2 = false;
                             expected.push(id);
                         }
@@ -87,47 +87,47 @@ proptest! {
                     prop_assert_eq!(ended, expected);
                 }
             }
-            let runs = |id| timers.iter().any(|timer| timer.1 == id && timer.2);
+            let runs = |id| known.iter().any(|timer| timer.1 == id && timer.2);
             while heap.peek().is_some_and(|Reverse((_, id))| !runs(*id)) {
                 heap.pop();
             }
-            prop_assert_eq!(wheel.next_deadline(), heap.peek().map(|Reverse((deadline, _))| *deadline));
-            prop_assert_eq!(wheel.len(), timers.iter().filter(|timer| timer.2).count());
+            prop_assert_eq!(timers.next_deadline(), heap.peek().map(|Reverse((deadline, _))| *deadline));
+            prop_assert_eq!(timers.len(), known.iter().filter(|timer| timer.2).count());
         }
     }
 }
 
 #[test]
 fn deadlines_come_in_order() {
-    let mut wheel = Wheel::default();
+    let mut timers = Timers::default();
     for id in 0..10_000_u64 {
-        wheel.insert(5, 5 + id * 7919 % 100_003, id * 7919 % 100_003);
+        timers.insert(5, 5 + id * 7919 % 100_003, id * 7919 % 100_003);
     }
     let ended: Vec<u64> =
-        std::iter::from_fn(|| wheel.pop(200_000).map(|index| wheel[index])).collect();
+        std::iter::from_fn(|| timers.pop(200_000).map(|index| timers[index])).collect();
     assert_eq!(ended.len(), 10_000);
     assert!(ended.is_sorted());
 }
 
 #[test]
 fn a_million_timers_live_at_once() {
-    let mut wheel = Wheel::default();
-    let timers: Vec<u32> = (0..1_000_000_u64)
-        .map(|id| wheel.insert(id / 100, id / 100 + 30_000, id))
+    let mut timers = Timers::default();
+    let known: Vec<u32> = (0..1_000_000_u64)
+        .map(|id| timers.insert(id / 100, id / 100 + 30_000, id))
         .collect();
     assert!(
-        wheel.memory_bytes() < 1_000_000 * 40,
+        timers.memory_bytes() < 1_000_000 * 40,
         "{} bytes",
-        wheel.memory_bytes()
+        timers.memory_bytes()
     );
-    for timer in timers.iter().skip(1).step_by(2) {
-        wheel.remove(*timer);
+    for timer in known.iter().skip(1).step_by(2) {
+        timers.remove(*timer);
     }
-    assert_eq!(wheel.next_deadline(), Some(30_000));
+    assert_eq!(timers.next_deadline(), Some(30_000));
     let mut ended = 0;
     for now in (0..50_000).step_by(17) {
-        while let Some(index) = wheel.pop(now) {
-            let id = wheel[index];
+        while let Some(index) = timers.pop(now) {
+            let id = timers[index];
             assert!(id / 100 + 30_000 <= now && now < id / 100 + 30_000 + 17);
             ended += 1;
         }
@@ -137,9 +137,12 @@ fn a_million_timers_live_at_once() {
 
 #[test]
 fn a_jump_of_years_is_one_step() {
-    let mut wheel = Wheel::default();
-    wheel.insert(0, 1 << 50, "late");
-    assert_eq!(wheel.pop((1 << 50) - 1), None);
-    assert_eq!(wheel.pop(u64::MAX).map(|index| wheel[index]), Some("late"));
-    assert_eq!(wheel.pop(u64::MAX), None);
+    let mut timers = Timers::default();
+    timers.insert(0, 1 << 50, "late");
+    assert_eq!(timers.pop((1 << 50) - 1), None);
+    assert_eq!(
+        timers.pop(u64::MAX).map(|index| timers[index]),
+        Some("late")
+    );
+    assert_eq!(timers.pop(u64::MAX), None);
 }

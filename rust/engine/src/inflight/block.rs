@@ -1,6 +1,8 @@
 //! A block: up to [`BLOCK_MAX`] leaves, and beside them what a search needs to know of each.
 
 use super::leaf::{LEAF_MAX, LEAF_MIN, Leaf};
+use super::mask::Mask;
+use super::run::Run;
 use crate::offset::Offset;
 
 /// Leaves in a block.
@@ -12,7 +14,8 @@ const BLOCK_MIN: usize = BLOCK_MAX / 4;
 pub(super) struct Block {
     pub(super) leaves: Vec<Leaf>,
     lasts: Vec<Offset>,
-    available: Vec<u16>,
+    /// Which runs of each leaf can be acquired.
+    available: Vec<Mask>,
 }
 
 impl Block {
@@ -35,13 +38,17 @@ impl Block {
         self.lasts.last().copied().unwrap_or(Offset::MIN / 2)
     }
 
+    /// How many leaves have a run that can be acquired.
     pub(super) fn available(&self) -> usize {
-        self.available.iter().map(|&count| usize::from(count)).sum()
+        self.available
+            .iter()
+            .filter(|mask| !mask.is_empty())
+            .count()
     }
 
     pub(super) fn insert(&mut self, index: usize, leaf: Leaf) {
         self.lasts.insert(index, leaf.last());
-        self.available.insert(index, leaf.available() as u16);
+        self.available.insert(index, leaf.available());
         self.leaves.insert(index, leaf);
     }
 
@@ -70,7 +77,7 @@ impl Block {
         let right = self.leaves[index].split_off(at);
         self.insert(index + 1, right);
         self.lasts[index] = self.leaves[index].last();
-        self.available[index] -= self.available[index + 1];
+        self.available[index] = self.leaves[index].available();
     }
 
     /// Joins a small leaf with a neighbour if both fit into one. Returns the index that the leaf then has, and how many
@@ -98,7 +105,8 @@ impl Block {
 
     fn join(&mut self, index: usize) {
         let right = std::mem::take(&mut self.leaves[index + 1]);
-        self.available[index] += self.available[index + 1];
+        self.available[index] =
+            self.available[index].and_at(self.leaves[index].len(), self.available[index + 1]);
         self.leaves[index].append(&right);
         self.lasts[index] = self.leaves[index].last();
         self.remove(index + 1);
@@ -111,35 +119,62 @@ impl Block {
 
     /// The first run of a leaf, from `run` on, that can be acquired.
     pub(super) fn next_available_in(&self, leaf: usize, run: usize) -> Option<usize> {
-        if *self.available.get(leaf)? == 0 {
-            return None;
-        }
-        self.leaves[leaf].next_available(run)
+        self.available.get(leaf)?.next(run)
     }
 
     /// The first leaf from `from` on with a run that can be acquired.
     pub(super) fn next_available(&self, from: usize) -> Option<usize> {
         self.available[from..]
             .iter()
-            .position(|&count| count > 0)
+            .position(|mask| !mask.is_empty())
             .map(|at| from + at)
     }
 
-    /// Adds `more` to the count of a leaf's runs that can be acquired.
-    pub(super) fn count_available(&mut self, index: usize, more: isize) {
-        self.available[index] = self.available[index].wrapping_add_signed(more as i16);
+    /// Puts a run into a leaf, before the run at `at`. Returns the change in the number of leaves that have a run that can
+    /// be acquired.
+    pub(super) fn insert_run(&mut self, index: usize, at: usize, run: Run) -> i32 {
+        self.leaves[index].insert(at, run);
+        self.lasts[index] = self.leaves[index].last();
+        let available = self.available[index].inserted(at, run.cell().is_available());
+        self.set_available(index, available)
     }
 
-    /// Notes that a leaf changed, and by how much the number of its available runs did.
-    pub(super) fn note(&mut self, index: usize, available: isize) {
+    /// Removes a run from a leaf. Returns the change in the number of leaves that have a run that can be acquired.
+    pub(super) fn remove_run(&mut self, index: usize, at: usize) -> i32 {
+        self.leaves[index].remove(at);
         self.lasts[index] = self.leaves[index].last();
-        self.count_available(index, available);
+        self.set_available(index, self.available[index].removed(at))
+    }
+
+    /// A leaf, and which of its runs can be acquired.
+    pub(super) fn leaf_mut(&mut self, index: usize) -> (&mut Leaf, Mask) {
+        (&mut self.leaves[index], self.available[index])
+    }
+
+    /// Removes the first runs of the first leaf, up to the one at `to`. Returns the change in the number of leaves that have a run
+    /// that can be acquired.
+    pub(super) fn remove_front(&mut self, to: usize) -> i32 {
+        self.leaves[0].close(0, to);
+        self.lasts[0] = self.leaves[0].last();
+        self.set_available(0, self.available[0].from(to))
+    }
+
+    /// Notes which runs of a leaf can be acquired. Returns the change in the number of leaves that have such runs.
+    pub(super) fn set_available(&mut self, index: usize, available: Mask) -> i32 {
+        let before = std::mem::replace(&mut self.available[index], available);
+        i32::from(!available.is_empty()) - i32::from(!before.is_empty())
+    }
+
+    /// Extends the last run of a leaf to `last`.
+    pub(super) fn extend_last(&mut self, index: usize, last: Offset) {
+        self.leaves[index].extend_last(last);
+        self.lasts[index] = last;
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.leaves.capacity() * size_of::<Leaf>()
             + self.lasts.capacity() * size_of::<Offset>()
-            + self.available.capacity() * size_of::<u16>()
+            + self.available.capacity() * size_of::<Mask>()
             + self.leaves.iter().map(Leaf::memory_bytes).sum::<usize>()
     }
 
@@ -153,7 +188,7 @@ impl Block {
                 .leaves
                 .iter()
                 .zip(&self.available)
-                .all(|(leaf, &count)| leaf.available() == usize::from(count))
+                .all(|(leaf, &mask)| leaf.available() == mask)
     }
 }
 

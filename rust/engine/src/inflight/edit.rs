@@ -1,6 +1,7 @@
 //! Rewriting runs of a leaf in place.
 
 use super::leaf::Leaf;
+use super::mask::Mask;
 use super::run::{Cell, Run};
 use crate::offset::OffsetRange;
 
@@ -17,27 +18,30 @@ pub(super) struct Edit<'a> {
     leaf: &'a mut Leaf,
     written: usize,
     read: usize,
-    /// Change in the number of runs that can be acquired.
-    available: isize,
+    /// Which of the written runs can be acquired.
+    available: Mask,
+    /// Which of the old runs can, counted from `read` on.
+    old: Mask,
 }
 
 /// What an edit did to its leaf.
 #[derive(Clone, Copy)]
 pub(super) struct Edited {
-    /// Change in the number of runs that can be acquired.
-    pub(super) available: isize,
+    /// Which runs can be acquired.
+    pub(super) available: Mask,
     /// Whether the leaf's last run was among those rewritten.
     pub(super) reached_end: bool,
 }
 
 impl<'a> Edit<'a> {
     /// Begins before the run at `at`.
-    pub(super) fn new(leaf: &'a mut Leaf, at: usize) -> Self {
+    pub(super) fn new(leaf: &'a mut Leaf, available: Mask, at: usize) -> Self {
         Self {
             leaf,
             written: at,
             read: at,
-            available: 0,
+            available: available.before(at),
+            old: available.from(at),
         }
     }
 
@@ -69,7 +73,7 @@ impl<'a> Edit<'a> {
                 );
                 let last = piece.last >= part.last;
                 if begins {
-                    self.take(&run);
+                    self.take();
                     if last && (new == cell || part == run.range()) {
                         self.put(run.with(new));
                         break;
@@ -90,9 +94,9 @@ impl<'a> Edit<'a> {
 
     /// Takes the next old run; its place becomes room.
     #[inline]
-    fn take(&mut self, run: &Run) {
+    fn take(&mut self) {
         self.read += 1;
-        self.available -= isize::from(run.cell().is_available());
+        self.old = self.old.from(1);
     }
 
     /// Makes room for a run that `part` is cut from, and writes what lies before it.
@@ -126,8 +130,9 @@ impl<'a> Edit<'a> {
             self.make_room(ROOM);
         }
         self.leaf.runs[self.written] = run;
+        let available = run.cell().is_available().into();
+        self.available = self.available.and_at(self.written, available);
         self.written += 1;
-        self.available += isize::from(run.cell().is_available());
     }
 
     /// Makes sure that there is room for `runs` runs.
@@ -150,15 +155,15 @@ impl<'a> Edit<'a> {
             && before.joins(&next)
         {
             before.last = next.last;
-            self.read += 1;
-            self.available -= isize::from(next.cell().is_available());
+            self.take();
         }
-        let reached_end = self.read == runs.len();
+        let available = self.available.and_at(self.written, self.old);
+        let reached_end = self.read == self.leaf.len();
         if self.written < self.read {
             self.leaf.close(self.written, self.read - self.written);
         }
         Edited {
-            available: self.available,
+            available,
             reached_end,
         }
     }

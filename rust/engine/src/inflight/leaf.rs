@@ -1,9 +1,11 @@
 //! A leaf: up to [`LEAF_MAX`] runs side by side, 24 bytes each.
 
+use super::mask::Mask;
 use super::run::Run;
 use crate::offset::Offset;
 
-/// Runs in a leaf. Inserting moves half of them on average: 64 runs are 1.5 KiB. Tests want many leaves of few runs.
+/// Runs in a leaf, as many as a [`Mask`] has bits. Inserting moves half of them on average: 64 runs are 1.5 KiB. Tests
+/// want many leaves of few runs.
 pub(super) const LEAF_MAX: usize = if cfg!(test) { 8 } else { 64 };
 /// A leaf with fewer runs is joined with a neighbour if both fit into one.
 pub(super) const LEAF_MIN: usize = LEAF_MAX / 4;
@@ -39,13 +41,12 @@ impl Leaf {
         }
     }
 
-    /// Reserves memory for `more` runs: by doubling up to a full leaf, and beyond that only what is needed.
+    /// Reserves memory for `more` runs: four times as much up to a full leaf, and beyond that only what is needed.
     pub(super) fn reserve(&mut self, more: usize) {
         let len = self.runs.len();
         if len + more > self.runs.capacity() {
-            let doubled = (2 * len).clamp(4, LEAF_MAX);
-            self.runs
-                .reserve_exact(more.max(doubled.saturating_sub(len)));
+            let room = (4 * len).clamp(8, LEAF_MAX);
+            self.runs.reserve_exact(more.max(room.saturating_sub(len)));
         }
     }
 
@@ -94,16 +95,12 @@ impl Leaf {
         self.runs.partition_point(|run| run.last < offset)
     }
 
-    /// The index of the first run from `from` on that can be acquired.
-    pub(super) fn next_available(&self, from: usize) -> Option<usize> {
-        (from..self.runs.len()).find(|&index| self.runs[index].cell().is_available())
-    }
-
-    pub(super) fn available(&self) -> usize {
+    /// Which runs can be acquired.
+    pub(super) fn available(&self) -> Mask {
         self.runs
             .iter()
-            .filter(|run| run.cell().is_available())
-            .count()
+            .map(|run| run.cell().is_available())
+            .collect()
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -1,9 +1,11 @@
 //! The in-flight records of a share partition: runs in order, without overlap.
 //!
 //! Three levels: runs in leaves, leaves in blocks, blocks in the map. Each level knows where the parts of the level
-//! below end and how much of them can be acquired, so a search reads one short array per level, and a change moves at
+//! below end and which of them can be acquired, so a search reads one short array per level, and a change moves at
 //! most one leaf and the ends of one block. What is kept apart from the runs costs less than two bytes per run in a
 //! full map.
+
+use std::hint::select_unpredictable;
 
 use super::block::{Block, first_to_reach};
 use super::run::Run;
@@ -31,6 +33,7 @@ impl Cursor {
 pub(crate) struct RunMap {
     pub(super) blocks: Vec<Block>,
     pub(super) lasts: Vec<Offset>,
+    /// How many leaves of each block have a run that can be acquired.
     pub(super) available: Vec<u32>,
     pub(super) len: usize,
     /// Where the map was changed last; may be stale.
@@ -91,22 +94,24 @@ impl RunMap {
         }
     }
 
-    /// [`seek`](Self::seek), but quick if the run is not far after the one that was changed last.
+    /// [`seek`](Self::seek), but quick if the run is the one that was changed last, or the next in its leaf.
     pub(crate) fn seek_near(&self, offset: Offset) -> Cursor {
-        const STEPS: usize = 4;
         let near = self.near;
         let leaf = self
             .blocks
             .get(near.block)
             .and_then(|block| block.leaves.get(near.leaf));
         if let Some(ahead) = leaf.and_then(|leaf| leaf.runs.get(near.run..))
-            && ahead.first().is_some_and(|run| run.first <= offset)
-            && let Some(steps) = ahead.iter().take(STEPS).position(|run| offset <= run.last)
+            && let (Some(run), next) = (ahead.first(), ahead.get(1).or(ahead.first()))
         {
-            return Cursor {
-                run: near.run + steps,
-                ..near
-            };
+            let past = run.last < offset;
+            let found = select_unpredictable(past, next.unwrap_or(run), run);
+            if run.first <= offset && offset <= found.last {
+                return Cursor {
+                    run: near.run + usize::from(past),
+                    ..near
+                };
+            }
         }
         self.seek(offset)
     }
@@ -174,32 +179,29 @@ impl RunMap {
 
     /// The first run from `at` on that can be acquired.
     pub(crate) fn next_available(&self, at: Cursor) -> Option<Cursor> {
-        let Cursor {
-            mut block,
-            mut leaf,
-            run,
-        } = at;
-        if let Some(run) = self.blocks.get(block)?.next_available_in(leaf, run) {
+        let block = self.blocks.get(at.block)?;
+        if let Some(run) = block.next_available_in(at.leaf, at.run) {
             return Some(Cursor { run, ..at });
         }
-        if let Some(found) = self.blocks[block].next_available(leaf + 1) {
-            leaf = found;
-        } else {
-            block += 1 + self.available[block + 1..]
-                .iter()
-                .position(|&count| count > 0)?;
-            leaf = self.blocks[block].next_available(0)?;
+        if let Some(leaf) = block.next_available(at.leaf + 1) {
+            let run = block.next_available_in(leaf, 0)?;
+            return Some(Cursor { leaf, run, ..at });
         }
-        let run = self.blocks[block].leaves[leaf].next_available(0)?;
+        self.next_available_from(at.block + 1)
+    }
+
+    /// The first run of the blocks from `block` on that can be acquired.
+    fn next_available_from(&self, block: usize) -> Option<Cursor> {
+        let mut counts = self.available[block..].iter();
+        let block = block + counts.position(|&leaves| leaves > 0)?;
+        let leaf = self.blocks[block].next_available(0)?;
+        let run = self.blocks[block].next_available_in(leaf, 0)?;
         Some(Cursor { block, leaf, run })
     }
 
-    /// The first offset that can be acquired.
-    pub(crate) fn first_available(&self) -> Option<Offset> {
-        let block = self.available.iter().position(|&count| count > 0)?;
-        let leaf = self.blocks[block].next_available(0)?;
-        let run = self.blocks[block].leaves[leaf].next_available(0)?;
-        self.get(Cursor { block, leaf, run }).map(|run| run.first)
+    /// The first run that can be acquired.
+    pub(crate) fn first_available(&self) -> Option<Cursor> {
+        self.next_available_from(0)
     }
 
     /// Whether the run at `at` continues the batch of the run that ends at `last`.
@@ -259,18 +261,10 @@ impl RunMap {
         batch
     }
 
-    /// Adds `more` to the count of a leaf's runs that can be acquired.
-    pub(super) fn count_available(&mut self, at: Cursor, more: isize) {
-        self.blocks[at.block].count_available(at.leaf, more);
-        self.available[at.block] = self.available[at.block].wrapping_add_signed(more as i32);
-    }
-
-    /// Notes that a leaf changed, and by how much the number of its available runs did.
-    pub(super) fn note(&mut self, block: usize, leaf: usize, available: isize) {
-        let noted = &mut self.blocks[block];
-        noted.note(leaf, available);
-        self.lasts[block] = noted.last();
-        self.available[block] = self.available[block].wrapping_add_signed(available as i32);
+    /// Notes that a block changed, and by how much the number of its leaves did that have a run that can be acquired.
+    pub(super) fn note(&mut self, block: usize, leaves: i32) {
+        self.lasts[block] = self.blocks[block].last();
+        self.available[block] = self.available[block].wrapping_add_signed(leaves);
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {

@@ -4,6 +4,7 @@ mod block;
 mod edit;
 mod leaf;
 mod map;
+mod mask;
 mod rewrite;
 mod run;
 mod shape;

@@ -34,16 +34,15 @@ impl RunMap {
         while !range.is_empty()
             && let Some(block) = self.blocks.get_mut(at.block)
         {
-            let leaf = &mut block.leaves[at.leaf];
+            let (leaf, available) = block.leaf_mut(at.leaf);
             let before = leaf.len();
-            let mut edit = Edit::new(leaf, at.run);
+            let mut edit = Edit::new(leaf, available, at.run);
             let answer = edit.rewrite(&mut range, &mut change);
             let edited = edit.finish();
             let len = leaf.len();
             self.len = self.len + len - before;
-            if edited.available != 0 {
-                self.count_available(at, edited.available);
-            }
+            let leaves = block.set_available(at.leaf, edited.available);
+            self.available[at.block] = self.available[at.block].wrapping_add_signed(leaves);
             let alone = len == self.len;
             if len > LEAF_MAX || !alone && (at.run == 0 || edited.reached_end || len < LEAF_MIN) {
                 self.reshape(at, edited.reached_end);
@@ -114,8 +113,8 @@ impl RunMap {
         if let Some(previous) = self.prev(at)
             && self.get(previous).is_some_and(|before| before.joins(&run))
         {
-            self.blocks[previous.block].leaves[previous.leaf].extend_last(run.last);
-            self.note(previous.block, previous.leaf, 0);
+            self.blocks[previous.block].extend_last(previous.leaf, run.last);
+            self.note(previous.block, 0);
             self.remove_at(at);
         } else {
             self.tidy(at);

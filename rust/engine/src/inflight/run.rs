@@ -88,9 +88,16 @@ impl Cell {
         self.0 & (STATE | PENDING) == (RecordState::Available as u64) << STATE_SHIFT
     }
 
+    /// Whether the offsets are leased, and no change of their state is being written.
+    pub(crate) fn is_acquired(self) -> bool {
+        self.0 & (STATE | PENDING) == (RecordState::Acquired as u64) << STATE_SHIFT
+    }
+
     /// Whether nothing will happen to the offsets any more.
     pub(crate) fn is_settled(self) -> bool {
-        self.state().is_terminal() && !self.is_pending()
+        let bits = (self.0 & (STATE | PENDING)) >> STATE_SHIFT;
+        let terminal = 1 << RecordState::Acknowledged as u64 | 1 << RecordState::Archived as u64;
+        bits < u64::from(u8::BITS) && terminal >> bits & 1 != 0
     }
 
     /// Whether records may go from this cell to `next`: the transitions of KIP-932, one by one.
@@ -180,7 +187,7 @@ impl Run {
 
     /// Whether `next`, which follows, may be joined to this run.
     pub(crate) fn joins(&self, next: &Self) -> bool {
-        self.last + 1 == next.first && self.cell() == next.cell
+        (self.last + 1 == next.first) & (self.cell() == next.cell)
     }
 }
 

@@ -34,9 +34,8 @@ impl RunMap {
         if self.blocks[at.block].leaves[at.leaf].is_full() {
             at = self.make_room(at);
         }
-        let block = &mut self.blocks[at.block];
-        block.leaves[at.leaf].insert(at.run, run);
-        self.note(at.block, at.leaf, isize::from(run.cell().is_available()));
+        let leaves = self.blocks[at.block].insert_run(at.leaf, at.run, run);
+        self.note(at.block, leaves);
         self.len += 1;
     }
 
@@ -86,8 +85,10 @@ impl RunMap {
     /// Splits the leaf of `at` before the run with the index `run`. Returns where the right part begins.
     pub(super) fn split_leaf(&mut self, at: Cursor, run: usize) -> Cursor {
         let at = self.room_in_block(at);
+        let before = self.blocks[at.block].available();
         self.blocks[at.block].split_leaf(at.leaf, run);
-        self.note(at.block, at.leaf, 0);
+        let after = self.blocks[at.block].available();
+        self.note(at.block, after as i32 - before as i32);
         Cursor {
             leaf: at.leaf + 1,
             run: 0,
@@ -106,12 +107,45 @@ impl RunMap {
 
     /// Removes a run. Returns where the run after it lies.
     pub(crate) fn remove_at(&mut self, at: Cursor) -> Cursor {
-        let leaf = &mut self.blocks[at.block].leaves[at.leaf];
-        let run = leaf.remove(at.run);
-        let alone = leaf.len() + 1 == self.len;
+        let block = &mut self.blocks[at.block];
+        let leaves = block.remove_run(at.leaf, at.run);
+        let alone = block.leaves[at.leaf].len() + 1 == self.len;
         self.len -= 1;
-        self.note(at.block, at.leaf, -isize::from(run.cell().is_available()));
+        self.note(at.block, leaves);
         if alone { at } else { self.tidy(at) }
+    }
+
+    /// Removes the batches at the front of which all runs are `done`, as far as they lie in the first leaf.
+    pub(crate) fn remove_batches(&mut self, done: impl Fn(&Run) -> bool) {
+        let runs = &self.blocks[0].leaves[0].runs;
+        let mut whole = 0;
+        for (index, run) in runs.iter().enumerate() {
+            if !done(run) {
+                break;
+            }
+            let ends = match runs.get(index + 1) {
+                Some(next) => next.opens_batch() || next.first > run.last + 1,
+                None => runs.len() == self.len,
+            };
+            if ends {
+                whole = index + 1;
+            }
+        }
+        if whole > 0 {
+            self.remove_front(whole);
+        }
+    }
+
+    /// Removes the first runs of the first leaf, up to the one at `to`.
+    fn remove_front(&mut self, to: usize) {
+        let block = &mut self.blocks[0];
+        let leaves = block.remove_front(to);
+        self.len -= to;
+        let alone = block.leaves[0].len() == self.len;
+        self.note(0, leaves);
+        if !alone {
+            self.tidy(Cursor::START);
+        }
     }
 
     /// Removes the leaf of `at` if it is empty, joins it with a neighbour if it is small. Returns where the run is
@@ -119,8 +153,12 @@ impl RunMap {
     pub(super) fn tidy(&mut self, mut at: Cursor) -> Cursor {
         let block = &mut self.blocks[at.block];
         if block.leaves[at.leaf].len() > 0 {
+            let leaves = block.leaves.len();
             let (leaf, before) = block.join_small(at.leaf);
             self.lasts[at.block] = block.last();
+            if block.leaves.len() < leaves {
+                self.available[at.block] = block.available() as u32;
+            }
             (at.leaf, at.run) = (leaf, at.run + before);
         } else if block.leaves.len() > 1 {
             block.remove(at.leaf);

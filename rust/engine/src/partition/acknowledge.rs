@@ -1,5 +1,7 @@
 //! Acknowledge: what a member says about the records it holds (KIP-932, "Acknowledging records").
 
+use std::hint::select_unpredictable;
+
 use super::member::MemberId;
 use super::write::Write;
 use super::writes::Mark;
@@ -49,6 +51,19 @@ impl AckBatch<'_> {
         let alike = types.iter().take_while(|&&id| id == types[0]).count();
         piece.last = piece.first + alike as i64 - 1;
         ack_type(types[0])
+    }
+}
+
+/// Why a member cannot acknowledge a record.
+#[cold]
+fn refusal(offset: Offset, cell: Cell) -> Refusal {
+    let state = cell.state();
+    if cell.is_pending() {
+        Refusal::Pending { offset }
+    } else if state != RecordState::Acquired {
+        Refusal::NotAcquired { offset, state }
+    } else {
+        Refusal::NotOwner { offset }
     }
 }
 
@@ -110,7 +125,7 @@ impl Partition {
             return Ok(());
         }
         let asked = OffsetRange::new(first.max(self.start), last);
-        let at = self.map.seek_near(asked.first);
+        let at = self.map.seek(asked.first);
         let in_one_run = self
             .map
             .get(at)
@@ -128,18 +143,8 @@ impl Partition {
             ..
         } = self;
         map.rewrite_from(at, asked, |piece, cell| {
-            let offset = piece.first;
-            if cell.is_pending() {
-                return Err(Refusal::Pending { offset });
-            }
-            if cell.state() != RecordState::Acquired {
-                return Err(Refusal::NotAcquired {
-                    offset,
-                    state: cell.state(),
-                });
-            }
-            if Some(leases.owner(cell.lease())) != member {
-                return Err(Refusal::NotOwner { offset });
+            if !cell.is_acquired() || Some(leases.owner(cell.lease())) != member {
+                return Err(refusal(piece.first, cell));
             }
             let kind = batch.type_of(piece)?;
             let Some(target) = kind.target() else {
@@ -155,19 +160,16 @@ impl Partition {
                 );
                 return Ok(Cell::acquired(cell.delivery_count(), lease));
             };
-            let (state, begun) = match kind {
-                AckType::Release => {
-                    let state = side.given_back(*piece, cell.delivery_count());
-                    (state, cell.begun(state))
-                }
-                AckType::Reject if side.dead_letters => (RecordState::Archiving, cell.rejected()),
-                _ => (target, cell.begun(target)),
-            };
-            if state.is_terminal() {
-                *complete += piece.count();
+            let count = cell.delivery_count();
+            if kind == AckType::Reject && side.dead_letters {
+                writes.push(mark, *piece, RecordState::Archiving, count);
+                return Ok(cell.rejected());
             }
-            writes.push(mark, *piece, state, cell.delivery_count());
-            Ok(begun)
+            let given_back = side.given_back(*piece, count);
+            let state = select_unpredictable(kind == AckType::Release, given_back, target);
+            *complete += i64::from(state.is_terminal()) * piece.length();
+            writes.push(mark, *piece, state, count);
+            Ok(cell.begun(state))
         })
     }
 }

@@ -123,20 +123,23 @@ impl Partition {
 
     /// Acquires what is available in `range`, then what lies after everything in flight there.
     fn acquire_known(&mut self, request: &mut Request<'_>, range: OffsetRange) {
-        let mut at = self.map.seek(range.first);
-        while request.budget > 0
-            && let Some(available) = self.map.next_available(at)
-            && let Some(run) = self
-                .map
-                .get(available)
-                .filter(|run| run.first <= range.last)
+        // a fetch begins where something is available, and mostly at the first of that
+        let mut next = self.map.first_available();
+        if let Some(run) = next.and_then(|at| self.map.get(at))
+            && run.last < range.first
+        {
+            next = self.map.next_available(self.map.seek(range.first));
+        }
+        while let Some(at) = next
+            && let Some(run) = self.map.get(at)
+            && run.first <= range.last
         {
             let first = run.first.max(range.first);
-            let last = self.acquire_again(request, available, OffsetRange::new(first, range.last));
-            if last == range.last {
+            let last = self.acquire_again(request, at, OffsetRange::new(first, range.last));
+            if request.budget <= 0 || last == range.last {
                 break;
             }
-            at = self.map.seek_near(last + 1);
+            next = self.map.next_available(self.map.seek_near(last + 1));
         }
         if request.budget > 0 {
             let known = self.last_known(range).unwrap_or(range.first - 1);
@@ -239,7 +242,7 @@ impl Partition {
                 last: piece.last,
                 delivery_count,
             });
-            taken += piece.count();
+            taken += piece.length();
             Ok(Cell::acquired(delivery_count, lease))
         });
         debug_assert!(stopped.is_ok() || taken >= limit);

@@ -42,7 +42,7 @@ impl Partition {
                 return Ok::<_, Infallible>(cell);
             }
             side.clip(piece);
-            freed += piece.count();
+            freed += piece.length();
             let state = side.given_back(*piece, cell.delivery_count());
             if state.is_terminal() {
                 *complete += side.counted(*piece);

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use super::member::{MemberId, Members};
 use crate::inflight::{Cursor, LeaseId, RunMap};
 use crate::offset::{Offset, OffsetRange};
-use crate::timer::Wheel;
+use crate::timer::Timers;
 use crate::unaligned::Unaligned;
 
 /// A lease, in 36 bytes with its timer: there is one for each batch in flight.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Lease {
     /// No offset before this one belongs to the lease.
     first: Unaligned,
@@ -26,7 +26,7 @@ struct Lease {
 /// its lease have an open write.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    timers: Wheel<Lease>,
+    timers: Timers<Lease>,
     members: Members,
 }
 
@@ -41,6 +41,7 @@ impl Leases {
     }
 
     /// Opens a lease over `range`, all of which will belong to it.
+    #[inline(never)]
     pub(crate) fn open(
         &mut self,
         member: MemberId,
@@ -55,7 +56,7 @@ impl Leases {
         );
         let lease = Lease {
             first: range.first.into(),
-            live: range.count().into(),
+            live: range.length().into(),
             member,
         };
         self.members.lease_begins(member);
@@ -92,9 +93,15 @@ impl Leases {
         let first = self.first(id);
         let mut rest = i64::from(self.timers[id.0].live);
         let at = map.seek_near(first);
+        if let Some(run) = map.get(at)
+            && run.cell().lease() == id
+            && run.range().length() == rest
+        {
+            return (at, run.range());
+        }
         let own = map.runs_from(at).filter(|run| run.cell().lease() == id);
         let end = own.into_iter().find(|run| {
-            rest -= run.range().count();
+            rest -= run.range().length();
             rest <= 0
         });
         let last = end.map_or(first - 1, |run| run.last);
@@ -103,6 +110,7 @@ impl Leases {
     }
 
     /// `count` offsets no longer belong to the lease.
+    #[inline(never)]
     pub(crate) fn settle(&mut self, id: LeaseId, count: i64) {
         let lease = &mut self.timers[id.0];
         let live = i64::from(lease.live);
@@ -128,12 +136,12 @@ impl Leases {
     ) -> LeaseId {
         let lease = self.timers[id.0];
         debug_assert!(self.first(id) <= piece.first && now_ms <= deadline_ms);
-        if i64::from(lease.live) == piece.count() {
+        if i64::from(lease.live) == piece.length() {
             self.timers.restart(id.0, tick(now_ms), tick(deadline_ms));
             return id;
         }
         let renewed = self.open(lease.member, piece, now_ms, deadline_ms);
-        self.settle(id, piece.count());
+        self.settle(id, piece.length());
         renewed
     }
 

@@ -93,7 +93,7 @@ impl Partition {
                 return Ok::<_, Infallible>(cell);
             }
             if cell.lease() != LeaseId::NONE {
-                leases.settle(cell.lease(), piece.count());
+                leases.settle(cell.lease(), piece.length());
             }
             *complete += OffsetRange::new(piece.first.max(start), piece.last).count();
             Ok(Cell::free(RecordState::Archived, cell.delivery_count()))

@@ -3,7 +3,7 @@
 use crate::slab::Slab;
 
 /// A member of the group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemberId(pub(crate) u32);
 
 /// Up to this many members that hold nothing are kept, so that one that soon comes back keeps its number.
@@ -41,12 +41,16 @@ impl Members {
     /// The member of this name, if it is known.
     pub(crate) fn find(&self, name: &str) -> Option<MemberId> {
         let hash = hash(name);
-        let at = self.by_hash.partition_point(|entry| entry.hash < hash);
-        let alike = self.by_hash[at..].iter();
-        alike
-            .take_while(|entry| entry.hash == hash)
-            .find(|entry| *self.slots[entry.id].name == *name)
-            .map(|entry| MemberId(entry.id))
+        let mut alike = &self.by_hash[self.place(hash)..];
+        while let Some((entry, rest)) = alike.split_first()
+            && entry.hash == hash
+        {
+            if *self.slots[entry.id].name == *name {
+                return Some(MemberId(entry.id));
+            }
+            alike = rest;
+        }
+        None
     }
 
     /// The member of this name, which is known from now on.
@@ -63,10 +67,23 @@ impl Members {
             leases: 0,
         });
         let hash = hash(name);
-        let at = self.by_hash.partition_point(|entry| entry.hash < hash);
-        self.by_hash.insert(at, Entry { hash, id });
+        self.by_hash.insert(self.place(hash), Entry { hash, id });
         self.idle += 1;
         MemberId(id)
+    }
+
+    /// Where the entries of a hash are, or would be.
+    fn place(&self, hash: u64) -> usize {
+        const FEW: usize = 8;
+        if self.by_hash.len() > FEW {
+            return self.by_hash.partition_point(|entry| entry.hash < hash);
+        }
+        // counted without branches, none of which could be guessed
+        let less = self
+            .by_hash
+            .iter()
+            .map(|entry| usize::from(entry.hash < hash));
+        less.sum()
     }
 
     fn forget_idle(&mut self) {
@@ -109,13 +126,22 @@ impl Members {
     }
 }
 
-/// Names of up to seven bytes have hashes of their own; a collision of longer names only costs one more comparison.
+/// A collision only costs one more comparison.
 fn hash(name: &str) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let (words, rest) = name.as_bytes().as_chunks();
-    let rest = rest
-        .iter()
-        .fold(rest.len() as u64, |hash, &byte| hash << 8 | u64::from(byte));
+    let bytes = name.as_bytes();
+    let (words, rest) = bytes.as_chunks();
+    // the last bytes, some of them for the second time; no loop over single ones
+    let rest = match (bytes.last_chunk(), rest.first_chunk(), rest.last_chunk()) {
+        (Some(&last), ..) => u64::from_le_bytes(last),
+        (None, Some(&first), Some(&last)) => {
+            u64::from(u32::from_le_bytes(first)) << 32 | u64::from(u32::from_le_bytes(last))
+        }
+        _ => [0, rest.len() / 2, rest.len().wrapping_sub(1)]
+            .iter()
+            .filter_map(|&at| rest.get(at))
+            .fold(0, |hash, &byte| hash << 8 | u64::from(byte)),
+    };
     words.iter().fold(rest, |hash, &word| {
         (hash ^ u64::from_le_bytes(word))
             .wrapping_mul(ODD)

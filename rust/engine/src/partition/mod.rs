@@ -15,6 +15,8 @@ mod window;
 mod write;
 mod writes;
 
+use std::hint::select_unpredictable;
+
 pub use self::acknowledge::AckBatch;
 pub use self::acquire::{AcquireOptions, Acquired};
 use self::dead_letter::DeadLetters;
@@ -234,12 +236,10 @@ impl Side {
 
     fn given_back(self, piece: OffsetRange, delivery_count: u16) -> RecordState {
         if piece.first < self.start {
-            RecordState::Archived
-        } else if delivery_count >= self.max_delivery_count {
-            self.given_up()
-        } else {
-            RecordState::Available
+            return RecordState::Archived;
         }
+        let at_limit = delivery_count >= self.max_delivery_count;
+        select_unpredictable(at_limit, self.given_up(), RecordState::Available)
     }
 
     /// The state of a record that is never delivered again, though no member accepted it.

@@ -60,6 +60,9 @@ impl Partition {
             return self.end;
         }
         let available = self.map.first_available();
+        let available = available
+            .and_then(|at| self.map.get(at))
+            .map(|run| run.first);
         let Some(gap) = self.read_gap else {
             return available.unwrap_or(self.end + 1);
         };
@@ -163,6 +166,10 @@ impl Partition {
     ///
     /// Of an unfinished batch a husk stays: slower delivery needs to know how large the batch was.
     fn bury(&mut self, mut at: Cursor, last: Offset) {
+        if at == Cursor::START {
+            self.map
+                .remove_batches(|run| run.cell().is_settled() && run.last <= last);
+        }
         let mut husked = false;
         while let Some(run) = self.map.get(at).filter(|run| run.first <= last) {
             let next = self.map.next(at);

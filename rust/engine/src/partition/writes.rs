@@ -11,7 +11,7 @@ use crate::inflight::Cell;
 use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
 
-/// This many batches that are no longer needed may stay.
+/// Room for this many batches is made at first, and this many that are no longer needed may stay.
 const SPARE: usize = 16;
 /// Room for at most this many batches is kept while no write is open.
 const ROOM_MAX: usize = 256;
@@ -39,6 +39,8 @@ pub(super) struct Writes {
     /// How many of `batches` belong to writes that have ended.
     ended: usize,
     last_id: u64,
+    /// Whether the changes under way are in order.
+    in_order: bool,
 }
 
 /// Where the changes of an operation under way begin.
@@ -47,7 +49,11 @@ pub(super) struct Mark(usize);
 
 impl Writes {
     /// An operation begins to change something.
-    pub(super) fn mark(&self) -> Mark {
+    pub(super) fn mark(&mut self) -> Mark {
+        self.in_order = true;
+        if self.batches.capacity() == 0 {
+            self.batches.reserve(SPARE);
+        }
         Mark(self.batches.len())
     }
 
@@ -67,10 +73,14 @@ impl Writes {
             state,
             delivery_count,
         };
-        match self.batches[mark.0..].last_mut() {
-            Some(before) if joins(before, &next) => before.last = last,
-            _ => self.batches.push(next),
+        if let Some(before) = self.batches[mark.0..].last_mut() {
+            if joins(before, &next) {
+                before.last = last;
+                return;
+            }
+            self.in_order &= before.first < first;
         }
+        self.batches.push(next);
     }
 
     /// The operation under way was refused.
@@ -81,9 +91,6 @@ impl Writes {
     /// Puts the changes under way in order, equal neighbours joined.
     fn sort(&mut self, mark: Mark) {
         let changes = &mut self.batches[mark.0..];
-        if changes.is_sorted_by_key(|batch| batch.first) {
-            return;
-        }
         changes.sort_unstable_by_key(|batch| batch.first);
         let mut to = 0;
         for from in 1..changes.len() {
@@ -109,7 +116,7 @@ impl Writes {
         if self.batches.len() == mark.0 {
             return None;
         }
-        if self.batches.len() > mark.0 + 1 {
+        if !self.in_order {
             self.sort(mark);
         }
         self.last_id += 1;
@@ -147,9 +154,11 @@ impl Writes {
     }
 
     fn end(&mut self, at: usize) {
-        let Some(write) = self.open.remove(at) else {
-            return;
+        let write = match at {
+            0 => self.open.pop_front(),
+            _ => self.open.remove(at),
         };
+        let Some(write) = write else { return };
         if self.open.is_empty() {
             // room stays for writes of this size
             let room = self.batches.len().clamp(SPARE, ROOM_MAX);
@@ -185,10 +194,14 @@ impl Writes {
     }
 }
 
+#[allow(
+    clippy::needless_bitwise_bool,
+    reason = "one branch, not three: none of them could be guessed"
+)]
 fn joins(before: &StateBatch, next: &StateBatch) -> bool {
-    before.last + 1 == next.first
-        && before.state == next.state
-        && before.delivery_count == next.delivery_count
+    (before.last + 1 == next.first)
+        & (before.state == next.state)
+        & (before.delivery_count == next.delivery_count)
 }
 
 /// The offsets of batches in order, neighbours joined whatever their state.
@@ -242,7 +255,7 @@ impl Partition {
                     RecordState::Acquired,
                     "a write settles or frees"
                 );
-                leases.settle(cell.lease(), piece.count());
+                leases.settle(cell.lease(), piece.length());
                 if piece.first < *start {
                     overtaken.push(*piece);
                 }
@@ -309,7 +322,7 @@ impl Partition {
                 if !leases.has_expired(cell.lease(), now_ms) {
                     return Ok(Cell::acquired(cell.delivery_count(), cell.lease()));
                 }
-                leases.settle(cell.lease(), piece.count());
+                leases.settle(cell.lease(), piece.length());
                 let state = side.given_back(*piece, cell.delivery_count());
                 if state.is_terminal() {
                     *complete += side.counted(*piece);

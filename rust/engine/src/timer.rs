@@ -1,0 +1,221 @@
+//! Timers of one duration, or nearly so.
+//!
+//! Timers of one duration run out in the order in which they start, so they need no more than a list: a timer starts at
+//! its end, and the one that runs out next is at its beginning. The locks of a share partition have one duration, and
+//! two for a while after it was configured anew, so there are two lists. A timer that does not belong at the end, because
+//! there was a third duration, is put in its place: lists are in order, whatever comes.
+//!
+//! Each list is a ring through an entry that is no timer. So a timer is put in and taken out by the same few steps
+//! wherever it stands: that cannot be guessed, and a CPU loses as much by a branch guessed wrong as by all these steps.
+//!
+//! ```text
+//! ring 0 (never runs out) -> 30,010 -> 30,020 -> 30,020 -> ring 0
+//! ring 1 (never runs out) -> 15,030 -> ring 1
+//! ```
+
+use std::ops::{Index, IndexMut};
+
+use crate::slab::Slab;
+use crate::unaligned::Unaligned;
+
+const RINGS: u32 = 2;
+
+/// The deadline of a timer that does not run, and of the entries that hold the rings together.
+const STOPPED: u64 = u64::MAX;
+
+#[derive(Clone, Debug)]
+struct Entry<T> {
+    deadline: Unaligned,
+    /// The entry itself where it is in no ring.
+    next: u32,
+    prev: u32,
+    value: T,
+}
+
+/// Timers, each with a value that stays when the timer has run out, until it is removed.
+#[derive(Clone, Debug)]
+pub struct Timers<T> {
+    /// The first [`RINGS`] hold the rings together; they come with the first timer.
+    entries: Slab<Entry<T>>,
+    /// The ring that timers join, and their duration.
+    ring: u32,
+    duration: u64,
+}
+
+impl<T> Default for Timers<T> {
+    fn default() -> Self {
+        Self {
+            entries: Slab::default(),
+            ring: 0,
+            duration: STOPPED,
+        }
+    }
+}
+
+impl<T: Default> Timers<T> {
+    /// Starts a timer at tick `now` that ends at tick `deadline`; returns its number, which is used again once it is
+    /// removed. A deadline that is past ends at once.
+    #[inline]
+    pub fn insert(&mut self, now: u64, deadline: u64, value: T) -> u32 {
+        let deadline = self.begin(now, deadline);
+        let index = self.entries.insert(Entry {
+            deadline: deadline.into(),
+            next: 0,
+            prev: 0,
+            value,
+        });
+        self.link(index, deadline);
+        index
+    }
+
+    /// Starts a timer anew, whether it runs or has run out.
+    pub fn restart(&mut self, index: u32, now: u64, deadline: u64) {
+        self.unlink(index);
+        let deadline = self.begin(now, deadline);
+        self.entries[index].deadline = deadline.into();
+        self.link(index, deadline);
+    }
+
+    /// Chooses the ring of a timer that begins; returns when the timer ends.
+    fn begin(&mut self, now: u64, deadline: u64) -> u64 {
+        let deadline = deadline.min(STOPPED - 1);
+        let duration = deadline.saturating_sub(now);
+        if duration != self.duration {
+            self.change_duration(duration);
+        }
+        deadline
+    }
+
+    /// Has timers of another duration join the other ring, so that those of the one before stay in order.
+    #[cold]
+    fn change_duration(&mut self, duration: u64) {
+        self.duration = duration;
+        if self.entries.get(0).is_some() {
+            self.ring = (self.ring + 1) % RINGS;
+            return;
+        }
+        for ring in 0..RINGS {
+            self.entries.pin(Entry {
+                deadline: STOPPED.into(),
+                next: ring,
+                prev: ring,
+                value: T::default(),
+            });
+        }
+    }
+}
+
+impl<T> Timers<T> {
+    /// How many timers run; they are counted.
+    pub fn len(&self) -> usize {
+        let rings = (0..RINGS).filter_map(|ring| self.entries.get(ring));
+        let walk = |entry| {
+            std::iter::successors(Some(entry), |entry: &&Entry<T>| {
+                Some(&self.entries[entry.next])
+            })
+        };
+        rings
+            .map(|ring| {
+                walk(&self.entries[ring.next])
+                    .take_while(|entry| u64::from(entry.deadline) != STOPPED)
+                    .count()
+            })
+            .sum()
+    }
+
+    /// Whether no timer runs.
+    pub fn is_empty(&self) -> bool {
+        self.first().0 == STOPPED
+    }
+
+    /// Forgets a timer and its value, whether it runs or has run out.
+    pub fn remove(&mut self, index: u32) {
+        self.unlink(index);
+        self.entries.free(index);
+    }
+
+    /// The tick at which a timer ends; `None` when it has run out.
+    pub fn deadline(&self, index: u32) -> Option<u64> {
+        Some(self.entries[index].deadline.into()).filter(|&deadline| deadline != STOPPED)
+    }
+
+    /// All values with their numbers; those that were removed are among them until their number is used again, and
+    /// defaults that belong to no timer.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (u32, &T)> {
+        let entries = self.entries.iter();
+        entries.map(|(index, entry)| (index, &entry.value))
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        self.entries.get(index).map(|entry| &entry.value)
+    }
+
+    /// Puts an entry, which is in no ring, behind those that end no later.
+    #[inline]
+    fn link(&mut self, index: u32, deadline: u64) {
+        let mut prev = self.entries[self.ring].prev;
+        // one more makes the entry that holds the ring together the earliest of all
+        while deadline + 1 < u64::from(self.entries[prev].deadline).wrapping_add(1) {
+            prev = self.entries[prev].prev;
+        }
+        let next = std::mem::replace(&mut self.entries[prev].next, index);
+        self.entries[next].prev = index;
+        let entry = &mut self.entries[index];
+        (entry.next, entry.prev) = (next, prev);
+    }
+
+    /// Takes an entry out of its ring, if it is in one.
+    #[inline]
+    fn unlink(&mut self, index: u32) {
+        let entry = &self.entries[index];
+        let (next, prev) = (entry.next, entry.prev);
+        self.entries[prev].next = next;
+        self.entries[next].prev = prev;
+    }
+
+    /// The deadline and the number of the timer that ends next; `STOPPED` if none runs.
+    fn first(&self) -> (u64, u32) {
+        let rings = (0..RINGS).filter_map(|ring| self.entries.get(ring));
+        rings
+            .map(|ring| (self.entries[ring.next].deadline.into(), ring.next))
+            .min_by_key(|&(deadline, _)| deadline)
+            .unwrap_or((STOPPED, 0))
+    }
+
+    /// The tick at which the next timer ends.
+    pub fn next_deadline(&self) -> Option<u64> {
+        Some(self.first().0).filter(|&deadline| deadline != STOPPED)
+    }
+
+    /// The next timer that has run out by tick `now`, the earliest first; its value stays.
+    pub fn pop(&mut self, now: u64) -> Option<u32> {
+        let (deadline, index) = self.first();
+        if deadline > now.min(STOPPED - 1) {
+            return None;
+        }
+        self.unlink(index);
+        let entry = &mut self.entries[index];
+        entry.deadline = STOPPED.into();
+        (entry.next, entry.prev) = (index, index);
+        Some(index)
+    }
+
+    /// Bytes held.
+    pub fn memory_bytes(&self) -> usize {
+        self.entries.memory_bytes()
+    }
+}
+
+impl<T> Index<u32> for Timers<T> {
+    type Output = T;
+
+    fn index(&self, index: u32) -> &T {
+        &self.entries[index].value
+    }
+}
+
+impl<T> IndexMut<u32> for Timers<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.entries[index].value
+    }
+}

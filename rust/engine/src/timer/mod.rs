@@ -1,5 +1,0 @@
-//! Timers on integer ticks.
-
-mod wheel;
-
-pub use wheel::Wheel;
