@@ -63,6 +63,7 @@ class Fetcher:
         self._placed: dict[tuple[str, int], int] = {}
         self._doubtful: set[Subscription] = set()
         self._validating: asyncio.Task[None] | None = None
+        self._finding: asyncio.Task[None] | None = None
         self._closed = False
         upstream.metadata.on_change(self._topic_changed)
 
@@ -92,9 +93,10 @@ class Fetcher:
         for subscriptions in list(self._subscriptions.values()):
             for subscription in list(subscriptions.values()):
                 subscription.close()
-        if self._validating is not None:
-            self._validating.cancel()
-            await asyncio.gather(self._validating, return_exceptions=True)
+        tasks = [task for task in (self._validating, self._finding) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for link in links:
             await link.close()
 
@@ -126,7 +128,9 @@ class Fetcher:
         if self._placed.get(subscription.place) != node:
             self._unplace(subscription)
         if node < 0:
-            self.upstream.stale()
+            if self._finding is None:
+                loop = asyncio.get_running_loop()
+                self._finding = loop.create_task(self._find_leaders(), name="sharecore upstream leaders")
             return
         link = self._links.get(node)
         if link is None:
@@ -139,6 +143,26 @@ class Fetcher:
         link = self._links.get(self._placed.pop(subscription.place, -1))
         if link is not None:
             link.subscriptions.pop(subscription.place, None)
+
+    async def _find_leaders(self) -> None:
+        """Has the metadata refreshed until all that may be fetched has a leader.
+
+        An answer that changes nothing about a topic is told to nobody: several in a row may name no leader,
+        and one that was named, but was not among the brokers, counts as soon as it is.
+        """
+        backoff = self.upstream.backoff()
+        try:
+            while missing := self._leaderless():
+                await self.upstream.refreshed()
+                for each in missing:
+                    self._changed(each)
+                await asyncio.sleep(backoff.seconds())
+        finally:
+            self._finding = None
+
+    def _leaderless(self) -> list[Subscription]:
+        everything = (each for some in self._subscriptions.values() for each in some.values())
+        return [each for each in everything if each.ready and self._node_of(each) < 0]
 
     def _topic_changed(self, change: TopicChange, topic: Topic) -> None:
         for subscription in list(self._subscriptions[topic.name].values()):

@@ -183,6 +183,63 @@ async def test_a_new_leader_is_fetched_from(stopped: bool) -> None:
     await ended(upstream, fetcher)
 
 
+@pytest.mark.parametrize("versions", [VERSIONS, OLD])
+@in_virtual_time
+async def test_a_leader_is_looked_for_until_there_is_one(versions: dict[ApiKey, tuple[int, int]]) -> None:
+    cluster = Cluster(nodes=2, versions=versions)
+    cluster.create("a", 1, end=2)
+    upstream, fetcher = await fetching(cluster)
+    taken = Taken()
+    fetcher.subscribe("a", 0, 0, ROOM, taken)
+    await asyncio.sleep(0.1)
+    log = cluster.topics["a"][0]
+    log.leader, log.epoch = -1, log.epoch + 1
+    count = len(cluster.bodies(ApiKey.METADATA))
+    await asyncio.sleep(30)
+    assert 25 <= len(cluster.bodies(ApiKey.METADATA)) - count <= 60
+    log.leader, log.epoch = 1, log.epoch + 1
+    cluster.append("a")
+    await asyncio.sleep(1.5)
+    assert taken.offsets == [0, 1, 2]
+    count = len(cluster.bodies(ApiKey.METADATA))
+    await asyncio.sleep(30)
+    assert len(cluster.bodies(ApiKey.METADATA)) == count
+    await ended(upstream, fetcher)
+
+
+@in_virtual_time
+async def test_a_leader_that_was_not_among_the_brokers_is_fetched_from_once_it_is() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.create("a", 1, end=2, leader=1)
+    away = cluster.brokers.pop()
+    upstream, fetcher = await fetching(cluster)
+    taken = Taken()
+    fetcher.subscribe("a", 0, 0, ROOM, taken)
+    await asyncio.sleep(30)
+    assert taken.offsets == []
+    cluster.brokers.append(away)
+    await asyncio.sleep(1.5)
+    assert taken.offsets == [0, 1]
+    await ended(upstream, fetcher)
+
+
+@in_virtual_time
+async def test_nobody_looks_for_the_leader_of_what_has_no_room() -> None:
+    cluster = Cluster()
+    cluster.create("a", 1, end=2, leader=-1)
+    upstream, fetcher = await fetching(cluster)
+    taken = Taken()
+    one = fetcher.subscribe("a", 0, 0, 0, taken)
+    count = len(cluster.bodies(ApiKey.METADATA))
+    await asyncio.sleep(30)
+    assert len(cluster.bodies(ApiKey.METADATA)) == count
+    cluster.topics["a"][0].leader = 0
+    one.allow(ROOM)
+    await asyncio.sleep(0.1)
+    assert taken.offsets == [0, 1]
+    await ended(upstream, fetcher)
+
+
 @in_virtual_time
 async def test_a_leader_that_lost_records_is_told_of() -> None:
     cluster = Cluster(nodes=2)
