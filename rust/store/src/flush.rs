@@ -22,6 +22,7 @@ pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
                 break work;
             }
             if state.closing {
+                journal.finish();
                 return;
             }
             state = shared.work.wait(state).expect("no panic under the lock");

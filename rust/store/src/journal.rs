@@ -32,9 +32,18 @@ pub(crate) struct Journal {
     /// After a failed write or sync the file is not trusted any more.
     pub(crate) suspect: bool,
     pub(crate) segment_bytes: u64,
+    /// Up to here the file holds bytes that frames are written over.
+    pub(crate) ahead: u64,
     /// Operations in the segment: the index of what is being written lies in memory.
     pub(crate) ops: usize,
 }
+
+/// So many bytes are written ahead of small frames. To sync what lies within a file is one write to the disk; where the file
+/// has grown, the file system has a journal of its own to write, which takes several times as long.
+const AHEAD_BYTES: u64 = 1 << 20;
+
+/// Larger frames are worth that.
+const SMALL_FRAME_BYTES: u64 = 128 << 10;
 
 /// This many operations fill a segment, whatever their size.
 const OPS_MAX: usize = 128 << 10;
@@ -56,6 +65,7 @@ impl Journal {
         self.segment = id;
         self.file = Arc::new(file);
         self.position = segment::SEGMENT_HEADER;
+        self.ahead = self.position;
         self.suspect = false;
         self.ops = 0;
         Ok(())
@@ -71,7 +81,7 @@ impl Journal {
             .collect();
         let size = frame.size() as u64;
         let mut slices = frame.finish(self.next_frame, if self.sync { SYNCED } else { 0 });
-        if let Err(error) = self.write_and_sync(&mut slices, fault) {
+        if let Err(error) = self.write_and_sync(&mut slices, size, fault) {
             self.suspect = true;
             // best effort: the successor's first frame number makes this frame void in any case
             let _ = self.file.set_len(base);
@@ -86,7 +96,12 @@ impl Journal {
         })
     }
 
-    fn write_and_sync(&mut self, slices: &mut [IoSlice<'_>], fault: &Fault) -> io::Result<()> {
+    fn write_and_sync(
+        &mut self,
+        slices: &mut [IoSlice<'_>],
+        size: u64,
+        fault: &Fault,
+    ) -> io::Result<()> {
         let mut file = &*self.file;
         file.seek(SeekFrom::Start(self.position))?;
         if let Err(error) = fault.at(FaultPoint::Write) {
@@ -97,10 +112,35 @@ impl Journal {
         }
         write_all_vectored(file, slices)?;
         if self.sync {
+            if size <= SMALL_FRAME_BYTES {
+                self.write_ahead(self.position + size);
+            }
             fault.at(FaultPoint::Sync)?;
-            file.sync_data()?;
+            self.file.sync_data()?;
         }
         Ok(())
+    }
+
+    /// Sees to it that there are bytes behind `end`; the sync of the frame in front of them is theirs, too.
+    fn write_ahead(&mut self, end: u64) {
+        let to = (end + AHEAD_BYTES).min(self.segment_bytes);
+        if end <= self.ahead || end >= to {
+            return;
+        }
+        let zeros = vec![0; (to - end) as usize];
+        let mut written = 0;
+        // best effort: where there is no room for these, there may be for frames
+        while let Ok(more @ 1..) = self.file.write_at(&zeros[written..], end + written as u64) {
+            written += more;
+        }
+        self.ahead = to;
+    }
+
+    /// Gives back what was written ahead; where that fails, the next opening does it.
+    pub(crate) fn finish(&self) {
+        if self.ahead > self.position {
+            let _ = self.file.set_len(self.position);
+        }
     }
 }
 

@@ -263,7 +263,9 @@ impl Store {
             let _ = thread.join();
         }
         while self.shared.step() {}
-        drop(hold(&self.shared.stepped).take());
+        if let Some(journal) = hold(&self.shared.stepped).take() {
+            journal.finish();
+        }
         drop(hold(&self.lock).take());
     }
 
