@@ -23,6 +23,7 @@ _WITHIN_S = 90.0
 _SETTLING_S = 50.0
 _WAKE_S = 2.0
 _OLD_S = 90.0
+_DRAINED = ("first", "second")
 
 
 async def run(world: World) -> None:
@@ -185,13 +186,14 @@ async def _drain(world: World, wire: Wire, group: str) -> None:
             await member.acknowledge(held)
             continue
         answer = await describe(wire, [group])
-        lags = {
-            f"{topic.topic_name}-{part.partition_index}": part.lag
-            for topic in answer.groups[0].topics
-            for part in topic.partitions
-            if topic.topic_name in ("first", "second")
-            and _waits(world, group, (topic.topic_id, part.partition_index), part.start_offset, part.lag)
-        }
+        # state that a leader has found to be lost is not told of until it is made anew
+        lags = {f"{topic}-{index}": -1 for topic in _DRAINED for index in range(world.topics.get(topic, 0))}
+        for topic in answer.groups[0].topics:
+            for part in topic.partitions if topic.topic_name in _DRAINED else ():
+                place = topic.topic_id, part.partition_index
+                lags[f"{topic.topic_name}-{part.partition_index}"] = part.lag
+                if not _waits(world, group, place, part.start_offset, part.lag):
+                    del lags[f"{topic.topic_name}-{part.partition_index}"]
         if not lags:
             await member.leave()
             return
