@@ -142,6 +142,28 @@ def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nod
         assert {message.offset() for message in settle(consumer, 20, timeout=60)} == set(range(20))
 
 
+def test_a_node_says_what_to_do_where_its_state_topic_is_gone(cluster: Broker, nodes: Nodes) -> None:
+    """It was deleted while no node ran: nothing is begun anew before somebody says so."""
+    node = nodes.add()
+    create_topic(cluster.bootstrap, "left")
+    node.start()
+    configure_group(node.bootstrap, "begins", share_auto_offset_reset="earliest")
+    produce(cluster.bootstrap, "left", [b"settled"] * 20)
+    with share_consumer(node.bootstrap, "begins", ["left"]) as consumer:
+        settle(consumer, 20)
+    node.terminate()
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.delete_topics([nodes.topic])[nodes.topic].result(30)
+    with pytest.raises(RuntimeError, match=rf"(?s){nodes.topic}.*sharecore tier repair"):
+        node.start()
+    one_copy = ("-s", "sharecore.tier.replication.factor=1", "-s", "sharecore.tier.min.insync.replicas=1")
+    repaired = tier(nodes, "repair", "--yes", *one_copy)
+    assert (repaired.exit_code, "was made" in repaired.output) == (0, True), repaired.output
+    node.start()
+    with share_consumer(node.bootstrap, "begins", ["left"]) as consumer:
+        assert {message.offset() for message in settle(consumer, 20, timeout=60)} == set(range(20))
+
+
 def run(nodes: Nodes, work: Callable[[Operator], Awaitable[Any]]) -> None:
     async def main() -> None:
         given = {
