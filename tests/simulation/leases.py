@@ -69,6 +69,7 @@ class SharePartition:
         going: somebody asked for its deletion and was refused: that may be tried again at any time.
         lives: how often it was begun anew.
         over_below: records below may have been settled, as far as is known.
+        over: records that were settled, or may have been, before it was perhaps begun anew.
     """
 
     where: str
@@ -82,6 +83,7 @@ class SharePartition:
     hidden: int = 0
     floor: int = 0
     over_below: int = 0
+    over: set[int] = field(default_factory=set)
     lives: int = 0
     loaded_at: float = 0.0
     start_may_fall: bool = False
@@ -134,7 +136,7 @@ class SharePartition:
     def may_be_over(self, offset: int) -> bool:
         """Whether nobody needs to get a record any more."""
         entry = self.entries.get(offset)
-        if offset < self.over_below:
+        if offset < self.over_below or offset in self.over:
             return True
         if entry is None:
             return self.hidden + self.first[1] > self.limits[0]
@@ -230,6 +232,9 @@ class SharePartition:
 
     def forget(self, *, perhaps: bool = False) -> None:
         """The share partition was begun anew, or `perhaps` it was."""
+        # where it goes on after all, what was settled does not lag and does not come again
+        over = {o for o, each in self.entries.items() if each.doubtful or self.may_be_over(o)}
+        self.over = self.over | over if perhaps else set()
         self.entries.clear()
         self.lives += 1
         self.going = False
