@@ -27,7 +27,8 @@ class Entry:
         durable: the count that is known to be on the disk.
         settled: an acknowledgement was answered; it never comes back.
         perhaps: an acknowledgement may have taken effect.
-        doubtful: an acknowledgement failed: it has not taken effect, but after a restart it may have.
+        doubtful: an acknowledgement failed: it has not taken effect, but after a restart it may have, even if
+            the record was delivered again meanwhile.
         hidden: how many deliveries there were that nobody was told of.
     """
 
@@ -45,11 +46,16 @@ class Entry:
 
 @dataclass(slots=True)
 class Claim:
-    """What one request says about one offset that its member held then."""
+    """What one request says about one offset that its member held then.
+
+    Args:
+        perhaps: an earlier acknowledgement may have taken effect.
+    """
 
     offset: int
     lease: int
     kind: int
+    perhaps: bool = False
 
 
 @dataclass
@@ -126,7 +132,7 @@ class SharePartition:
                 entry.member, entry.lease, entry.held = member, self.deliveries, True
                 entry.free_from = since + self.lock_s
                 entry.counts, entry.hidden = (count + 1, count + 1), self.hidden
-                entry.settled, entry.perhaps, entry.doubtful = "", False, False
+                entry.settled, entry.perhaps = "", False
         return wrong
 
     def _counts(self, entry: Entry) -> tuple[int, int]:
@@ -155,7 +161,7 @@ class SharePartition:
                 if entry is None or not entry.held or entry.member != member:
                     found.append(Claim(offset, 0, kind))
                     continue
-                found.append(Claim(offset, entry.lease, kind))
+                found.append(Claim(offset, entry.lease, kind, entry.perhaps))
                 if kind == RELEASE:
                     entry.free_from = min(entry.free_from, now)
                 elif kind == RENEW:
@@ -202,6 +208,8 @@ class SharePartition:
             elif claim.kind == RELEASE:
                 entry.held = False
                 entry.durable = entry.counts[0] - 1
+                # whatever was written before, this was written later
+                entry.doubtful = False
                 entry.free_from = now
             else:
                 entry.held = False
@@ -212,8 +220,9 @@ class SharePartition:
         """Acknowledgements were answered with an error; `certain`ly nothing has changed then."""
         for claim in claims:
             entry = self.entries.get(claim.offset)
-            if entry is not None and entry.lease == claim.lease and entry.perhaps:
-                entry.perhaps, entry.doubtful = False, not certain
+            if entry is not None and entry.lease == claim.lease and claim.kind not in (RELEASE, RENEW):
+                entry.perhaps &= claim.perhaps
+                entry.doubtful |= not certain
 
     def let_go(self, now: float, member: str) -> None:
         """The member's session ended: what it holds may be free."""
@@ -229,6 +238,7 @@ class SharePartition:
             if restarted:
                 entry.held = False
                 entry.perhaps |= entry.doubtful
+                entry.doubtful = False
 
     def forget(self, *, perhaps: bool = False) -> None:
         """The share partition was begun anew, or `perhaps` it was."""

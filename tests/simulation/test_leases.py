@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.leases import SharePartition
+from tests.simulation.leases import RELEASE, SharePartition
 
 ACCEPT = 1
 
@@ -22,3 +22,36 @@ def test_what_was_settled_stays_possible_where_it_was_perhaps_begun_anew() -> No
     assert [share.may_be_over(offset) for offset in range(3)] == [True, True, False]
     share.forget()
     assert not any(share.may_be_over(offset) for offset in range(3)), "it was begun anew for certain"
+
+
+def test_a_failed_acknowledgement_may_come_to_light_after_another_delivery() -> None:
+    """A write that timed out is undone in memory alone; who reads the log later finds it."""
+    share = _delivered()
+    share.refused(share.claims(0.1, "m", [(0, 0, bytes([ACCEPT]))]), certain=False)
+    assert not share.may_be_over(0), "whoever failed to write it delivers it again"
+    assert share.deliver(4.0, 4.0, "m", [(0, 1, 2)]) == []
+    share.refused(share.claims(4.1, "m", [(0, 1, bytes([ACCEPT]))]), certain=True)
+    share.loosen(restarted=True)
+    assert [share.may_be_over(offset) for offset in range(2)] == [True, False]
+    assert share.deliver(5.0, 5.0, "m", [(0, 0, 2)]) == []
+    share.loosen(restarted=True)
+    assert not share.may_be_over(0), "what was read from the log did not hold it"
+
+
+def test_a_release_that_was_answered_came_after_what_had_failed() -> None:
+    share = _delivered()
+    share.refused(share.claims(0.1, "m", [(0, 1, bytes([ACCEPT]))]), certain=False)
+    share.deliver(4.0, 4.0, "m", [(0, 1, 2)])
+    claims = share.claims(4.1, "m", [(0, 0, bytes([RELEASE]))])
+    assert share.answered(4.1, 4.2, "m", claims) == []
+    share.loosen(restarted=True)
+    assert [share.may_be_over(offset) for offset in range(2)] == [False, True]
+
+
+def test_one_of_two_acknowledgements_under_way_is_refused() -> None:
+    share = _delivered()
+    claims = [share.claims(at, "m", [(0, 0, bytes([ACCEPT]))]) for at in (0.1, 0.2)]
+    share.refused(claims[1], certain=True)
+    assert share.may_be_over(0), "the other may have taken effect"
+    share.refused(claims[0], certain=True)
+    assert not share.may_be_over(0)
