@@ -62,8 +62,16 @@ pub fn check_request(bytes: &[u8], zstd: bool) -> Result<(), Refusal> {
         return invalid("only record batches of format 2 are served");
     }
     let attributes = attributes(&bytes[..size]).unwrap_or_default();
+    check_compression(attributes)?;
     if attributes & COMPRESSION_MASK == ZSTD && !zstd {
         return Err(Refusal::UnsupportedCompression);
+    }
+    Ok(())
+}
+
+fn check_compression(attributes: i16) -> Result<(), Refusal> {
+    if attributes & COMPRESSION_MASK > ZSTD {
+        return Err(Refusal::InvalidRecord("unknown compression type".into()));
     }
     Ok(())
 }
@@ -169,10 +177,7 @@ fn check_client_fields(header: &Header) -> Result<(), Refusal> {
     if header.producer_id >= 0 && header.base_sequence < 0 {
         return invalid("a batch with a producer id needs a base sequence");
     }
-    if header.attributes & COMPRESSION_MASK > 4 {
-        return invalid("unknown compression type");
-    }
-    Ok(())
+    check_compression(header.attributes)
 }
 
 /// Gives a batch its place in the log. The checksum does not cover these fields.

@@ -169,6 +169,14 @@ def test_zstd_came_with_version_7(broker: RunningBroker, topic: str) -> None:
     assert produce(broker, topic, compressed, 6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
+def test_a_compression_that_there_is_not_is_told_before_a_wrong_checksum(
+    broker: RunningBroker, topic: str
+) -> None:
+    spoilt = bytearray(batch([b"a"]))
+    spoilt[22] = 7
+    assert produce(broker, topic, bytes(spoilt)).error_code == ErrorCode.INVALID_RECORD
+
+
 def test_one_bad_partition_leaves_the_others_alone(broker: RunningBroker, topic: str) -> None:
     parts = [{"index": index, "records": batch([b"v"])} for index in (0, 5, 1)]
     answer = broker.ask(
