@@ -1362,8 +1362,13 @@ class Store:
         segment_bytes: int = ...,
         cache_bytes: int = ...,
         staging_bytes: int = ...,
+        ahead_bytes: int = ...,
     ) -> Store:
-        """A store without threads, for simulations: `step` commits, `maintain` looks after segments."""
+        """A store without threads, for simulations: `step` commits, `maintain` looks after segments.
+
+        Args:
+            ahead_bytes: what a journal has written ahead of its frames at most.
+        """
     @property
     def has_work(self) -> bool:
         """Whether something waits to be committed."""

@@ -86,6 +86,8 @@ class Machine:
         self._network = network
         self._config = BrokerConfig.from_properties({**_SETTINGS, "log.dirs": str(directory), **settings})
         self._slow_disk_s = slow_disk_s
+        # what is written ahead is room that a full disk gives back: some broker has none
+        self._ahead_bytes = loop.random.choice([0, 0, 1 << 10])
         self._died = died
         self._lied = lied
         self._harms = 0
@@ -196,6 +198,7 @@ class Machine:
                 segment_bytes=_SEGMENT_BYTES,
                 cache_bytes=_CACHE_BYTES,
                 staging_bytes=options.staging_bytes,
+                ahead_bytes=self._ahead_bytes,
             )
             self._writing = self._reading = self._maintaining = False
             return self._store

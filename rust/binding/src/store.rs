@@ -36,24 +36,19 @@ fn as_tuple(offsets: sharecore_store::Offsets) -> Offsets {
     )
 }
 
-fn named_durability(name: &str) -> PyResult<Durability> {
-    match name {
-        "fsync" => Ok(Durability::Fsync),
-        "os" => Ok(Durability::Os),
-        other => Err(PyValueError::new_err(format!(
-            "durability is 'fsync' or 'os', not {other:?}"
-        ))),
-    }
-}
-
 fn options(
     durability: &str,
     segment_bytes: u64,
     cache_bytes: usize,
     staging_bytes: usize,
 ) -> PyResult<Options> {
+    let durability = match durability {
+        "fsync" => Durability::Fsync,
+        "os" => Durability::Os,
+        _ => return Err(PyValueError::new_err("durability is 'fsync' or 'os'")),
+    };
     Ok(Options {
-        durability: named_durability(durability)?,
+        durability,
         segment_bytes,
         cache_bytes,
         staging_bytes,
@@ -88,7 +83,7 @@ impl PyStore {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432))]
+    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, ahead_bytes = 1_048_576))]
     #[allow(clippy::needless_pass_by_value)]
     fn stepped(
         path: PathBuf,
@@ -96,8 +91,12 @@ impl PyStore {
         segment_bytes: u64,
         cache_bytes: usize,
         staging_bytes: usize,
+        ahead_bytes: u64,
     ) -> PyResult<Self> {
-        let options = options(durability, segment_bytes, cache_bytes, staging_bytes)?;
+        let options = Options {
+            ahead_bytes,
+            ..options(durability, segment_bytes, cache_bytes, staging_bytes)?
+        };
         Store::open_stepped(&path, &options)
             .map(Self)
             .map_err(|error| failed(&error))

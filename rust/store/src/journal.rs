@@ -32,17 +32,14 @@ pub(crate) struct Journal {
     /// After a failed write or sync the file is not trusted any more.
     pub(crate) suspect: bool,
     pub(crate) segment_bytes: u64,
+    pub(crate) ahead_bytes: u64,
     /// Up to here the file holds bytes that frames are written over.
     pub(crate) ahead: u64,
     /// Operations in the segment: the index of what is being written lies in memory.
     pub(crate) ops: usize,
 }
 
-/// So many bytes are written ahead of small frames. To sync what lies within a file is one write to the disk; where the file
-/// has grown, the file system has a journal of its own to write, which takes several times as long.
-const AHEAD_BYTES: u64 = 1 << 20;
-
-/// Larger frames are worth that.
+/// Larger frames are worth a file that grows.
 const SMALL_FRAME_BYTES: u64 = 128 << 10;
 
 /// This many operations fill a segment, whatever their size.
@@ -122,8 +119,11 @@ impl Journal {
     }
 
     /// Sees to it that there are bytes behind `end`; the sync of the frame in front of them is theirs, too.
+    ///
+    /// To sync what lies within a file is one write to the disk; where the file has grown, the file system has a journal of its
+    /// own to write, which takes several times as long.
     fn write_ahead(&mut self, end: u64) {
-        let to = (end + AHEAD_BYTES).min(self.segment_bytes);
+        let to = (end + self.ahead_bytes).min(self.segment_bytes);
         if end <= self.ahead || end >= to {
             return;
         }

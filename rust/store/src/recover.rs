@@ -67,6 +67,7 @@ pub(crate) fn open(
         sync,
         suspect: false,
         segment_bytes: options.segment_bytes,
+        ahead_bytes: options.ahead_bytes,
         ahead: position,
         ops: 0,
     })

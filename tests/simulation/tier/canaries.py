@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.simulation.canaries import CANARIES, Canary, _instead, _nothing
 
-from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
 from sharecore.partition.leader import SharePartition
 from sharecore.tier import claims, slot_log
 from sharecore.tier.claims import Scanned, SlotHistory, cut_batches
@@ -117,10 +116,6 @@ TIER_CANARIES: dict[str, Canary] = {
         f"{MEMBERS},unclean elections",
         # it takes a record that is lost before it is settled: more seeds, and shorter ones
         events=6_000,
-    ),
-    "lost state that nobody asks for": Canary(
-        _instead(ShareGroupCoordinator, "check_states", _nothing),
-        "broker kills,node pauses,node stops,partitions,unclean elections",
     ),
     "aborted transactions of others": Canary(_instead(Window, "aborted", _of_whole_chunks), MEMBERS),
     "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "fetched", _nothing), MOVES),
