@@ -169,12 +169,13 @@ def test_zstd_came_with_version_7(broker: RunningBroker, topic: str) -> None:
     assert produce(broker, topic, compressed, 6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
-def test_a_compression_that_there_is_not_is_told_before_a_wrong_checksum(
-    broker: RunningBroker, topic: str
+@pytest.mark.parametrize(("version", "code"), [(6, ErrorCode.INVALID_RECORD), (7, ErrorCode.CORRUPT_MESSAGE)])
+def test_a_compression_that_there_is_not_is_told_before_a_wrong_checksum_up_to_version_6(
+    broker: RunningBroker, topic: str, version: int, code: ErrorCode
 ) -> None:
     spoilt = bytearray(batch([b"a"]))
     spoilt[22] = 7
-    assert produce(broker, topic, bytes(spoilt)).error_code == ErrorCode.INVALID_RECORD
+    assert produce(broker, topic, bytes(spoilt), version).error_code == code
 
 
 def test_one_bad_partition_leaves_the_others_alone(broker: RunningBroker, topic: str) -> None:
