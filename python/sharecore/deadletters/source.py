@@ -27,7 +27,7 @@ class Source:
 
     def __init__(self, log: Log, ready: Callable[[], object]) -> None:
         self._log = log
-        self._reader = Reader(log, ready)
+        self._reader = Reader(log, ready, once=True)
 
     def read(self, letters: Sequence[DeadLetter]) -> tuple[bytes, int] | None:
         """Record batches with the first records of the letters that are due, and the offset up to which there
@@ -42,7 +42,7 @@ class Source:
                 break
             last = letter.last
         try:
-            found = self._reader.take(
+            found = self._reader.read(
                 first, _READ_BYTES, limit=log.high_watermark, max_records=last - first + 1
             )
         except KafkaError as error:

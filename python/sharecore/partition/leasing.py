@@ -32,7 +32,7 @@ class Leasing:
     def __init__(self, log: Log, ready: Callable[[], object]) -> None:
         self.log = log
         self._stored = log.stored
-        self._reader = Reader(log, ready)
+        self._reader = Reader(log, ready, once=True)
         self.read_committed = False
 
     @property
@@ -58,7 +58,7 @@ class Leasing:
         self, offset: int, max_bytes: int, max_records: int, at_least_one: bool, end: int
     ) -> Slice | None:
         """Record batches before `end`; None while a thread reads them. What it has read is given once."""
-        return self._reader.take(
+        return self._reader.read(
             offset, max_bytes, limit=end, at_least_one=at_least_one, max_records=max_records
         )
 

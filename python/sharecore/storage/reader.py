@@ -28,6 +28,7 @@ class Reader:
     Args:
         log: the log.
         ready: called when a thread has read, so that reading again gets it.
+        once: what a thread has read is forgotten as it is given.
     """
 
     __slots__ = (
@@ -38,12 +39,14 @@ class Reader:
         "_max_bytes",
         "_max_records",
         "_offset",
+        "_once",
         "_ready",
     )
 
-    def __init__(self, log: Log, ready: Callable[[], object]) -> None:
+    def __init__(self, log: Log, ready: Callable[[], object], *, once: bool = False) -> None:
         self._log = log
         self._ready = ready
+        self._once = once
         self._is_reading = False
         self._attempts = 0
         self._offset = _NOWHERE
@@ -85,11 +88,12 @@ class Reader:
         """
         log, again = self._log, offset == self._offset and not self._is_reading
         if again and self._found is not None:
-            if isinstance(self._found, KafkaError):
-                error = self._found
+            kept = self._found
+            if self._once or isinstance(kept, KafkaError):
                 self.forget()
-                raise error
-            return _first(self._found, offset, max_bytes, limit, at_least_one, max_records)
+            if isinstance(kept, KafkaError):
+                raise kept
+            return _first(kept, offset, max_bytes, limit, at_least_one, max_records)
         found = log.read_cached(
             offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
         )
@@ -121,21 +125,6 @@ class Reader:
                 max_records=max_records,
             )
         return None
-
-    def take(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
-    ) -> Slice | None:
-        """As `read`, but gives what a thread has read once."""
-        found = self.read(offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records)
-        if found is not None and offset == self._offset:
-            self.forget()
-        return found
 
     def _ended(self, found: ReadApart) -> None:
         self._is_reading, self._found = False, found
