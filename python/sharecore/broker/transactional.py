@@ -10,11 +10,8 @@ from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import FirstBatch, Log
 
-_ATTRIBUTES_LOW = 22
-_TRANSACTIONAL = 0x10
 _PRODUCER = Struct(">qhi")
 _PRODUCER_AT = 43
-_HEADER_BYTES = 61
 
 _ABORTABLE_SINCE = 11
 _IMPLICIT_SINCE = 12
@@ -35,14 +32,12 @@ def admit(
     """Makes a batch part of its producer's open transaction; the caller appends it at once.
 
     Args:
-        records: a batch; one that is too short or outside of transactions is left to the log.
+        records: a batch of a transaction, with all of its header.
         version: of Produce; from 12 on writing to a partition adds it (KIP-890).
 
     Raises:
         KafkaError: the producer is fenced, its transaction is not open or does not have the partition.
     """
-    if len(records) < _HEADER_BYTES or not records[_ATTRIBUTES_LOW] & _TRANSACTIONAL:
-        return
     if transactional_id is None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     first = FirstBatch(*_PRODUCER.unpack_from(records, _PRODUCER_AT))
