@@ -18,7 +18,7 @@ from sharecore.broker.served import Served
 from sharecore.client.settings import read_connection_settings
 from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import TopicLog
-from sharecore.errors import ConfigError, KafkaError
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
@@ -115,6 +115,7 @@ class TierGround:
         shown = {state_topic: (STATE_TOPIC, OFFSETS_TOPIC)} if config.sharecore_tier_pass_through else {}
         self.topics = UpstreamTopics(upstream.metadata, self._sources, admin, self.configs, shown)
         self._slots = [self._slot(broker, index) for index in range(slots)]
+        self._state_is_gone = False
         self._join(broker, group)
         self._upkeep = Periodic(self._leadership.upkeep, lambda: _UPKEEP_MS, "the upkeep of slots")
         if config.sharecore_tier_pass_through:
@@ -315,14 +316,23 @@ class TierGround:
             self._duties.topic_gone(topic.topic_id)
 
     def _upstream_changed(self, change: UpstreamChange, topic: UpstreamTopic) -> None:
-        """Says so where the state topic has gone: nodes lead nothing then, and clients cannot tell why."""
+        """Says so where the state topic has gone, as clients cannot tell why nothing is settled any more.
+
+        Where it is there again, slots are taken anew: what memory has of them stands nowhere.
+        """
         if topic.name != self._config.sharecore_tier_state_topic:
             return
         lost = f"{topic.name} was deleted upstream, and with it what share groups had settled"
         if change is UpstreamChange.DELETED:
-            logger.error("%s: nobody leads anything until `sharecore tier repair --yes` has made it", lost)
-        elif change is UpstreamChange.RECREATED:
+            self._state_is_gone = True
+            logger.error("%s: nothing is settled until `sharecore tier repair --yes` has made it", lost)
+        elif change is UpstreamChange.RECREATED or (change is UpstreamChange.CREATED and self._state_is_gone):
+            self._state_is_gone = False
             logger.error("%s: it is there again, and each group begins where its reset policy says", lost)
+            another = KafkaError(ErrorCode.NOT_COORDINATOR, f"{topic.name} is another topic now")
+            for index, slot in enumerate(self._slots):
+                if self._leadership.owns(index):
+                    self._leadership.lost(slot.log, another)
 
     def _pins(self) -> dict[int, int]:
         return {slot: FIRST_NODE_ID + node for slot, node in self._wishes.pins().items()}
