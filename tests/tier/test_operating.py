@@ -119,23 +119,39 @@ def test_a_state_topic_that_was_damaged_is_put_right(cluster: Broker, nodes: Nod
         assert [message.offset() for message in settle(consumer, 1)] == [20], "what was settled stays so"
 
 
-def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nodes) -> None:
-    """While a node runs, which goes on by itself then."""
+ONE_COPY = ("-s", "sharecore.tier.replication.factor=1", "-s", "sharecore.tier.min.insync.replicas=1")
+
+
+def settled(cluster: Broker, nodes: Nodes, group: str, topic: str) -> Broker:
+    """A node on which a group has settled twenty records, all there are."""
     node = nodes.add()
-    create_topic(cluster.bootstrap, "again")
+    create_topic(cluster.bootstrap, topic)
     node.start()
-    configure_group(node.bootstrap, "anew", share_auto_offset_reset="earliest")
-    produce(cluster.bootstrap, "again", [b"settled"] * 20)
-    with share_consumer(node.bootstrap, "anew", ["again"]) as consumer:
+    configure_group(node.bootstrap, group, share_auto_offset_reset="earliest")
+    produce(cluster.bootstrap, topic, [b"settled"] * 20)
+    with share_consumer(node.bootstrap, group, [topic]) as consumer:
         settle(consumer, 20)
+    return node
+
+
+def delete_state(cluster: Broker, nodes: Nodes) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.delete_topics([nodes.topic])[nodes.topic].result(30)
+
+
+def make_state_anew(nodes: Nodes) -> None:
+    repaired = tier(nodes, "repair", "--yes", *ONE_COPY)
+    assert (repaired.exit_code, "was made" in repaired.output) == (0, True), repaired.output
+
+
+def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nodes) -> None:
+    """While a node runs, which goes on by itself then."""
+    node = settled(cluster, nodes, "anew", "again")
+    delete_state(cluster, nodes)
     wait_until(node, f"{nodes.topic} was deleted upstream")
     found = tier(nodes, "repair")
     assert (found.exit_code, f"{nodes.topic} is gone" in found.output) == (1, True), found.output
-    one_copy = ("-s", "sharecore.tier.replication.factor=1", "-s", "sharecore.tier.min.insync.replicas=1")
-    repaired = tier(nodes, "repair", "--yes", *one_copy)
-    assert (repaired.exit_code, "was made" in repaired.output) == (0, True), repaired.output
+    make_state_anew(nodes)
     assert "is whole: 4 slots" in tier(nodes, "repair").output
     with share_consumer(node.bootstrap, "anew", ["again"]) as consumer:
         # the settings of the group have stayed: it begins at the earliest record, with all that was settled
@@ -144,21 +160,12 @@ def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nod
 
 def test_a_node_says_what_to_do_where_its_state_topic_is_gone(cluster: Broker, nodes: Nodes) -> None:
     """It was deleted while no node ran: nothing is begun anew before somebody says so."""
-    node = nodes.add()
-    create_topic(cluster.bootstrap, "left")
-    node.start()
-    configure_group(node.bootstrap, "begins", share_auto_offset_reset="earliest")
-    produce(cluster.bootstrap, "left", [b"settled"] * 20)
-    with share_consumer(node.bootstrap, "begins", ["left"]) as consumer:
-        settle(consumer, 20)
+    node = settled(cluster, nodes, "begins", "left")
     node.terminate()
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    admin.delete_topics([nodes.topic])[nodes.topic].result(30)
+    delete_state(cluster, nodes)
     with pytest.raises(RuntimeError, match=rf"(?s){nodes.topic}.*sharecore tier repair"):
         node.start()
-    one_copy = ("-s", "sharecore.tier.replication.factor=1", "-s", "sharecore.tier.min.insync.replicas=1")
-    repaired = tier(nodes, "repair", "--yes", *one_copy)
-    assert (repaired.exit_code, "was made" in repaired.output) == (0, True), repaired.output
+    make_state_anew(nodes)
     node.start()
     with share_consumer(node.bootstrap, "begins", ["left"]) as consumer:
         assert {message.offset() for message in settle(consumer, 20, timeout=60)} == set(range(20))
