@@ -17,15 +17,16 @@ CONNECT_SECONDS_MAX = 5.0
 BOOTSTRAP = "localhost:9092"
 
 
-def _bootstrap(about: str) -> Any:
+def bootstrap_option(about: str) -> Any:
+    """`--bootstrap-server`, `-b` or the environment's SHARECORE_BOOTSTRAP_SERVER, as for every command."""
     return typer.Option(
         "--bootstrap-server", "-b", metavar="HOST:PORT", envvar="SHARECORE_BOOTSTRAP_SERVER", help=about
     )
 
 
-Bootstrap = Annotated[str, _bootstrap("A broker of the cluster: ours, or Apache Kafka 4.2 and later.")]
+Bootstrap = Annotated[str, bootstrap_option("A broker of the cluster: ours, or Apache Kafka 4.2 and later.")]
 BootstrapOrDirectory = Annotated[
-    str, _bootstrap(f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]")
+    str, bootstrap_option(f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]")
 ]
 """The same beside --data-dir: empty where it was not given."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
-from sharecore.cli.clients import CommandFailed, failures_in_one_line
+from sharecore.cli.clients import CommandFailed, bootstrap_option, failures_in_one_line
 from sharecore.cli.serve import Assignments, gather
 
 if TYPE_CHECKING:
@@ -30,12 +30,7 @@ def doctor(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="DIR", help="A data directory; its broker may be running. Nothing is changed."),
     ] = None,
-    bootstrap: Annotated[
-        str,
-        typer.Option(
-            "--bootstrap-server", "-b", metavar="HOST:PORT", help="A cluster, ours or Apache Kafka's."
-        ),
-    ] = "",
+    bootstrap: Annotated[str, bootstrap_option("A cluster, ours or Apache Kafka's.")] = "",
     bundle: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FILE", help="Write a .tar.gz to send to who helps: no secrets, no records."),

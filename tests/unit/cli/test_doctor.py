@@ -106,6 +106,16 @@ def test_a_cluster_with_a_group_that_nobody_serves(tmp_path: Path) -> None:
     assert "BAD   cluster" in ended.stdout
 
 
+def test_the_environment_names_the_cluster_as_for_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHARECORE_BOOTSTRAP_SERVER", f"127.0.0.1:{free_port()}")
+    ended = CliRunner().invoke(app, ["doctor", "-X", "default.api.timeout.ms=1000"])
+    assert ended.exit_code == 1
+    assert "BAD   cluster" in ended.stdout
+
+
 def test_the_bundle_holds_no_secret_and_no_record(tmp_path: Path) -> None:
     secrets = {
         "ssl.keystore.password": "planted-1",
