@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import tempfile
 from collections import defaultdict
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
 from benches.broker.steps import PARTITIONS, RECORD_BYTES, STEPS, Run
+from benches.machine import machine
 from rich import box
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -82,7 +81,7 @@ def main() -> None:
             for run in runs:
                 run.broker.kill()
     load = f"{chosen.records:,} records of {RECORD_BYTES} bytes, {PARTITIONS} partitions"
-    console.print(f"{load}, {chosen.rounds} round(s); {os.cpu_count()} CPUs for all; {platform.platform()}")
+    console.print(f"{load}, {chosen.rounds} round(s); {machine()}")
     console.print(table(figures, chosen))
 
 

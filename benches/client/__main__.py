@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -14,6 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
+from benches.machine import machine
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -106,7 +105,7 @@ def main() -> None:
             broker.kill()
     console = Console(width=max(140, Console().width))
     load = f"{chosen.records:,} records of {RECORD_BYTES} bytes in {PARTITIONS} partitions on {chosen.broker}"
-    console.print(f"{load}; medians of {chosen.rounds}; {os.cpu_count()} CPUs for all; {platform.platform()}")
+    console.print(f"{load}; medians of {chosen.rounds}; {machine()}")
     table = Table("step", "figure", *chosen.clients, box=box.MARKDOWN)
     for (title, name), row in figures.items():
         table.add_row(title, name, *(f"{statistics.median(row[client]):,.4g}" for client in chosen.clients))

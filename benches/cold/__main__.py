@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import socket
 import struct
@@ -25,6 +24,7 @@ from typing import NamedTuple
 
 from benches.apache import as_kafka_starts_it
 from benches.cold.turns import Turns
+from benches.machine import machine
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -231,8 +231,8 @@ def main() -> None:
             finally:
                 broker.kill()
     disk = f"{chosen.disk_mb} MB/s from the disk; " if chosen.disk_mb else ""
-    load = f"{chosen.megabytes} MB of records of {VALUE_BYTES} bytes; {disk}{os.cpu_count()} CPUs"
-    console.print(f"{load}; {platform.platform()}")
+    load = f"{chosen.megabytes} MB of records of {VALUE_BYTES} bytes; {disk}{machine()}"
+    console.print(load)
     console.print(table)
 
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import platform
 import statistics
 import tempfile
 import time
@@ -16,6 +14,7 @@ from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
 from benches.groups.members import LEAVE_EPOCH, Group, Rounds, all_at_once, open_groups
+from benches.machine import machine
 from confluent_kafka.admin import AdminClient, NewPartitions
 from rich import box
 from rich.console import Console
@@ -126,9 +125,7 @@ def main() -> None:
             finally:
                 broker.kill()
     load = f"{chosen.groups} groups of {chosen.members} members over {chosen.partitions} partitions"
-    console.print(
-        f"{load}; a heartbeat a member every {INTERVAL:.0f} s; {os.cpu_count()} CPUs; {platform.platform()}"
-    )
+    console.print(f"{load}; a heartbeat a member every {INTERVAL:.0f} s; {machine()}")
     table = Table("figure", *chosen.brokers, box=box.MARKDOWN)
     for figure in figures[chosen.brokers[0]]:
         table.add_row(figure, *(f"{figures[name][figure]:.4g}" for name in chosen.brokers))

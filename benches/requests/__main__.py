@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import subprocess
 import tempfile
@@ -13,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
+from benches.machine import machine
 from benches.requests.others import NatsServer, RedisServer, Server, found
 from benches.requests.subject import KafkaSubject, Subject
 from rich import box
@@ -135,7 +134,7 @@ def main() -> None:
     load = (
         f"records of 100 bytes, {PARTITIONS} partitions; {chosen.seconds:g} s a run, {chosen.rounds} round(s)"
     )
-    console.print(f"{load}; {os.cpu_count()} CPUs for all; {platform.platform()}")
+    console.print(f"{load}; {machine()}")
     console.print(table(figures, list(started), chosen.rate))
 
 

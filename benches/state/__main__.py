@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -14,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
+from benches.machine import machine
 from benches.state.load import Settled, settle
 from rich import box
 from rich.console import Console
@@ -179,7 +178,7 @@ def main() -> None:
             for unit, value in recovered(scratch, share_partitions, updates, chosen).items():
                 rows.append((title, unit, {OURS: value}))
             progress.advance(task)
-    console.print(f"{chosen.rounds} round(s); {os.cpu_count()} CPUs for all; {platform.platform()}")
+    console.print(f"{chosen.rounds} round(s); {machine()}")
     console.print(table(rows))
 
 

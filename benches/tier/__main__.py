@@ -5,8 +5,6 @@ replicas, and sharecore alone; or, with `--take-over`, how long many share parti
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import subprocess
 import tempfile
@@ -17,6 +15,7 @@ from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
 from benches.broker.steps import PARTITIONS, RECORD_BYTES, STEPS, Measured, Run
+from benches.machine import machine
 from benches.tier.steps import steps_of
 from benches.tier.take_over import take_over
 from rich import box
@@ -142,7 +141,7 @@ _REPLICAS = {"replication.factor": "3", "min.isr": "2"}
 def main() -> None:
     chosen = options()
     console = Console(width=max(150, Console().width))
-    where = f"{os.cpu_count()} CPUs for all; {platform.platform()}"
+    where = machine()
     with tempfile.TemporaryDirectory() as scratch:
         if chosen.take_over:
             found = take_over(Path(scratch), chosen.upstream, chosen.groups, chosen.partitions)

@@ -6,7 +6,16 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+/// What the alarm's readiness is known by: behind every client's.
+const ALARM: Token = Token(usize::MAX);
 
 /// What an answer has ended.
 pub enum Ended {
@@ -70,6 +79,7 @@ impl Load {
     /// Runs the clients; gives the figures by name.
     pub fn run(&self, clients: Vec<Box<dyn Talk>>) -> Result<Vec<(&'static str, f64)>, String> {
         let mut poll = Poll::new().map_err(|error| error.to_string())?;
+        let alarm = Alarm::new(&poll)?;
         let mut seats = self.connect(&poll, clients)?;
         let began = Instant::now();
         let mut measured_from = None;
@@ -102,15 +112,13 @@ impl Load {
                 }
                 next = at.map_or(next, |at| at.min(next));
             }
-            // epoll counts whole milliseconds: the rest of a wait is spent looking
             let wait = next.saturating_duration_since(Instant::now());
-            let wait = if wait < Duration::from_millis(1) {
-                Duration::ZERO
-            } else {
-                wait - Duration::from_millis(1)
-            };
+            alarm.set(wait)?;
             poll.poll(&mut events, Some(wait)).or_else(passing)?;
             for event in &events {
+                if event.token() == ALARM {
+                    continue;
+                }
                 let number = event.token().0;
                 let seat = &mut seats[number];
                 if event.is_readable() {
@@ -187,6 +195,39 @@ impl Load {
     fn broker_cpu(&self) -> f64 {
         self.broker_pid
             .map_or(0.0, |pid| cpu(&format!("/proc/{pid}/stat")))
+    }
+}
+
+/// Wakes to the microsecond, as epoll counts whole milliseconds. Looking at the clock instead would take one of the
+/// CPUs that broker and clients share.
+struct Alarm(OwnedFd);
+
+impl Alarm {
+    fn new(poll: &Poll) -> Result<Self, String> {
+        let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)
+            .map_err(|error| error.to_string())?;
+        poll.registry()
+            .register(&mut SourceFd(&alarm.as_raw_fd()), ALARM, Interest::READABLE)
+            .map_err(|error| error.to_string())?;
+        Ok(Self(alarm))
+    }
+
+    /// Rings after `wait`, once; what was set before is forgotten.
+    fn set(&self, wait: Duration) -> Result<(), String> {
+        let once = Itimerspec {
+            it_interval: Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: Timespec {
+                tv_sec: wait.as_secs() as i64,
+                // nothing at all would turn it off
+                tv_nsec: i64::from(wait.subsec_nanos().max(1)),
+            },
+        };
+        timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)
+            .map(drop)
+            .map_err(|error| error.to_string())
     }
 }
 
