@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.harness.broker import Broker
 from tests.harness.clients import configure_group, create_topic, produce, settle, share_consumer
 from tests.harness.tier import LIBS, SMALL, Nodes, wait_until
@@ -20,6 +20,7 @@ from sharecore.cli.app import app
 from sharecore.config import BrokerConfig
 from sharecore.errors import KafkaError
 from sharecore.tier import repair as repairs
+from sharecore.tier.names import settings_topic
 from sharecore.tier.operator import Operator
 from sharecore.tier.view import FIRST_NODE_ID
 
@@ -169,6 +170,32 @@ def test_a_node_says_what_to_do_where_its_state_topic_is_gone(cluster: Broker, n
     node.start()
     with share_consumer(node.bootstrap, "begins", ["left"]) as consumer:
         assert {message.offset() for message in settle(consumer, 20, timeout=60)} == set(range(20))
+
+
+@pytest.mark.timeout(240)
+def test_no_group_begins_while_the_settings_are_gone(cluster: Broker, nodes: Nodes) -> None:
+    """A group that had asked for all records would begin behind them, without a word."""
+    node = settled(cluster, nodes, "first", "has-begun")
+    configure_group(node.bootstrap, "second", share_auto_offset_reset="earliest")
+    settings = settings_topic(nodes.topic)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.delete_topics([settings])[settings].result(30)
+    with share_consumer(node.bootstrap, "second", ["has-begun"]) as consumer:
+        while f"no share partition begins until {settings} can be read upstream" not in node.read_log():
+            assert list(consumer.poll(1.0)) == []
+        # what has begun goes on
+        produce(cluster.bootstrap, "has-begun", [b"later"] * 20)
+        with share_consumer(node.bootstrap, "first", ["has-begun"]) as other:
+            assert {message.offset() for message in settle(other, 20)} == set(range(20, 40))
+    node.terminate()
+    with pytest.raises(RuntimeError, match=rf"(?s){settings} is gone upstream"):
+        node.start()
+    compacted = NewTopic(settings, num_partitions=1, config={"cleanup.policy": "compact"})
+    admin.create_topics([compacted])[settings].result(30)
+    node.start()
+    configure_group(node.bootstrap, "second", share_auto_offset_reset="earliest")
+    with share_consumer(node.bootstrap, "second", ["has-begun"]) as consumer:
+        assert {message.offset() for message in settle(consumer, 40, timeout=60)} == set(range(40))
 
 
 def run(nodes: Nodes, work: Callable[[Operator], Awaitable[Any]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sharecore.config import BrokerConfig, GroupConfig
 from sharecore.storage import Configs, ResourceType
+from sharecore.waiting import Done
 
 _CACHE_MAX = 4096
 
@@ -34,6 +35,10 @@ class GroupConfigs:
             own = self._configs.get(ResourceType.GROUP, group_id)
             config = self._resolved[group_id] = GroupConfig.resolve(own, self._broker_config())
         return config
+
+    def when_current(self, done: Done) -> None:
+        """Calls back once `get` tells what any broker had set by now, or with why that cannot be known."""
+        self._configs.when_current(done)
 
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Calls `callback` with the id of a group whose settings were changed."""

@@ -95,6 +95,7 @@ class ShareServices:
             office=dead_letters,
             leader_epoch=lambda topic_id, partition: cluster.leader(topic_id, partition).epoch,
             stateless=lambda key: self.groups.state_lost(key),
+            when_configured=group_configs.when_current,
         )
         self.sessions = ShareSessionCache(config().group_share_max_share_sessions, self._session_closed)
         self.states = ShareTopicStates(self.persister, records, self.topics)

@@ -17,7 +17,7 @@ from sharecore.partition.failures import client_error, is_fenced
 from sharecore.partition.leasing import Leasing
 from sharecore.partition.loading import Loaded, load
 from sharecore.persister import Persister, SharePartitionKey
-from sharecore.waiting import CallLater, Spans, settle
+from sharecore.waiting import CallLater, Done, Spans, settle
 
 if TYPE_CHECKING:
     from sharecore.deadletters.outbox import Outbox
@@ -51,12 +51,14 @@ class SharePartition(Leader):
         loads: how long loading took is added there.
         office: writes dead letters; without one there are none.
         stateless: called when the persister has no state of it.
+        when_configured: calls back once the configuration is what was set last, wherever that was; one that
+            has changed meanwhile was told by `configure`.
     """
 
     __slots__ = (
         "_call_later", "_clock", "_closed", "_fenced", "_holders", "_interested", "_load_began_ms",
         "_loading", "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_persister",
-        "_stateless", "_waking", "config", "key", "leasing", "log", "now_ms",
+        "_stateless", "_waking", "_when_configured", "config", "key", "leasing", "log", "now_ms",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +75,7 @@ class SharePartition(Leader):
         leader_epoch: int = 0,
         loads: Spans | None = None,
         stateless: Callable[[SharePartitionKey], None] = lambda key: None,
+        when_configured: Callable[[Done], object] = lambda done: done(None),
     ) -> None:
         self.key = key
         self.id = key.topic_id, key.partition
@@ -86,6 +89,7 @@ class SharePartition(Leader):
         self._call_later = call_later
         self._fenced = fenced
         self._stateless = stateless
+        self._when_configured = when_configured
         self._office = office
         self._outbox: Outbox | None = None
         self._loading = False
@@ -111,7 +115,15 @@ class SharePartition(Leader):
         self._loading = True
         self._load_began_ms = self._clock.monotonic_ms()
         self.error = None
-        load(self.key, self.leader_epoch, self._persister, self.log, self.config, self._clock, self._loaded)
+        load(
+            self.key,
+            self.leader_epoch,
+            self._persister,
+            lambda: (self.log, self.config),
+            self._when_configured,
+            self._clock,
+            self._loaded,
+        )
 
     def when_loaded(self, callback: Callable[[], object]) -> None:
         """Calls back once loading has ended, well or not; at once when it has."""

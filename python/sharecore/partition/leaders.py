@@ -15,7 +15,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.leader import SharePartition
 from sharecore.partition.tally import Tally
 from sharecore.persister import Persister, SharePartitionKey
-from sharecore.waiting import CallLater, Spans
+from sharecore.waiting import CallLater, Done, Spans
 
 if TYPE_CHECKING:
     from sharecore.storage import Log
@@ -38,6 +38,7 @@ class SharePartitions(Leaders):
         office: writes dead letters; without one there are none.
         leader_epoch: of this broker as the leader of a topic's partition.
         stateless: called when the persister has no state of a share partition that is asked for.
+        when_configured: calls back once `group_config` tells all that was set by now, wherever that was.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class SharePartitions(Leaders):
         office: DeadLetterOffice | None = None,
         leader_epoch: Callable[[UUID, int], int] = lambda topic_id, partition: 0,
         stateless: Callable[[SharePartitionKey], None] = lambda key: None,
+        when_configured: Callable[[Done], object] = lambda done: done(None),
     ) -> None:
         self._find_log = find_log
         self._leader_epoch = leader_epoch
@@ -60,6 +62,7 @@ class SharePartitions(Leaders):
         self._call_later = call_later
         self._office = office
         self._stateless = stateless
+        self._when_configured = when_configured
         self._resting: dict[int, Which] = {}
         self.loads = Spans()
         self.retired: dict[tuple[str, UUID], Tally] = {}
@@ -94,6 +97,7 @@ class SharePartitions(Leaders):
             loads=self.loads,
             office=self._office,
             stateless=self._stateless,
+            when_configured=self._when_configured,
         )
         leader.resting = any(which(topic_id, partition) for which in self._resting.values())
         self._leaders.setdefault((group_id, topic_id), {})[partition] = leader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sharecore.clock import Clock
@@ -11,6 +12,7 @@ from sharecore.errors import KafkaError
 from sharecore.partition.failures import load_error
 from sharecore.partition.reset import find_first_offset
 from sharecore.persister import LoadedState, Persister, SharePartitionKey
+from sharecore.waiting import Done
 
 if TYPE_CHECKING:
     from sharecore.storage import Log
@@ -35,32 +37,50 @@ def load(
     key: SharePartitionKey,
     leader_epoch: int,
     persister: Persister,
-    log: Log,
-    config: GroupConfig,
+    source: Callable[[], tuple[Log, GroupConfig]],
+    when_configured: Callable[[Done], object],
     clock: Clock,
     done: Callable[[Loaded | KafkaError], object],
 ) -> None:
-    """Asks the persister, then the log where there is no start offset yet; `done` may be called at once."""
+    """Asks the persister, then the log where there is no start offset yet; `done` may be called at once.
+
+    Args:
+        source: the log, and the group's configuration as it is known at the moment.
+        when_configured: calls back once that is what was set last, or with why this cannot be known. A share
+            partition begins once: it is asked for then alone, and without an answer nothing begins.
+    """
 
     def read(state: LoadedState | KafkaError) -> None:
         if isinstance(state, KafkaError):
             done(load_error(state))
+        elif state.start_offset == _UNKNOWN:
+            when_configured(lambda error: begin(state, error))
         else:
-            log.when_known(lambda error: begin(state, error))
+            source()[0].when_known(partial(end, Loaded(state, state.start_offset, start_is_persisted=True)))
+
+    def end(loaded: Loaded, error: KafkaError | None) -> None:
+        done(loaded if error is None else error)
 
     def begin(state: LoadedState, error: KafkaError | None) -> None:
+        if error is not None:
+            done(load_error(error))
+            return
+        log, config = source()
+        log = log.isolate(committed=config.read_committed)
+
         def found(start_offset: int | KafkaError) -> None:
             if isinstance(start_offset, KafkaError):
                 done(start_offset)
             else:
                 done(Loaded(state, start_offset, start_is_persisted=False))
 
-        if error is not None:
-            done(error)
-        elif state.start_offset != _UNKNOWN:
-            done(Loaded(state, state.start_offset, start_is_persisted=True))
-        else:
-            find_first_offset(config, log, clock.now_ms(), found)
+        def known(error: KafkaError | None) -> None:
+            if error is not None:
+                done(error)
+            else:
+                find_first_offset(config, log, clock.now_ms(), found)
+
+        log.when_known(known)
 
     try:
         persister.read(key, leader_epoch, read)

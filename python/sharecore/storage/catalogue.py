@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 
 from sharecore.storage.ticket import Ticket
-from sharecore.waiting import settle
+from sharecore.waiting import Done, settle
 
 PRODUCER_IDS = b"producer-ids"
 """The key of the first producer id that nobody has been given."""
@@ -31,6 +31,10 @@ class Catalogue(ABC):
     def watch(self, prefix: bytes, told: Callable[[bytes], object]) -> None:
         """Calls back with each key that begins so and was set or deleted by another broker."""
         self._watching.append((prefix, told))
+
+    def when_current(self, done: Done) -> None:
+        """Calls back once all that any broker had set by now shows here, or with why that cannot be known."""
+        done(None)
 
     async def put(self, key: bytes, value: bytes) -> None:
         """Sets one entry; raises KafkaError(KAFKA_STORAGE_ERROR) when it cannot be written."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 from sharecore.storage.catalogue import Catalogue
-from sharecore.waiting import settle
+from sharecore.waiting import Done, settle
 
 _PREFIX = b"config/"
 
@@ -41,6 +41,10 @@ class Configs:
     def get(self, resource_type: int, name: str) -> Mapping[str, str]:
         """The settings of a resource; empty when it has none of its own."""
         return self._settings.get((int(resource_type), name), {})
+
+    def when_current(self, done: Done) -> None:
+        """Calls back once all that any broker had set by now shows here, or with why that cannot be known."""
+        self._catalogue.when_current(done)
 
     def names(self, resource_type: int) -> list[str]:
         """Resources of a type that have settings."""

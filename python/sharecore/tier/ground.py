@@ -41,7 +41,7 @@ from sharecore.tier.topics import UpstreamTopics, id_under
 from sharecore.tier.view import FIRST_NODE_ID, TierView
 from sharecore.tier.window import Budget
 from sharecore.tier.wishes import Wishes
-from sharecore.upstream import Administration, ExclusiveWriter, Fetcher, Membership, Outlet, Upstream
+from sharecore.upstream import LATEST, Administration, ExclusiveWriter, Fetcher, Membership, Outlet, Upstream
 from sharecore.upstream import Topic as UpstreamTopic
 from sharecore.upstream import TopicChange as UpstreamChange
 from sharecore.waiting import Periodic
@@ -57,6 +57,8 @@ _HEARTBEAT_MS = 1_000
 """How soon a node hears that others have joined, or give something up."""
 _REBALANCE_MS = 3_000
 """How long it takes at most, where nothing is wrong, until all have joined."""
+_LAG_S = 2.0
+"""How long a broker upstream may not know of a topic that another one has been told of."""
 _CLUSTER_IDS = UUID("0e6e2b0c-58d1-5c0b-9d2f-6f0f8f2f3b11")
 _DEFAULTS = {"client.id": "sharecore-tier", "metadata.max.age.ms": "5000"}
 """Of the connection: new topics are seen within so long."""
@@ -110,6 +112,7 @@ class TierGround:
         await catalogue.check_slots(slots)
         self.configs = TierConfigs(catalogue)
         catalogue.follow(self._fetching(committed=False))
+        self._settings = catalogue
         self._wishes = Wishes(catalogue)
         self._wishes.on_change(self._wished)
         shown = {state_topic: (STATE_TOPIC, OFFSETS_TOPIC)} if config.sharecore_tier_pass_through else {}
@@ -182,10 +185,17 @@ class TierGround:
         wanted = topics_of(self._config)
         there = await self._upstream.topics(name for name, *_ in wanted)
         missing = [each for each in wanted if isinstance(there[each[0]], KafkaError)]
-        if [name for name, *_ in missing] == [topic]:
+        gone = [name for name, *_ in missing]
+        if gone == [topic]:
             raise ConfigError(
                 f"sharecore.tier.state.topic={topic}: it is gone upstream, though the tier's settings are "
                 "there; allowed: to make it anew with `sharecore tier repair`, where groups then begin anew"
+            )
+        if gone == [settings_topic(topic)] and await self._holds_state():
+            raise ConfigError(
+                f"sharecore.tier.state.topic={topic}: {settings_topic(topic)} is gone upstream, and with it "
+                "users, rights and what groups had set, such as share.auto.offset.reset; allowed: to make it "
+                "(one partition, cleanup.policy=compact), and to set them anew"
             )
         for name, partitions, replicas, settings in missing:
             await admin.create_topic(name, partitions, replicas, settings)
@@ -200,6 +210,22 @@ class TierGround:
             )
         self._state_ids = {found.topic_id, id_under(OFFSETS_TOPIC, found.topic_id)}
         return len(found.partitions)
+
+    async def _holds_state(self) -> bool:
+        """Whether slots have records though there are no settings, as no new tier has."""
+        name = self._config.sharecore_tier_state_topic
+        # another node may be making the topics, and brokers hear of them one by one
+        await asyncio.sleep(_LAG_S)
+        there = await self._upstream.topics([name, settings_topic(name)])
+        topic = there[name]
+        settings = there[settings_topic(name)]
+        is_gone = isinstance(settings, KafkaError) and settings.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if isinstance(topic, KafkaError) or not is_gone:
+            return False
+        ends = await self._admin.list_offsets(
+            {(name, index): LATEST for index in range(len(topic.partitions))}
+        )
+        return any(isinstance(end, KafkaError) or end.offset > 0 for end in ends.values())
 
     # the rest of what a broker asks of its ground
 
@@ -260,6 +286,7 @@ class TierGround:
         self._leadership.close()
         if self._forwarding is not None:
             self._forwarding.close()
+        self._settings.close()
         await self._peers.close()
         await self._membership.close()
         self._sources.close()

@@ -20,11 +20,16 @@ from sharecore.tier.replay import Reading, bounds_of, replay
 from sharecore.tier.sources import Fetching, Subscription
 from sharecore.tier.topics import OWN_SETTINGS
 from sharecore.upstream import Fetched
+from sharecore.waiting import Done, settle
 
 logger = logging.getLogger(__name__)
 
 _ROOM_BYTES = 1 << 20
 _RETRY_S = 1.0
+_PATIENCE_S = 5.0
+"""How long a share partition that is to begin waits for the settings of its group."""
+_ANEW = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_ID})
+"""After these what is upstream is not what was read: an unclean election, or another topic."""
 
 _SLOTS = b"tier/slots"
 
@@ -48,7 +53,13 @@ class SettingsCatalogue(Catalogue):
         self._end = 0
         self._offsets: dict[bytes, int] = {}
         """Where the value of each key stands: all nodes' writes count in the order of the log."""
+        self._fetching: Fetching | None = None
         self._following: Subscription | None = None
+        self._following_again: asyncio.Task[None] | None = None
+        self._waiting: list[Done] = []
+        self._asking: asyncio.Task[None] | None = None
+        self._reads = asyncio.Lock()
+        self._is_lost = False
 
     async def load(self) -> None:
         """Reads what is there.
@@ -85,29 +96,123 @@ class SettingsCatalogue(Catalogue):
 
     def follow(self, fetching: Fetching) -> None:
         """Takes in what other nodes set from now on, and tells those who watch."""
+        self._fetching = fetching
         self._following = fetching.subscribe(self.topic, 0, self._end, _ROOM_BYTES, self)
+
+    def close(self) -> None:
+        """Takes nothing in any longer, and answers nobody."""
+        for task in (self._asking, self._following_again):
+            if task is not None:
+                task.cancel()
 
     def fetched(self, fetched: Fetched, /) -> None:
         """Takes what came; for whoever fetches."""
         try:
-            keys = self._take(fetched.records)
+            self._hear(fetched.records)
         except ValueError as error:
             logger.error("settings of other nodes cannot be read: %s", error)
-            keys = []
-        self._end = fetched.end
+        self._end = max(self._end, fetched.end)
         if self._following is not None:
             self._following.allow(_ROOM_BYTES)
-        for key in keys:
-            self._tell(key)
 
     def failed(self, error: KafkaError, /) -> None:
         """The fetching has stopped; for whoever fetches."""
-        logger.warning("settings of other nodes are not seen now: %s", error)
-        asyncio.get_running_loop().call_later(_RETRY_S, self._follow_again)
-
-    def _follow_again(self) -> None:
+        logger.warning("%s: settings of other nodes are not seen now: %s", self.topic, error)
+        self._is_lost = self._is_lost or error.code in _ANEW
         if self._following is not None:
-            self._following.seek(self._end, _ROOM_BYTES)
+            self._following.close()
+            self._following = None
+        loop = asyncio.get_running_loop()
+        self._following_again = loop.create_task(self._follow_again(), name=f"follow {self.topic}")
+
+    async def _follow_again(self) -> None:
+        assert self._fetching is not None
+        said = ""
+        while self._following is None:
+            await asyncio.sleep(_RETRY_S)
+            try:
+                await self._read_on()
+                self.follow(self._fetching)
+            except (KafkaError, ValueError) as error:
+                if said != (said := str(error)):
+                    logger.info("%s: settings of other nodes are still not seen: %s", self.topic, error)
+
+    # what counts now
+
+    def when_current(self, done: Done) -> None:
+        """As `Catalogue` says: reads the topic to its end, as what is followed comes late or not at all.
+
+        Those who ask hear KAFKA_STORAGE_ERROR where it cannot be read: what somebody has set would be passed
+        over, for good where a group begins.
+        """
+        self._waiting.append(done)
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._ask(), name=f"read {self.topic}")
+
+    async def _ask(self) -> None:
+        try:
+            # each look is for all who had asked when it began
+            while self._waiting:
+                waiting, self._waiting = self._waiting, []
+                settle(waiting, await self._look())
+        finally:
+            self._asking = None
+
+    async def _look(self) -> KafkaError | None:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._read_on()
+        except (KafkaError, ValueError, TimeoutError) as error:
+            why = str(error) or f"nobody answers within {_PATIENCE_S:.0f} s"
+        else:
+            if self.slots is not None:
+                return None
+            why = "there is nothing in it; set again what groups had, then start this node anew"
+        logger.warning(
+            "no share partition begins until %s can be read upstream, where share.auto.offset.reset of its "
+            "group may stand: see that the topic is there, is led and may be read by this node's user: %s",
+            self.topic,
+            why,
+        )
+        await asyncio.sleep(_RETRY_S)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the settings in {self.topic} are not known: {why}")
+
+    async def _read_on(self) -> None:
+        """Takes in what stands in the topic by now.
+
+        Raises:
+            KafkaError: the cluster cannot be read.
+            ValueError: a record cannot be read.
+        """
+        async with self._reads:
+            start, end = await bounds_of(self._reading, self.topic, 0)
+            if self._is_lost or end < self._end:
+                await self._read_anew(start, end)
+                return
+            async for records in replay(self._reading, self.topic, 0, max(start, self._end), end):
+                self._hear(records)
+            self._end = max(self._end, end)
+
+    async def _read_anew(self, start: int, end: int) -> None:
+        """Offsets have gone back: what stands there now is all that counts."""
+        self._is_lost = True
+        self._offsets.clear()
+        before = {key for key, _ in self.scan(b"")}
+        async for records in replay(self._reading, self.topic, 0, start, end):
+            self._hear(records)
+        gone = before - self._offsets.keys()
+        self._changed([], gone)
+        for key in gone:
+            self._tell(key)
+        self._end, self._is_lost = end, False
+        if self._following is not None:
+            self._following.seek(end, _ROOM_BYTES)
+        logger.error("%s is not what it was upstream: %d settings are gone from it", self.topic, len(gone))
+
+    def _hear(self, records: bytes) -> None:
+        """Takes records in, and tells those who watch."""
+        for key in self._take(records):
+            self._tell(key)
 
     def _take(self, records: bytes) -> list[bytes]:
         """Takes records in; returns the keys that have another value now."""

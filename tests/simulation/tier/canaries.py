@@ -118,7 +118,7 @@ TIER_CANARIES: dict[str, Canary] = {
         events=6_000,
     ),
     "aborted transactions of others": Canary(_instead(Window, "aborted", _of_whole_chunks), MEMBERS),
-    "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "fetched", _nothing), MOVES),
+    "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "_hear", _nothing), MOVES),
     "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing), MEMBERS),
     "limits that are never told": Canary(_instead(Sources, "_ask", _nothing), MEMBERS),
     "locks without a timer": Canary(

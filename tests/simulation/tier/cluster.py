@@ -148,11 +148,7 @@ class Cluster:
         """A topic, under another id than any before."""
         self._number += 1
         topic_id = uuid.uuid5(uuid.UUID(int=7), f"{name} {self._number}")
-        live = [broker.node for broker in self.brokers if broker.up]
-        logs = [
-            Log(name, index, checks_epochs=self.kind.checks_epochs, leader=live[index % len(live)])
-            for index in range(partitions)
-        ]
+        logs = [self._log(name, index) for index in range(partitions)]
         topic = self.topics[name] = Topic(name, topic_id, logs, settings or {})
         self.tell(*((name, index) for index in range(partitions)))
         return topic
@@ -161,9 +157,13 @@ class Cluster:
         """A topic has more partitions from now on."""
         logs = self.topics[name].logs
         for index in range(len(logs), partitions):
-            leader = next(broker.node for broker in self.brokers if broker.up)
-            logs.append(Log(name, index, checks_epochs=self.kind.checks_epochs, leader=leader))
+            logs.append(self._log(name, index))
             self.tell((name, index))
+
+    def _log(self, topic: str, index: int) -> Log:
+        """A new partition; where no broker is there the first that comes leads it."""
+        live = [broker.node for broker in self.brokers if broker.up] or [-1]
+        return Log(topic, index, checks_epochs=self.kind.checks_epochs, leader=live[index % len(live)])
 
     def delete(self, name: str) -> None:
         """A topic is no more."""

@@ -197,8 +197,6 @@ class TierWorld:
             answer = await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
             assert answer.responses[0].error_code == 0, answer
             wire.close()
-        # every node has heard of them
-        await asyncio.sleep(3.0)
 
     def _actors(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         on = self.plan.features

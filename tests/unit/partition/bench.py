@@ -13,6 +13,7 @@ from sharecore.errors import KafkaError
 from sharecore.partition import SharePartition, SharePartitions, WaitingShareFetch
 from sharecore.persister import MemoryPersister, SharePartitionKey
 from sharecore.storage import Log
+from sharecore.waiting import Done
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 
@@ -33,7 +34,11 @@ EARLIEST = GroupConfig(share_auto_offset_reset="earliest")
 
 
 class Bench:
-    """Share partitions of one topic, a clock, and fetches that are answered into a list."""
+    """Share partitions of one topic, a clock, and fetches that are answered into a list.
+
+    Attributes:
+        unconfigured: who waits to hear that the configuration is known; None where it always is.
+    """
 
     def __init__(self, config: GroupConfig = EARLIEST, *, partitions: int = 1) -> None:
         self.world = World()
@@ -43,6 +48,7 @@ class Bench:
         self.ends: list[KafkaError | None] = []
         self.answers: dict[str, list[PartitionFetch]] = {}
         self.stateless: list[SharePartitionKey] = []
+        self.unconfigured: list[Done] | None = None
         for number in range(partitions):
             self.persister.initialize(SharePartitionKey("g", TOPIC, number), 0, -1, lambda error: None)
         self.leaders = self.fresh()
@@ -55,7 +61,14 @@ class Bench:
             clock=self.world,
             call_later=self.world.call_later,
             stateless=self.stateless.append,
+            when_configured=self._when_configured,
         )
+
+    def _when_configured(self, done: Done) -> None:
+        if self.unconfigured is None:
+            done(None)
+        else:
+            self.unconfigured.append(done)
 
     def leader(self, index: int = 0) -> SharePartition:
         return self.leaders.get("g", TOPIC, index)

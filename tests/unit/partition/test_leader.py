@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from tests.unit.partition.bench import ACCEPT, LIMITS, REJECT, RELEASE, Bench
+from tests.unit.partition.bench import ACCEPT, EARLIEST, LIMITS, REJECT, RELEASE, Bench
 from tests.unit.partition.logs import TOPIC
 
 from sharecore.config import GroupConfig
@@ -277,6 +277,42 @@ def test_the_reset_policy_says_where_a_share_partition_begins(reset: str, first:
     assert bench.take("m") == ([(first, 29, 1)] if first < 30 else [])
     bench.logs[0].produce(5)
     assert bench.take("n") == [(30, 34, 1)]
+
+
+def test_a_share_partition_begins_where_the_settings_say_that_were_heard_of_last() -> None:
+    bench = Bench(GroupConfig(share_auto_offset_reset="latest"))
+    bench.unconfigured = []
+    bench.logs[0].produce(10, 10)
+    assert bench.take("m") == []
+    bench.config = GroupConfig(share_auto_offset_reset="earliest")
+    bench.leaders.reconfigure("g")
+    bench.unconfigured.pop()(None)
+    assert bench.take("m") == [(0, 19, 1)]
+    # what has begun goes on without
+    bench.settle("m", (0, 19, ACCEPT))
+    bench.logs[0].produce(5)
+    bench.leaders = bench.fresh()
+    assert bench.take("n") == [(20, 24, 1)]
+    assert bench.unconfigured == []
+
+
+def test_a_share_partition_does_not_begin_without_the_settings_of_its_group() -> None:
+    bench = Bench(GroupConfig(share_auto_offset_reset="latest"))
+    bench.unconfigured = []
+    bench.logs[0].produce(10)
+    bench.fetch("m")
+    bench.unconfigured.pop()(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "nobody knows"))
+    bench.world.run(600)
+    (result,) = bench.answers["m"]
+    assert isinstance(result.error, KafkaError)
+    assert result.error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    # asked again with the next request
+    bench.config = EARLIEST
+    bench.leaders.reconfigure("g")
+    bench.fetch("m")
+    bench.unconfigured.pop()(None)
+    bench.world.run(1)
+    assert bench.answers["m"][0].acquired == [(0, 9, 1)]
 
 
 def test_the_reset_policy_is_not_applied_again_once_records_are_out() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.unit.coordinator_log.world import World
-from tests.unit.tier.partition import Partition
+from tests.unit.tier.partition import Following, Partition
 
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.quotas import ClientQuotas
@@ -16,15 +16,31 @@ from sharecore.security.acl import Acl
 from sharecore.security.acls import Acls
 from sharecore.security.scram import Credential, Credentials
 from sharecore.storage import ResourceType
+from sharecore.tier import settings as settings_module
 from sharecore.tier.settings import SettingsCatalogue, TierConfigs
 from sharecore.tier.wishes import Pin, Wishes
+from sharecore.upstream import Fetched
 
 
 class Cluster(Partition):
-    """The partition with the settings; `refuses` has what is sent fail."""
+    """The partition with the settings; `refuses` has what is sent fail.
+
+    Attributes:
+        unread: what whoever reads hears.
+        silent: who reads hears nothing.
+    """
 
     refuses = False
+    unread: KafkaError | None = None
+    silent = False
     slow = 0.0
+
+    async def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> Fetched:
+        if self.silent:
+            await asyncio.Event().wait()
+        if self.unread is not None:
+            raise self.unread
+        return await super().read(topic, partition, offset, max_bytes)
 
     def send(self, topic: str, index: int, data: bytes) -> asyncio.Future[int]:
         sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -38,9 +54,11 @@ class Cluster(Partition):
         return sent
 
 
-async def node(cluster: Cluster) -> TierConfigs:
+async def node(cluster: Cluster, *, slots: int | None = None) -> TierConfigs:
     catalogue = SettingsCatalogue("settings", cluster, cluster.send, World())
     await catalogue.load()
+    if slots is not None:
+        await catalogue.check_slots(slots)
     return TierConfigs(catalogue)
 
 
@@ -201,6 +219,112 @@ def test_a_state_topic_that_has_grown_is_refused() -> None:
         await other.load()
         with pytest.raises(ConfigError, match="has 65 partitions; allowed: the 64"):
             await other.check_slots(65)
+
+    run(test)
+
+
+async def current(catalogue: SettingsCatalogue) -> KafkaError | None:
+    """What somebody hears who waits until all that was set is known."""
+    heard: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+    catalogue.when_current(heard.set_result)
+    return await asyncio.wait_for(heard, 10)
+
+
+async def two_nodes(cluster: Cluster) -> tuple[TierConfigs, SettingsCatalogue, TierConfigs]:
+    """One that sets, and one that hears of nothing by itself."""
+    one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+    await one.check_slots(4)
+    await other.load()
+    other.follow(Still())
+    return TierConfigs(one), other, TierConfigs(other)
+
+
+def test_who_asks_hears_of_what_was_set_before_however_slow_the_node_follows() -> None:
+    async def test(cluster: Cluster) -> None:
+        one, other, seen = await two_nodes(cluster)
+        told: list[str] = []
+        seen.on_change(lambda kind, name: told.append(name))
+        await one.replace(ResourceType.GROUP, "g", {"share.auto.offset.reset": "earliest"})
+        assert seen.get(ResourceType.GROUP, "g") == {}
+        assert list(await asyncio.gather(current(other), current(other))) == [None, None]
+        assert seen.get(ResourceType.GROUP, "g") == {"share.auto.offset.reset": "earliest"}
+        await one.replace(ResourceType.GROUP, "g", {})
+        assert await current(other) is None
+        assert (seen.names(ResourceType.GROUP), told) == ([], ["g", "g"])
+
+    run(test)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_who_asks_is_refused_while_the_topic_cannot_be_read(
+    silent: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(settings_module, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(settings_module, "_RETRY_S", 0.01)
+
+    async def test(cluster: Cluster) -> None:
+        one, other, seen = await two_nodes(cluster)
+        await one.replace(ResourceType.GROUP, "g", {"share.auto.offset.reset": "earliest"})
+        cluster.silent = silent
+        cluster.unread = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "it takes Read on it")
+        refused = await current(other)
+        assert refused is not None
+        assert refused.code is ErrorCode.KAFKA_STORAGE_ERROR
+        why = "nobody answers" if silent else "it takes Read on it"
+        assert "until settings can be read upstream, where share.auto.offset.reset" in caplog.text
+        assert (why in caplog.text, why in refused.message) == (True, True)
+        cluster.silent, cluster.unread = False, None
+        assert await current(other) is None
+        assert seen.get(ResourceType.GROUP, "g") == {"share.auto.offset.reset": "earliest"}
+
+    run(test)
+
+
+def test_settings_that_are_lost_upstream_are_so_on_nodes() -> None:
+    """An unclean election takes the newest away; what is set then has their offsets."""
+
+    async def test(cluster: Cluster) -> None:
+        one, other, seen = await two_nodes(cluster)
+        await one.replace(ResourceType.GROUP, "kept", {"a": "1"})
+        await one.replace(ResourceType.GROUP, "changed", {"a": "1"})
+        end = cluster.end
+        await one.replace(ResourceType.GROUP, "changed", {"a": "2"})
+        await one.replace(ResourceType.GROUP, "gone", {"a": "1"})
+        assert await current(other) is None
+        cluster.batches = [batch for batch in cluster.batches if batch[1] <= end]
+        cluster.end = end
+        assert await current(other) is None
+        assert sorted(seen.names(ResourceType.GROUP)) == ["changed", "kept"]
+        assert seen.get(ResourceType.GROUP, "changed") == {"a": "1"}
+        await (await node(cluster)).replace(ResourceType.GROUP, "changed", {"a": "3"})
+        assert await current(other) is None
+        assert seen.get(ResourceType.GROUP, "changed") == {"a": "3"}
+
+    run(test)
+
+
+def test_a_topic_that_was_made_anew_is_followed_and_nothing_begins_before_a_node_has_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings_module, "_RETRY_S", 0.01)
+
+    async def test(cluster: Cluster) -> None:
+        one, other, seen = await two_nodes(cluster)
+        await one.replace(ResourceType.GROUP, "g", {"share.auto.offset.reset": "earliest"})
+        assert await current(other) is None
+        other.follow(Following([cluster]))
+        cluster.batches, cluster.end = [], 0
+        other.failed(KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "it is another topic now"))
+        refused = await current(other)
+        assert refused is not None
+        assert "there is nothing in it" in refused.message
+        assert seen.names(ResourceType.GROUP) == []
+        configs = await node(cluster, slots=4)
+        assert await current(other) is None
+        await asyncio.sleep(0.1)
+        await configs.replace(ResourceType.GROUP, "h", {"a": "1"})
+        cluster.followers[0].advance()
+        assert seen.names(ResourceType.GROUP) == ["h"], "it follows the new one"
 
     run(test)
 
