@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from kio.schema import index as kio_index
 from kio.static.constants import EntityType
 
 from sharecore.protocol.apis import ApiKey
+from sharecore.protocol.entities import entity, fields_of
 
 FIXED_FORMAT = {
     "int8": "b",
@@ -110,13 +111,12 @@ def load(api_key: int, version: int, *, response: bool) -> Message:
     """
     name = kio_index.api_key_map[api_key]
     kind: Any = EntityType.response if response else EntityType.request
-    module_name, _, class_name = kio_index.schema_name_map[name][version][kind].partition(":")
-    module = __import__(module_name, fromlist=[class_name])
-    entity = getattr(module, class_name)
-    struct = _struct(entity)
+    module, _, class_name = kio_index.schema_name_map[name][version][kind].partition(":")
+    message = entity(module, class_name)
+    struct = _struct(message)
     return Message(
         replace(struct, fields=struct.fields + (OF_OUR_OWN.get(api_key, ()) if not response else ())),
-        int(entity.__header_schema__.__version__),
+        int(message.__header_schema__.__version__),
     )
 
 
@@ -136,13 +136,12 @@ def unknown_names(message: Mapping[str, Any] | tuple[Any, ...], struct: Struct) 
                 yield from (f"{name}.{inner}" for inner in unknown_names(item, field.struct))
 
 
-@cache
-def _struct(entity: Any) -> Struct:
+def _struct(described: Any) -> Struct:
     return Struct(
-        name=entity.__name__,
-        version=int(entity.__version__),
-        flexible=bool(entity.__flexible__),
-        fields=tuple(_field(field) for field in fields(entity)),
+        name=described.__name__,
+        version=int(described.__version__),
+        flexible=bool(described.__flexible__),
+        fields=tuple(map(_field, fields_of(described))),
     )
 
 

@@ -6,9 +6,9 @@ import dataclasses
 import datetime
 import io
 import random
-import sys
 import typing
 import uuid
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -26,8 +26,7 @@ STRINGS = ["", "a", "é" * 70, "x" * 300]
 def kio_class(key: int, version: int, *, response: bool) -> Any:
     kind: Any = EntityType.response if response else EntityType.request
     module, _, name = index.schema_name_map[index.api_key_map[key]][version][kind].partition(":")
-    schema.load(key, version, response=response)
-    return getattr(sys.modules[module], name)
+    return getattr(import_module(module), name)
 
 
 def build(entity: Any, rnd: random.Random) -> Any:
