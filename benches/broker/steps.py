@@ -41,12 +41,17 @@ AnyMeasured = TypeVar("AnyMeasured", bound=Measured, covariant=True)
 
 @dataclass(frozen=True)
 class Run(Generic[AnyMeasured]):
-    """One broker under measurement, and how many records a step moves."""
+    """One broker under measurement, and how many records a step moves.
+
+    Args:
+        turn: which time a step is done in the round; only the last one counts.
+    """
 
     name: str
     broker: AnyMeasured
     records: int
     round: int = 0
+    turn: int = 0
 
     @property
     def topic(self) -> str:
@@ -54,7 +59,7 @@ class Run(Generic[AnyMeasured]):
 
     def group(self, step: str) -> str:
         """A new group that starts at the beginning."""
-        name = f"{step}-{self.round}"
+        name = f"{step}-{self.round}-{self.turn}"
         configure_group(self.broker.bootstrap, name, share_auto_offset_reset="earliest")
         return name
 

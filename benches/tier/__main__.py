@@ -5,12 +5,14 @@ replicas, and sharecore alone; or, with `--take-over`, how long many share parti
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
 import subprocess
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
@@ -31,7 +33,10 @@ UPSTREAM, NODE, NODES, APACHE, ALONE = (
     "Apache 4.3.1",
     "sharecore alone",
 )
+SUBJECTS = {"upstream": UPSTREAM, "node": NODE, "nodes": NODES, "apache": APACHE, "alone": ALONE}
 _CHOICES = (*(name for name in STEPS if name != "latency"), "share-many", "latency")
+_REPEATED = {"consumer", "share-java", "share-implicit", "share-many"}
+"""Steps that read what is there, and may so be tried before they are counted."""
 Figures = dict[tuple[str, str], dict[str, list[float]]]
 
 
@@ -43,6 +48,19 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", choices=_CHOICES, default=list(_CHOICES), help="only these steps"
     )
+    parser.add_argument(
+        "--subjects", nargs="+", choices=SUBJECTS, default=list(SUBJECTS), help="only these columns"
+    )
+    parser.add_argument(
+        "--warm-up",
+        type=int,
+        default=0,
+        metavar="TIMES",
+        help="how often a step that reads is done before it counts: a JVM is slow at first",
+    )
+    parser.add_argument(
+        "--brokers", type=int, choices=(1, 3), default=3, help="of each cluster, and replicas of its state"
+    )
     parser.add_argument("--take-over", action="store_true", help="measure only a take-over")
     parser.add_argument("--groups", type=int, default=10, help="groups of a take-over")
     parser.add_argument("--partitions", type=int, default=1_000, help="partitions that each of them reads")
@@ -52,9 +70,9 @@ def options() -> argparse.Namespace:
 class Several:
     """Nodes as one that is measured, with what makes and ends them."""
 
-    def __init__(self, home: Path, cluster: Cluster, count: int) -> None:
-        copies = {"sharecore.tier.replication.factor": "3", "sharecore.tier.min.insync.replicas": "2"}
-        self._nodes = Nodes(home, cluster.bootstrap, **copies)
+    def __init__(self, home: Path, cluster: Cluster | Broker, count: int) -> None:
+        three = {"sharecore.tier.replication.factor": "3", "sharecore.tier.min.insync.replicas": "2"}
+        self._nodes = Nodes(home, cluster.bootstrap, **three if isinstance(cluster, Cluster) else {})
         for _ in range(count):
             self._nodes.add()
 
@@ -95,26 +113,49 @@ class Bench:
             if step not in chosen.only and step != "producer":
                 continue
             self._console.print(f"{time.strftime('%X')} {step}: {name}", style="dim")
-            brokers = {"CPU s": broker} | ({"CPU s of their cluster": beside} if beside is not None else {})
-            before = {unit: each.cpu_seconds() for unit, each in brokers.items()}
+            meters = {"CPU s": broker.cpu_seconds, "CPU s of the client": _client_cpu_seconds}
+            if beside is not None:
+                meters["CPU s of their cluster"] = beside.cpu_seconds
+            times = 1 + chosen.warm_up * (step in _REPEATED)
             try:
-                found = work(run)
+                for turn in range(times):
+                    before = {unit: meter() for unit, meter in meters.items()}
+                    found = work(replace(run, turn=turn))
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 # the others' figures are worth the wait all the same
                 self._console.print(f"{step}: {name}: {error}", style="red")
                 continue
             for unit, value in found.items():
                 self.figures[title, unit][name].append(value)
-            for unit, each in brokers.items():
-                self.figures[title, unit][name].append(each.cpu_seconds() - before[unit])
+            for unit, meter in meters.items():
+                self.figures[title, unit][name].append(meter() - before[unit])
 
     def round(self, home: Path) -> None:
         """All subjects, once."""
-        cluster = Cluster(home / "cluster", self._chosen.upstream)
+        wanted = {SUBJECTS[each] for each in self._chosen.subjects}
+        if wanted & {UPSTREAM, NODE, NODES}:
+            self._tiers(home, wanted)
+        apache = self._cluster(home / "apache", "4.3.1") if APACHE in wanted else None
+        alone = Broker(home / "alone") if ALONE in wanted else None
+        for name, other in ((APACHE, apache), (ALONE, alone)):
+            if other is None:
+                continue
+            try:
+                other.start()
+                self.subject(name, other)
+            finally:
+                other.kill()
+
+    def _tiers(self, home: Path, wanted: set[str]) -> None:
+        """A cluster, and nodes in front of it."""
+        cluster = self._cluster(home / "cluster", self._chosen.upstream)
         try:
             cluster.start()
-            self.subject(UPSTREAM, cluster)
+            if UPSTREAM in wanted:
+                self.subject(UPSTREAM, cluster)
             for name, count in ((NODE, 1), (NODES, 3)):
+                if name not in wanted:
+                    continue
                 nodes = Several(home / name, cluster, count)
                 try:
                     nodes.start()
@@ -123,16 +164,18 @@ class Bench:
                     nodes.kill()
         finally:
             cluster.kill()
+
+    def _cluster(self, home: Path, version: str) -> Cluster | Broker:
+        if self._chosen.brokers == 1:
+            return Broker(home, "apache", libs=VERSIONS[version])
         replicas = {f"share.coordinator.state.topic.{key}": value for key, value in _REPLICAS.items()}
-        for name, other in (
-            (APACHE, Cluster(home / "apache", "4.3.1", replicas)),
-            (ALONE, Broker(home / "alone")),
-        ):
-            try:
-                other.start()
-                self.subject(name, other)
-            finally:
-                other.kill()
+        return Cluster(home, version, replicas if version == "4.3.1" else None)
+
+
+def _client_cpu_seconds() -> float:
+    """User and system time so far, of this process and of those that it has started and waited for."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 _REPLICAS = {"replication.factor": "3", "min.isr": "2"}
@@ -153,7 +196,8 @@ def main() -> None:
         bench = Bench(chosen, console)
         for number in range(chosen.rounds):
             bench.round(Path(scratch) / str(number))
-    load = f"{chosen.records:,} records of {RECORD_BYTES} bytes, {PARTITIONS} partitions, three replicas"
+    copies = "three brokers" if chosen.brokers == 3 else "one broker"
+    load = f"{chosen.records:,} records of {RECORD_BYTES} bytes, {PARTITIONS} partitions, {copies}"
     console.print(f"{load}, but for sharecore alone; nodes in front of {chosen.upstream}; {where}")
     console.print(table(bench.figures, (UPSTREAM, NODE, NODES, APACHE, ALONE)))
 
