@@ -66,7 +66,11 @@ class Connection(asyncio.Protocol):
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._received = bytearray()
+        self._head = b""
+        """Less of an answer than tells its size."""
+        self._pieces: list[bytes] = []
+        """Of an answer that is not whole: `_due` bytes are missing."""
+        self._due = 0
         self._sent: deque[_Sent] = deque()
         self._correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
@@ -277,23 +281,36 @@ class Connection(asyncio.Protocol):
         self._end(reason if self._heard else reason + self._doubt)
 
     def data_received(self, data: bytes) -> None:
-        received = self._received
-        received += data
-        at, end = 0, len(received)
-        while end - at >= 4:
-            size = int.from_bytes(received[at : at + 4], "big", signed=True)
-            if received[at : at + 2] == TLS_ALERT and not self._settings.tls:
+        """Cuts answers out of what comes; a large one comes in many pieces, which are copied once."""
+        at = 0
+        if self._due:
+            at = min(self._due, len(data))
+            self._pieces.append(data[:at])
+            self._due -= at
+            if self._due:
+                return
+            frame = b"".join(self._pieces)
+            self._pieces.clear()
+            self._answer(frame)
+        elif self._head:
+            data = self._head + data
+        while len(data) - at >= 4:
+            size = int.from_bytes(data[at : at + 4], "big", signed=True)
+            if data[at : at + 2] == TLS_ALERT and not self._settings.tls:
                 self.close("the broker speaks TLS there: set security.protocol to SSL or SASL_SSL")
                 return
             if not 4 <= size <= self._settings.receive_message_max_bytes:
                 self.close(f"the broker announced an answer of {size} bytes")
                 return
-            if end - at < 4 + size:
-                break
-            self._answer(bytes(received[at + 4 : at + 4 + size]))
-            at += 4 + size
-        if at:
-            del received[:at]
+            at += 4
+            frame = data[at : at + size]
+            at += len(frame)
+            self._due = size - len(frame)
+            if self._due:
+                self._pieces.append(frame)
+            else:
+                self._answer(frame)
+        self._head = data[at:]
 
     def _answer(self, frame: bytes) -> None:
         if not self._sent:
