@@ -108,16 +108,28 @@ def holds_release(records: bytes, name: str) -> bool:
         return True  # whoever claims reads all of it, and says what is wrong
 
 
-def cut_batches(records: bytes) -> Iterator[Batch]:
-    """Whole record batches, one by one."""
+def measure_batches(records: bytes) -> Iterator[tuple[int, int, int]]:
+    """First offset, last offset and end of each whole record batch."""
     position = 0
     while position + _LOG_OVERHEAD <= len(records):
         base, length = _HEADER.unpack_from(records, position)
-        end = position + _LOG_OVERHEAD + length
         (delta,) = _LAST_OFFSET_DELTA.unpack_from(records, position + _DELTA_AT)
-        producer = _PRODUCER.unpack_from(records, position + _PRODUCER_AT)
-        yield Batch(base, base + delta, producer, records[position:end])
-        position = end
+        position += _LOG_OVERHEAD + length
+        yield base, base + delta, position
+
+
+def producer_at(records: bytes, position: int) -> tuple[int, int]:
+    """Id and epoch of the producer of the batch that begins there."""
+    producer_id, epoch = _PRODUCER.unpack_from(records, position + _PRODUCER_AT)
+    return producer_id, epoch
+
+
+def cut_batches(records: bytes) -> Iterator[Batch]:
+    """Whole record batches, one by one."""
+    begin = 0
+    for base, last, end in measure_batches(records):
+        yield Batch(base, last, producer_at(records, begin), records[begin:end])
+        begin = end
 
 
 class SlotHistory:

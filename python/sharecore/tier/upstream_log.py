@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 _MAX_TIMESTAMP = -3
 _RETRY_S = 1.0
+_ROOM_LEAST = 1 / 4
+"""Part of what is read ahead that is fetched at once."""
 
 
 class UpstreamLog(Log):
@@ -162,8 +164,10 @@ class UpstreamLog(Log):
     def _allow(self) -> None:
         """Reads ahead of the reader, so far."""
         if self._subscription is not None:
-            kept = self._window.bytes_from(self._read_to)
-            self._subscription.allow(max(0, self._sources.ahead_bytes - kept))
+            ahead_bytes = self._sources.ahead_bytes
+            room = ahead_bytes - self._window.bytes_from(self._read_to)
+            # a little room would be filled little by little, and so be emptied and asked for again
+            self._subscription.allow(room if room >= ahead_bytes * _ROOM_LEAST else 0)
 
     # reading
 

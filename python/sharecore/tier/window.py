@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from sharecore.storage import Slice
-from sharecore.tier.claims import cut_batches
+from sharecore.tier.claims import measure_batches, producer_at
 from sharecore.upstream import Fetched
 
 _ATTRIBUTES_AT = 22
@@ -32,19 +32,19 @@ class Chunk:
         self.first, self.end = fetched.first, fetched.end
         self.records = fetched.records
         self.aborted: list[tuple[int, int, int]] = []
-        position = 0
         self.bounds: list[tuple[int, int, int]] = []
         """First offset and last offset of each batch, and where its bytes end."""
         pending = sorted(fetched.aborted, key=lambda transaction: transaction[1])
-        for batch in cut_batches(fetched.records):
-            position += len(batch.data)
-            self.bounds.append((batch.base_offset, batch.last_offset, position))
-            if pending and batch.data[_ATTRIBUTES_AT] & _CONTROL:
-                producer_id = batch.producer[0]
-                ended = next((t for t in pending if t[0] == producer_id and t[1] <= batch.base_offset), None)
+        begin = 0
+        for base, last, end in measure_batches(fetched.records):
+            self.bounds.append((base, last, end))
+            if pending and fetched.records[begin + _ATTRIBUTES_AT] & _CONTROL:
+                producer_id, _ = producer_at(fetched.records, begin)
+                ended = next((t for t in pending if t[0] == producer_id and t[1] <= base), None)
                 if ended is not None:
                     pending.remove(ended)
-                    self.aborted.append((*ended, batch.base_offset))
+                    self.aborted.append((*ended, base))
+            begin = end
         self.aborted += [(*each, self.end) for each in pending]
 
 

@@ -189,6 +189,28 @@ def test_it_reads_ahead_so_far_and_goes_on_when_it_was_read() -> None:
     run(test)
 
 
+def test_a_little_room_is_not_asked_for() -> None:
+    """Else what is read ahead falls apart into ever smaller pieces, each of which costs a request."""
+
+    async def test() -> None:
+        cluster = Cluster(ahead_bytes=2_000)
+        await cluster.follow()
+        reader = Reader(cluster.subject, lambda: None)
+        reader.read(cluster.log.start, LOTS)
+        await asyncio.sleep(0.01)
+        stream = cluster.subscriptions[0]
+        size = len(cluster.log.fetch(stream.offset, 1).records)
+        while stream.room > 0:
+            cluster.fetch(1)
+        assert cluster.subject.size_bytes >= 1_500 - size
+        while not stream.room:
+            offset = cluster.subject._read_to
+            assert reader.read(offset, size) is not None
+        assert stream.room >= 500
+
+    run(test)
+
+
 def test_who_listens_hears_of_new_records_and_of_a_start_that_moved() -> None:
     async def test() -> None:
         cluster = Cluster()
