@@ -39,7 +39,7 @@ class StorageOptions:
 
     durability: str = "fsync"
     segment_bytes: int = 64 << 20
-    cache_bytes: int = 16 << 20
+    cache_bytes: int = 8 << 20
     staging_bytes: int = 32 << 20
     read_threads: int = THREADS
     read_only: bool = False
