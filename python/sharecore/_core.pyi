@@ -1328,6 +1328,9 @@ class MemoryDisk:
 class Reading:
     """What a thread of a store reads, into the bytes that are then given out."""
 
+    @property
+    def size(self) -> int:
+        """Bytes that are read."""
     def result(self) -> tuple[bytes, list[tuple[int, int]]]:
         """As `Store.read` gives it, once `Store.drain` has named it. Raises KafkaError where it failed."""
 

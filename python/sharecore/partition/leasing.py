@@ -41,6 +41,11 @@ class Leasing:
         return self._reader.is_reading
 
     @property
+    def reading_bytes(self) -> int:
+        """About how many bytes it reads."""
+        return self._reader.reading_bytes
+
+    @property
     def keeps(self) -> bool:
         """Whether what a thread has read has not been taken."""
         return self._reader.keeps

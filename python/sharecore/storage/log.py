@@ -242,8 +242,9 @@ class Log(ABC):
         limit: int | None = None,
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
-    ) -> None:
-        """Has `read` done where the event loop does not wait for it.
+    ) -> int:
+        """Has `read` done where the event loop does not wait for it; returns how many bytes it will read, or
+        `max_bytes` where that is not known yet.
 
         Args:
             ended: called on the event loop with what `read` would have returned or raised; None where

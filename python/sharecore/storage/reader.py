@@ -29,6 +29,9 @@ class Reader:
         log: the log.
         ready: called when a thread has read, so that reading again gets it.
         once: what a thread has read is forgotten as it is given.
+
+    Attributes:
+        reading_bytes: about how many bytes the newest thread reads, or has read.
     """
 
     __slots__ = (
@@ -41,6 +44,7 @@ class Reader:
         "_offset",
         "_once",
         "_ready",
+        "reading_bytes",
     )
 
     def __init__(self, log: Log, ready: Callable[[], object], *, once: bool = False) -> None:
@@ -51,7 +55,7 @@ class Reader:
         self._attempts = 0
         self._offset = _NOWHERE
         self._found: ReadApart = None
-        self._max_bytes = self._max_records = 0
+        self._max_bytes = self._max_records = self.reading_bytes = 0
 
     @property
     def is_reading(self) -> bool:
@@ -116,7 +120,7 @@ class Reader:
             self._attempts = self._attempts + 1 if again else 1
             self._is_reading, self._offset, self._found = True, offset, None
             self._max_bytes, self._max_records = max_bytes, max_records
-            log.read_apart(
+            self.reading_bytes = log.read_apart(
                 offset,
                 max_bytes,
                 self._ended,

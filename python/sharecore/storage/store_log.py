@@ -134,11 +134,12 @@ class StoreLog(Log):
         limit: int | None = None,
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
-    ) -> None:
+    ) -> int:
         number, reading = self._store.read_apart(
             self.log_id, offset, max_bytes, limit, at_least_one, max_records
         )
         self._disk.begun(number, reading, ended)
+        return max_bytes if reading is None else reading.size
 
     def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
         found = self._store.readable_bytes(self.log_id, offset, max_bytes, limit)

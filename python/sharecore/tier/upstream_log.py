@@ -220,12 +220,15 @@ class UpstreamLog(Log):
         limit: int | None = None,
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
-    ) -> None:
+    ) -> int:
         """Has the window filled from `offset` on."""
         waiting = self._fills.setdefault(offset, [])
         waiting.append(ended)
-        if len(waiting) > 1:
-            return
+        if len(waiting) == 1:
+            self._begin_fill(offset)
+        return max_bytes
+
+    def _begin_fill(self, offset: int) -> None:
         stream = self._subscription
         if stream is not None and offset == stream.offset:
             self._read_to = offset

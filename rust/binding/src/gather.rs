@@ -160,7 +160,7 @@ fn lease_of<'py>(
 }
 
 /// As many partitions that have something as records are wanted get an equal part of the bytes each, others what is left;
-/// the first has one batch whatever its size.
+/// the first has one batch whatever its size. What threads are yet to read takes room, too.
 pub(crate) fn gather<'py>(
     py: Python<'py>,
     look: &mut impl Look<'py>,
@@ -179,7 +179,8 @@ pub(crate) fn gather<'py>(
         return Ok(results);
     };
     let (mut bytes_left, mut records_left) = (limits.max_bytes, limits.max_records);
-    while bytes_left > 0 && records_left > 0 {
+    let mut reading_bytes = 0;
+    while bytes_left > reading_bytes && records_left > 0 {
         let next = match chosen.pop_front() {
             Some(partition) => Some(partition),
             None => next(look)?,
@@ -187,12 +188,18 @@ pub(crate) fn gather<'py>(
         let Some(partition) = next else { break };
         let share = Share {
             member,
-            max_bytes: bytes_left.min(limits.max_bytes / count),
+            max_bytes: (bytes_left - reading_bytes).min(limits.max_bytes / count),
             max_records: records_left,
             at_least_one: bytes_left == limits.max_bytes,
             limits,
         };
-        match lease_of(&partition, &share)? {
+        let lease = lease_of(&partition, &share)?;
+        if lease.as_ref().is_ok_and(|lease| lease.reading) {
+            let leasing = partition.getattr(intern!(py, "leasing"))?;
+            let bytes: i64 = leasing.getattr(intern!(py, "reading_bytes"))?.extract()?;
+            reading_bytes += bytes;
+        }
+        match lease {
             Err(error) => {
                 let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
                 if code != OFFSET_OUT_OF_RANGE {

@@ -31,6 +31,8 @@ pub(crate) struct Lease<'py> {
     pub(crate) archived: bool,
     /// The `KafkaError` behind which nothing was read.
     pub(crate) stopped: Option<Bound<'py, PyAny>>,
+    /// Whether a thread reads more.
+    pub(crate) reading: bool,
 }
 
 /// Record batches that Python has.
@@ -50,6 +52,7 @@ struct Source<'a, 'py> {
     aborted: Option<&'a Bound<'py, PyAny>>,
     end: i64,
     tally: &'a Tally,
+    reading: bool,
 }
 
 impl<'py> Log for Source<'_, 'py> {
@@ -71,6 +74,7 @@ impl<'py> Log for Source<'_, 'py> {
         );
         let found = self.read.call1(asked)?;
         if found.is_none() {
+            self.reading = true;
             return Ok(None);
         }
         let (bytes, batches): (Bound<'py, PyBytes>, Bound<'py, PyAny>) = found.extract()?;
@@ -128,6 +132,7 @@ pub(crate) fn lease<'py>(
         aborted,
         end: wish.end,
         tally: &engine.tally,
+        reading: false,
     };
     let mut leased = lease_from(&engine.inner, &mut source, wish);
     let stopped = match leased.stopped.take() {
@@ -141,6 +146,7 @@ pub(crate) fn lease<'py>(
         total: leased.total,
         archived: leased.archived,
         stopped,
+        reading: source.reading,
     })
 }
 

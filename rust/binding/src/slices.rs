@@ -125,6 +125,12 @@ pub(crate) fn begin(
 
 #[pymethods]
 impl PyReading {
+    /// Bytes that are read.
+    #[getter]
+    fn size(&self) -> usize {
+        self.room.size
+    }
+
     /// What was read.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Read<'py>> {
         match self.room.outcome.get() {

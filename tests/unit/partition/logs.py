@@ -129,7 +129,7 @@ class MemoryLog:
             return None
         return self.read(offset, max_bytes, **how)
 
-    def read_apart(self, offset: int, max_bytes: int, ended: Callable[[ReadApart], None], **how: Any) -> None:
+    def read_apart(self, offset: int, max_bytes: int, ended: Callable[[ReadApart], None], **how: Any) -> int:
         """The test ends it, by `warmed`, `read_by_thread` or `fail_reads`."""
 
         def end(outcome: KafkaError | bool) -> None:
@@ -139,6 +139,7 @@ class MemoryLog:
                 ended(storage.Slice(*self.read(offset, max_bytes, **how)) if outcome else None)
 
         self.warming.append(end)
+        return self.readable_bytes(offset, max_bytes, **how)
 
     def warmed(self, *, still_cold: bool = False) -> None:
         """What was asked for is in memory now, unless it is still cold."""
@@ -158,9 +159,9 @@ class MemoryLog:
         for ended in warming:
             ended(outcome)
 
-    def readable_bytes(self, offset: int, max_bytes: int, *, limit: int | None = None) -> int:
+    def readable_bytes(self, offset: int, max_bytes: int, **how: Any) -> int:
         read = self.bytes_read
-        size = len(self.read(offset, max_bytes, limit=limit).records)
+        size = len(self.read(offset, max_bytes, **how).records)
         self.bytes_read = read
         return size
 

@@ -117,3 +117,29 @@ def test_an_error_of_a_thread_is_told_where_the_records_are_wanted() -> None:
     bench.fetch("n")
     log.read_by_thread()
     assert bench.answers["n"][0].acquired == [(0, 9, 1)], "and tried again by who comes next"
+
+
+def test_a_fetch_has_no_more_read_than_it_may_carry_of_however_many_partitions() -> None:
+    bench = Bench(partitions=60)
+    for log in bench.logs:
+        log.produce(10, 10, size=1000)
+        log.cold = True
+    few = LIMITS._replace(max_records=20, max_bytes=20_000)
+    bench.fetch("m", few)
+    assert bench.answers == {}
+    assert [len(log.warming) for log in bench.logs] == [1] * 20 + [0] * 40
+    bench.logs[0].read_by_thread()
+    assert [result.partition for result in bench.answers["m"]] == [bench.leader(0)]
+    bench.fetch("n", few, order=list(range(20, 60)))
+    assert [len(log.warming) for log in bench.logs] == [0] + [1] * 39 + [0] * 20
+
+
+def test_batches_larger_than_their_part_of_a_fetch_take_the_room_that_they_need() -> None:
+    bench = Bench(partitions=10)
+    for log in bench.logs:
+        log.produce(1, size=5000)
+        log.cold = True
+    bench.fetch("m", LIMITS._replace(max_bytes=12_000))
+    assert sum(len(log.warming) for log in bench.logs) == 3
+    bench.logs[1].read_by_thread()
+    assert [result.partition for result in bench.answers["m"]] == [bench.leader(1)]

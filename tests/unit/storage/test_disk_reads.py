@@ -76,12 +76,12 @@ class OnDisk:
 
     def read_apart(
         self, offset: int, max_bytes: int, ended: Callable[[ReadApart], object], **bounds: Any
-    ) -> None:
+    ) -> int:
         def told(found: ReadApart) -> None:
             self._warm = True
             ended(found)
 
-        self._log.read_apart(offset, max_bytes, told, **bounds)
+        return self._log.read_apart(offset, max_bytes, told, **bounds)
 
 
 async def read(storage: Storage, log: Log, offset: int, max_bytes: int) -> tuple[Slice, int]:
