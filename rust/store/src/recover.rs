@@ -96,7 +96,7 @@ fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreErr
     let found = journals(dir, since, access)?;
     if checkpoint.is_some() && found.is_empty() {
         let path = Kind::Journal.path(dir, since.segment);
-        return Err(StoreError::damaged(path, 0, "the segment is missing"));
+        return Err(missing(&path));
     }
     let mut frame = since.frame;
     let mut last = None;
@@ -174,6 +174,11 @@ fn seal_later(state: &mut State, segment: u64, position: u64, since: Since) {
     });
 }
 
+/// What a directory that lost a segment is refused with: more than the operating system says, as there is a way on.
+fn missing(path: &Path) -> StoreError {
+    StoreError::damaged(path, 0, "the segment is missing")
+}
+
 /// Finds the logs' batches in the sealed segments.
 fn reach(state: &mut State) -> Result<(), StoreError> {
     let sealed: Vec<u64> = state
@@ -185,7 +190,13 @@ fn reach(state: &mut State) -> Result<(), StoreError> {
     let mut found = Vec::new();
     for id in sealed {
         let path = state.segments.path(id);
-        let file = state.segments.file(id).map_err(StoreError::io(&path))?;
+        let file = state
+            .segments
+            .file(id)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => missing(&path),
+                _ => StoreError::io(&path)(error),
+            })?;
         let blocks = index::read(&path, id, &file)?;
         state
             .segments

@@ -387,6 +387,43 @@ fn a_compacted_log_is_whole_and_outlives_salvage() {
 }
 
 #[test]
+fn a_compacted_segment_that_is_gone_is_named_as_damage() {
+    let mut world = World::new();
+    for n in 0..60_u8 {
+        world.append(&[(Some(vec![n % 7]), Some(vec![n; 100]))], 0, 0, false);
+    }
+    rolled(&mut world);
+    world
+        .store
+        .clean(world.log, &pass(0))
+        .expect("cleaned")
+        .expect("dirty");
+    world.store.close();
+    let dir = world.dir.path();
+    let gone: Vec<_> = std::fs::read_dir(dir)
+        .expect("readable")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "compact"))
+        .collect();
+    assert!(!gone.is_empty());
+    for path in gone {
+        let aside = path.with_extension("aside");
+        std::fs::rename(&path, &aside).expect("moved");
+        let refused = Store::open(dir, &options())
+            .err()
+            .expect("refused")
+            .to_string();
+        assert!(
+            refused.starts_with(&path.display().to_string()),
+            "{refused}"
+        );
+        assert!(refused.contains("the segment is missing"), "{refused}");
+        std::fs::rename(&aside, &path).expect("moved back");
+    }
+    drop(open(dir, &options()));
+}
+
+#[test]
 fn nothing_newer_than_the_lag_and_nothing_undecided_is_touched() {
     let mut world = World::new();
     for value in ["1", "2"] {
