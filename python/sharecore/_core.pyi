@@ -17,7 +17,7 @@ __all__ = [
     "Store", "StoredLog", "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine",
     "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
     "decode_share_state", "decompress", "encode_batch", "encode_records", "matching", "monotonic_ms",
-    "next_epoch", "now_ms", "observe_partitions", "read_request_header", "records_without_key", "settle",
+    "lingers", "next_epoch", "now_ms", "observe_partitions", "read_request_header", "records_without_key", "settle",
     "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
 
@@ -748,6 +748,11 @@ class Gather:
 
 def settle(callbacks: Iterable[Callable[..., object]], *outcome: Any) -> None:
     """Calls each callback; one that raises is logged, and the others are called all the same."""
+
+def lingers(waiting: Iterable[Callable[..., object]]) -> bool:
+    """Whether none of those that are called when a write has ended is in a hurry: all of them settle records
+    for good which a fetch brought along that has found nothing since, and waits.
+    """
 @final
 class Write:
     """State that has begun to change and waits for the persister."""
@@ -1417,9 +1422,16 @@ class Store:
     def announce(self, log: int, producer: tuple[int, int, int], from_zero: bool, now_ms: int) -> None:
         """Of a batch that is about to be appended: producer id, epoch, first sequence."""
     def append_local(
-        self, log: int, records: Sequence[_Pair], now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        log: int,
+        records: Sequence[_Pair],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
     ) -> tuple[int, int, int, int, int]:
-        """With a producer's id and epoch the batch is part of its transaction."""
+        """With a producer's id and epoch the batch is part of its transaction. One that lingers shares the
+        next commit that another write needs, and is durable some milliseconds later in any case.
+        """
     def append_marker(
         self,
         log: int,

@@ -54,7 +54,12 @@ class _Topic:
         return self.end_offset
 
     def append_local(
-        self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int, producer: object = None
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        *,
+        now_ms: int,
+        producer: object = None,
+        lingers: bool = False,
     ) -> Appended:
         base = self.end_offset
         self.end_offset += len(records)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sharecore.coordinator_log.topic_log import Producer, Record, TopicLog
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.waiting import Done, Gather, Spans, Timer, Timers, settle
+from sharecore.waiting import Done, Gather, Spans, Timer, Timers, lingers, settle
 
 logger = logging.getLogger(__name__)
 
@@ -189,11 +189,14 @@ class StagedLog:
         batch.attempts += 1
         self._sent.add(batch)
         pieces = cut(batch.records)
+        unhurried = lingers(batch.waiting)
         batch.open, batch.error = len(pieces), None
         first = 0
         for number, records in enumerate(pieces):
             try:
-                appended = self.log.append_local(records, now_ms=batch.now_ms, producer=batch.producer)
+                appended = self.log.append_local(
+                    records, now_ms=batch.now_ms, producer=batch.producer, lingers=unhurried
+                )
             except KafkaError as error:
                 self._piece_ended(batch, error, len(pieces) - number)
                 return

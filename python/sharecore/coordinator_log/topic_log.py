@@ -60,8 +60,15 @@ class TopicLog(Protocol):
     def end_offset(self) -> int: ...
 
     def append_local(
-        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
-    ) -> AppendedBatch: ...
+        self,
+        records: Sequence[Record],
+        /,
+        *,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
+    ) -> AppendedBatch:
+        """Appends a batch. Nobody waits for one that lingers: it may become durable a little later."""
 
     def scan(self, offset: int, /) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
         """Offset, timestamp, key and value of each durable record from there on."""

@@ -175,12 +175,19 @@ class Log(ABC):
         raise _not_here()
 
     def append_local(
-        self, records: Sequence[LocalRecord], *, now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        records: Sequence[LocalRecord],
+        *,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
     ) -> Appended:
         """Appends a batch of the broker's own records, for internal topics; no value is a tombstone.
 
         Args:
             producer: id and epoch of the producer whose transaction the records are part of.
+            lingers: nobody waits for it yet: the next commit that something else needs takes it along, and
+                without one it is durable some milliseconds later.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH when the producer has been fenced, MESSAGE_TOO_LARGE, or

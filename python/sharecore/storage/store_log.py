@@ -83,9 +83,14 @@ class StoreLog(Log):
         self._store.announce(self.log_id, producer, from_zero, now_ms)
 
     def append_local(
-        self, records: Sequence[LocalRecord], *, now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        records: Sequence[LocalRecord],
+        *,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
     ) -> Appended:
-        return self._appended(self._store.append_local(self.log_id, records, now_ms, producer))
+        return self._appended(self._store.append_local(self.log_id, records, now_ms, producer, lingers))
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, *, coordinator_epoch: int, commit: bool, now_ms: int

@@ -62,7 +62,13 @@ class SlotView:
         self._read = list(records)
 
     def append_local(
-        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        records: Sequence[Record],
+        /,
+        *,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
     ) -> Appended:
         if producer is not None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Transactions of group offsets are upstream's.")
@@ -110,9 +116,15 @@ class StateView(SlotView):
         yield from super().scan(offset)
 
     def append_local(
-        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        records: Sequence[Record],
+        /,
+        *,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
     ) -> Appended:
-        appended = super().append_local(records, now_ms=now_ms, producer=producer)
+        appended = super().append_local(records, now_ms=now_ms, producer=producer, lingers=lingers)
         if self._keep_from is None:
             self._keep_from = appended.base_offset
         return appended
@@ -144,9 +156,15 @@ class GroupView(SlotView):
         super().claimed((offset, times[offset], key, value) for key, (offset, value) in self._live.items())
 
     def append_local(
-        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        records: Sequence[Record],
+        /,
+        *,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
     ) -> Appended:
-        appended = super().append_local(records, now_ms=now_ms, producer=producer)
+        appended = super().append_local(records, now_ms=now_ms, producer=producer, lingers=lingers)
         for number, (key, value) in enumerate(records):
             self._put(key, appended.base_offset + number, value)
         return appended

@@ -5,12 +5,13 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
+use sharecore_engine::RecordState;
 
 use crate::codes::{INVALID_RECORD_STATE, NOT_LEADER_OR_FOLLOWER};
 use crate::error::{kafka_error, kafka_error_in};
 use crate::partition::{PyPartition, PyWrite};
 use crate::uuids::{PartitionId, partition_id};
-use crate::waiting::settle_one;
+use crate::waiting::{PyPart, settle_one};
 
 /// What is asked of a share partition's leader again and again: whether there is something to lease, and to settle what
 /// was leased.
@@ -351,6 +352,25 @@ pub(crate) struct PyWritten {
 }
 
 impl PyWritten {
+    /// Whether nobody waits for this change to be durable: it settles records for good, a fetch that has found nothing
+    /// brought it along and goes on waiting, and there is nothing that the change could make room for.
+    fn lingers(&self, py: Python<'_>) -> PyResult<bool> {
+        let done = self.done.as_ref();
+        let part = done.and_then(|done| done.bind(py).cast::<PyPart>().ok());
+        if !part.is_some_and(|part| part.borrow().is_outlasted(py)) {
+            return Ok(false);
+        }
+        let batches = self.write.get().batches.iter();
+        if !batches
+            .map(|batch| batch.state)
+            .all(|state| state == RecordState::Acknowledged)
+        {
+            return Ok(false);
+        }
+        let end: i64 = PyLeader::readable_end(self.leader.bind(py))?.extract()?;
+        Ok(self.engine.get().next_fetch_offset(py)? >= end)
+    }
+
     fn end<'py>(written: &Bound<'py, Self>, error: Option<Bound<'py, PyAny>>) -> PyResult<()> {
         let py = written.py();
         let this = written.get();
@@ -411,4 +431,16 @@ impl PyWritten {
         visit.call(&self.engine)?;
         visit.call(&self.done)
     }
+}
+
+/// Whether none of those that are called when a write has ended is in a hurry.
+#[pyfunction]
+pub(crate) fn lingers(waiting: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for each in waiting.try_iter()? {
+        match each?.cast::<PyWritten>() {
+            Ok(written) if written.get().lingers(waiting.py())? => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
 }

@@ -84,7 +84,7 @@ mod _core {
     #[pymodule_export]
     use crate::layout::PyLayout;
     #[pymodule_export]
-    use crate::leader::PyLeader;
+    use crate::leader::{PyLeader, lingers};
     #[pymodule_export]
     use crate::leaders::{PyLeaders, PySessions, next_epoch};
     #[pymodule_export]

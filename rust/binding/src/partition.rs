@@ -299,7 +299,7 @@ impl PyPartition {
     }
 
     #[getter]
-    fn next_fetch_offset(&self, py: Python<'_>) -> PyResult<i64> {
+    pub(crate) fn next_fetch_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |partition| partition.next_fetch_offset())
     }
 

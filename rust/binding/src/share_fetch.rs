@@ -269,7 +269,7 @@ impl<'py> Asked<'_, 'py> {
         if let Some(fetched) = PyShareLook::begin(&look, max_wait_ms)? {
             return PyShareFetching::end(fetching, fetched);
         }
-        let part = Py::new(py, PyGather::part(gather, py.None()))?;
+        let part = Py::new(py, PyGather::lasting_part(gather, py.None()))?;
         fetching.borrow_mut().part = Some(part);
         let ended = fetching.getattr(intern!(py, "_ended"))?;
         let asked = (self.context, look, max_wait_ms, ended);

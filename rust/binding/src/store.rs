@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_store::{
     Change, Durability, FaultPoint, LogConfig, Options, Refusal, Store, StoreError, TimestampType,
@@ -18,6 +19,7 @@ type Drained = (Vec<(u64, Option<String>)>, Vec<(u64, Offsets)>, Vec<u64>);
 type ActiveProducer = (i64, i16, i32, i64, i32, i64);
 type Appended = (i64, i64, i64, i64, u64);
 type Scanned<'py> = (Bound<'py, PyList>, i64);
+type Pair = (Option<PyBackedBytes>, Option<PyBackedBytes>);
 
 pub(crate) fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
     kafka_error(py, refusal.code(), &refusal.to_string())
@@ -267,24 +269,23 @@ impl PyStore {
             .map_err(|refusal| refused(py, &refusal))
     }
 
-    #[pyo3(signature = (log, records, now_ms, producer = None))]
+    #[pyo3(signature = (log, records, now_ms, producer = None, lingers = false))]
     #[allow(clippy::needless_pass_by_value)]
     fn append_local(
         &self,
         py: Python<'_>,
         log: u64,
-        records: Vec<(
-            Option<pyo3::pybacked::PyBackedBytes>,
-            Option<pyo3::pybacked::PyBackedBytes>,
-        )>,
+        records: Vec<Pair>,
         now_ms: i64,
         producer: Option<(i64, i16)>,
+        lingers: bool,
     ) -> PyResult<Appended> {
-        let records: Vec<_> = records
+        let pairs: Vec<_> = records
             .iter()
             .map(|(key, value)| (key.as_deref(), value.as_deref()))
             .collect();
-        appended(py, self.0.append_local(log, &records, producer, now_ms))
+        let result = self.0.append_local(log, &pairs, producer, now_ms, lingers);
+        appended(py, result)
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -248,6 +248,8 @@ pub(crate) struct PyGather {
     outcomes: Vec<(Py<PyAny>, Py<PyAny>)>,
     left: usize,
     then: Option<Py<PyAny>>,
+    /// The place of an operation under way that outlasts the others.
+    lasting: Option<usize>,
 }
 
 impl PyGather {
@@ -259,12 +261,21 @@ impl PyGather {
             .collect()
     }
 
+    /// A part that outlasts the others: until it ends, they need not hurry.
+    pub(crate) fn lasting_part(gather: &Bound<'_, Self>, name: Py<PyAny>) -> PyPart {
+        let part = Self::part(gather, name);
+        let mut held = gather.borrow_mut();
+        held.lasting = Some(held.outcomes.len() - 1);
+        part
+    }
+
     fn end(gather: &Bound<'_, Self>, place: usize, outcome: Py<PyAny>) -> PyResult<()> {
         let py = gather.py();
         let (before, then) = {
             let mut held = gather.borrow_mut();
             let before = std::mem::replace(&mut held.outcomes[place].1, outcome);
             held.left -= 1;
+            held.lasting = held.lasting.filter(|lasting| *lasting != place);
             let then = if held.left > 0 {
                 None
             } else {
@@ -293,6 +304,7 @@ impl PyGather {
             outcomes,
             left: 0,
             then: None,
+            lasting: None,
         })
     }
 
@@ -380,6 +392,14 @@ impl PyGather {
 /// What one operation calls when it ends; later calls are passed over.
 #[pyclass(name = "Part", module = "sharecore._core")]
 pub(crate) struct PyPart(Option<(Py<PyGather>, usize)>);
+
+impl PyPart {
+    /// Whether another part outlasts this one.
+    pub(crate) fn is_outlasted(&self, py: Python<'_>) -> bool {
+        let gather = self.0.as_ref();
+        gather.is_some_and(|(gather, _)| gather.borrow(py).lasting.is_some())
+    }
+}
 
 #[pymethods]
 impl PyPart {

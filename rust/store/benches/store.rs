@@ -145,7 +145,7 @@ fn share_state(dir: &Path, durability: Durability) {
         for i in 0..20 {
             let log = logs[(round * 7 + i) % 50];
             last = store
-                .append_local(log, &[(Some(b"key"), Some(&value))], None, 1)
+                .append_local(log, &[(Some(b"key"), Some(&value))], None, 1, false)
                 .expect("room")
                 .sequence;
             if round % 50 == 49 {

@@ -66,16 +66,14 @@ impl Store {
         let undo = (header.producer_id >= 0).then(|| target.producers.append(&header, now_ms));
         target.end = header.last_offset() + 1;
         let start_offset = target.start;
-        let sequence = self.stage(
-            &mut state,
-            Pending::Append {
-                log,
-                now_ms,
-                header,
-                batch,
-                undo,
-            },
-        );
+        let pending = Pending::Append {
+            log,
+            now_ms,
+            header,
+            batch,
+            undo,
+        };
+        let sequence = self.shared.stage(state, pending, false);
         Ok(Appended {
             base_offset: header.base_offset,
             last_offset: header.last_offset(),
@@ -104,12 +102,16 @@ impl Store {
     }
 
     /// Appends a batch of our own; part of its producer's transaction when there is one.
+    ///
+    /// One that `lingers`, as nobody waits for it yet, becomes durable some milliseconds later at most: another write
+    /// that comes meanwhile shares its commit.
     pub fn append_local(
         &self,
         log: LogId,
         records: &[LocalRecord<'_>],
         producer: Option<(i64, i16)>,
         now_ms: i64,
+        lingers: bool,
     ) -> Result<Appended, Refusal> {
         if records.is_empty() {
             return Err(Refusal::InvalidRecord(
@@ -118,7 +120,7 @@ impl Store {
         }
         let author = producer.map_or(Producer::NONE, Producer::in_transaction);
         let (batch, header) = local_batch(records, author, now_ms);
-        let mut state = self.shared.lock();
+        let state = self.shared.lock();
         let limit = state.log(log)?.config.max_batch_bytes;
         if header.size > limit {
             return Err(Refusal::TooLarge {
@@ -129,9 +131,9 @@ impl Store {
         if let Some((id, epoch)) = producer {
             state.log(log)?.producers.check_epoch(id, epoch)?;
         }
-        self.append_own(&mut state, log, batch, header, now_ms, |log, header| {
-            producer.map(|_| log.producers.append(header, now_ms))
-        })
+        let remember =
+            |log: &mut Log, header: &Header| producer.map(|_| log.producers.append(header, now_ms));
+        self.append_own(state, (log, lingers), batch, header, now_ms, remember)
     }
 
     /// Ends a producer's transaction in this log with a marker.
@@ -144,23 +146,22 @@ impl Store {
         now_ms: i64,
     ) -> Result<Appended, Refusal> {
         let (batch, header) = marker_batch(producer, coordinator_epoch, commit, now_ms);
-        let mut state = self.shared.lock();
+        let state = self.shared.lock();
         state
             .log(log)?
             .producers
             .check_marker(producer.0, producer.1, coordinator_epoch)?;
-        self.append_own(&mut state, log, batch, header, now_ms, |log, header| {
-            Some(
-                log.producers
-                    .marker(header, coordinator_epoch, commit, now_ms),
-            )
-        })
+        let remember = |log: &mut Log, header: &Header| {
+            let producers = &mut log.producers;
+            Some(producers.marker(header, coordinator_epoch, commit, now_ms))
+        };
+        self.append_own(state, (log, false), batch, header, now_ms, remember)
     }
 
     fn append_own(
         &self,
-        state: &mut MutexGuard<'_, State>,
-        log: LogId,
+        mut state: MutexGuard<'_, State>,
+        (log, lingers): (LogId, bool),
         mut batch: Vec<u8>,
         mut header: Header,
         now_ms: i64,
@@ -173,16 +174,14 @@ impl Store {
         let undo = remember(target, &header);
         target.end = header.last_offset() + 1;
         let start_offset = target.start;
-        let sequence = self.stage(
-            state,
-            Pending::Append {
-                log,
-                now_ms,
-                header,
-                batch: batch.into(),
-                undo,
-            },
-        );
+        let pending = Pending::Append {
+            log,
+            now_ms,
+            header,
+            batch: batch.into(),
+            undo,
+        };
+        let sequence = self.shared.stage(state, pending, lingers);
         Ok(Appended {
             base_offset: header.base_offset,
             last_offset: header.last_offset(),

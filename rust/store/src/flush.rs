@@ -1,44 +1,91 @@
 //! The thread that commits: takes what is staged, writes and syncs it as one frame, reports the outcome.
 
-use std::{io, sync::Arc, time::Instant};
+use std::{
+    io, mem,
+    sync::{Arc, MutexGuard},
+    time::{Duration, Instant},
+};
 
 use crate::{
     checkpoint::{self, Since},
     journal::Journal,
     maintain::Seal,
     segment::Kind,
-    state::{Group, State},
+    state::{Group, Pending, State, Writer},
     store::Shared,
 };
 
 /// About how many bytes one frame carries; whatever else is staged waits for the next.
 const GROUP_BYTES: usize = 8 << 20;
 
+/// So long after a commit what nobody waits for may stay staged: the next commit takes it along.
+const LINGER: Duration = Duration::from_millis(5);
+
 pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
+    let mut lingers_until = Instant::now();
     loop {
         let mut state = shared.lock();
         let work = loop {
-            if let Some(work) = next(&mut state, &journal) {
+            let left = lingers_until.saturating_duration_since(Instant::now());
+            let all = left.is_zero() || state.closing;
+            if let Some(work) = next(&mut state, &journal, all) {
                 break work;
             }
             if state.closing {
                 journal.finish();
                 return;
             }
-            state = shared.work.wait(state).expect("no panic under the lock");
+            if left.is_zero() {
+                state.writer = Writer::Idle;
+                state = shared.work.wait(state).expect("no panic under the lock");
+            } else {
+                state.writer = Writer::Lingering;
+                let woken = shared.work.wait_timeout(state, left);
+                state = woken.expect("no panic under the lock").0;
+            }
+            state.writer = Writer::Busy;
         };
         drop(state);
         work.run(shared, &mut journal);
+        lingers_until = Instant::now() + LINGER;
     }
 }
 
 /// Does what there is to do, once; returns whether there was anything.
 pub(crate) fn step(shared: &Shared, journal: &mut Journal) -> bool {
-    let work = next(&mut shared.lock(), journal);
+    let work = next(&mut shared.lock(), journal, true);
     work.is_some_and(|work| {
         work.run(shared, journal);
         true
     })
+}
+
+impl Shared {
+    /// Has the thread that commits see what there is to do; the lock is given back before it wakes.
+    pub(crate) fn hurry(&self, mut state: MutexGuard<'_, State>) {
+        state.hurry();
+        let waits = mem::replace(&mut state.writer, Writer::Busy) != Writer::Busy;
+        drop(state);
+        if waits {
+            self.work.notify_one();
+        }
+    }
+
+    /// Stages an operation.
+    ///
+    /// One that `lingers` is committed with the next that does not, or some milliseconds after the last commit.
+    pub(crate) fn stage(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        pending: Pending,
+        lingers: bool,
+    ) -> u64 {
+        let sequence = state.stage(pending);
+        if !lingers || state.writer == Writer::Idle {
+            self.hurry(state);
+        }
+        sequence
+    }
 }
 
 enum Work {
@@ -51,9 +98,11 @@ impl Work {
     fn run(self, shared: &Shared, journal: &mut Journal) {
         match self {
             Self::Commit(group) => {
-                commit(shared, journal, group);
+                let is_awaited = commit(shared, journal, group);
                 shared.signal.raise();
-                shared.settled.notify_all();
+                if is_awaited {
+                    shared.settled.notify_all();
+                }
             }
             Self::Roll => {
                 // a failure here is tried again when the cleaner asks again
@@ -63,16 +112,17 @@ impl Work {
     }
 }
 
-fn next(state: &mut State, journal: &Journal) -> Option<Work> {
-    if std::mem::take(&mut state.roll) && !journal.is_empty() {
+/// `all`: what lingers, too.
+fn next(state: &mut State, journal: &Journal, all: bool) -> Option<Work> {
+    if mem::take(&mut state.roll) && !journal.is_empty() {
         return Some(Work::Roll);
     }
-    state
-        .has_staged()
-        .then(|| Work::Commit(state.take(GROUP_BYTES)))
+    let takes = state.is_urgent() || all && state.has_staged();
+    takes.then(|| Work::Commit(state.take(GROUP_BYTES)))
 }
 
-fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
+/// Returns whether a caller waits for an outcome.
+fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
     let mut ops = Vec::with_capacity(group.pending.len());
     for pending in &group.pending {
         pending.ops(&mut ops);
@@ -107,6 +157,7 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
             state.failed(group, &format!("writing to {path} failed: {error}"));
         }
     }
+    state.waiters > 0
 }
 
 /// Goes on in a new segment, and hands the full one to the maintenance with a checkpoint of what has been committed.

@@ -193,14 +193,11 @@ fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreErro
         .map(|victim| shared.lock().segments.path(*victim))
         .collect();
     let sequence = {
-        let mut state = shared.lock();
         let replace = Replace {
             removed: victims.to_vec(),
             added,
         };
-        let sequence = state.stage(Pending::Replace(replace));
-        shared.work.notify_one();
-        sequence
+        shared.stage(shared.lock(), Pending::Replace(replace), false)
     };
     let removed = shared.wait(sequence, |state: &State| {
         !state.segments.contains(victims[0])

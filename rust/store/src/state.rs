@@ -86,6 +86,17 @@ impl Pending {
     }
 }
 
+/// What the thread that commits does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// It works, and looks at what is staged before it waits.
+    Busy,
+    /// It waits, and looks soon by itself: what lingers may wait with it.
+    Lingering,
+    /// It waits until it is woken.
+    Idle,
+}
+
 /// What one commit takes.
 pub(crate) struct Group {
     pub(crate) pending: Vec<Pending>,
@@ -108,6 +119,11 @@ pub(crate) struct State {
     /// Bytes that wait or are being written.
     pub(crate) staged_bytes: usize,
     pub(crate) staging_limit: usize,
+    /// The last operation that somebody waits for.
+    urgent: u64,
+    pub(crate) writer: Writer,
+    /// Callers that wait for an outcome.
+    pub(crate) waiters: usize,
     /// Sequence number of the last staged operation, and of the last one with an outcome.
     pub(crate) sequence: u64,
     settled: u64,
@@ -137,6 +153,9 @@ impl State {
             staged: VecDeque::new(),
             staged_bytes: 0,
             staging_limit,
+            urgent: 0,
+            writer: Writer::Busy,
+            waiters: 0,
             sequence: 0,
             settled: 0,
             outcomes: Vec::new(),
@@ -211,6 +230,16 @@ impl State {
 
     pub(crate) fn has_staged(&self) -> bool {
         !self.staged.is_empty()
+    }
+
+    /// Somebody waits for what is staged.
+    pub(crate) fn hurry(&mut self) {
+        self.urgent = self.sequence;
+    }
+
+    /// Whether somebody waits for something that is staged.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent + self.staged.len() as u64 > self.sequence
     }
 
     /// Takes what the next frame will carry: at least one operation, about `limit` bytes.

@@ -160,7 +160,9 @@ impl Shared {
             let stepped = self.step();
             state = self.lock();
             if !stepped && !state.is_settled(sequence) {
+                state.waiters += 1;
                 state = self.settled.wait(state).expect("no panic under the lock");
+                state.waiters -= 1;
             }
         }
         look(&state)
@@ -319,7 +321,7 @@ impl Store {
 
     /// Stages changes that become durable together.
     pub fn change(&self, changes: Vec<Change>) -> Result<u64, Refusal> {
-        let mut state = self.shared.lock();
+        let state = self.shared.lock();
         state.room()?;
         for change in &changes {
             match change {
@@ -330,7 +332,7 @@ impl Store {
                 _ => {}
             }
         }
-        Ok(self.stage(&mut state, Pending::Catalogue(changes)))
+        Ok(self.stage(state, Pending::Catalogue(changes)))
     }
 
     /// Durable entries of the catalogue whose keys begin with `prefix`, in the order of their keys.
@@ -383,7 +385,7 @@ impl Store {
 
     /// Moves a log's start to `before`; -1 stands for the high watermark.
     pub fn delete_records(&self, log: LogId, before: i64) -> Result<u64, Refusal> {
-        let mut state = self.shared.lock();
+        let state = self.shared.lock();
         state.writable()?;
         let target = state.log(log)?;
         let before = if before == -1 {
@@ -401,7 +403,7 @@ impl Store {
             return Ok(state.sequence);
         }
         Ok(self.stage(
-            &mut state,
+            state,
             Pending::LogStart {
                 log,
                 offset: before,
@@ -446,14 +448,12 @@ impl Store {
             state.writable()?;
             state.retained_from(log, oldest_ms, max_bytes, loaded)
         })?;
-        let mut state = self.shared.lock();
+        let state = self.shared.lock();
         state.writable()?;
         if offset <= state.log(log)?.start {
             return Ok(None);
         }
-        Ok(Some(
-            self.stage(&mut state, Pending::LogStart { log, offset }),
-        ))
+        Ok(Some(self.stage(state, Pending::LogStart { log, offset })))
     }
 
     /// Aborted transactions with records in `[first, end)`.
@@ -475,10 +475,8 @@ impl Store {
             .for_each(|log| log.producers.expire(before_ms, max));
     }
 
-    pub(crate) fn stage(&self, state: &mut MutexGuard<'_, State>, pending: Pending) -> u64 {
-        let sequence = state.stage(pending);
-        self.shared.work.notify_one();
-        sequence
+    fn stage(&self, state: MutexGuard<'_, State>, pending: Pending) -> u64 {
+        self.shared.stage(state, pending, false)
     }
 }
 

@@ -352,7 +352,7 @@ fn transactions_hold_back_and_mark_what_was_aborted() {
         47
     );
     let own = store
-        .append_local(log, &[(Some(b"k"), None)], Some((3, 0)), 1000)
+        .append_local(log, &[(Some(b"k"), None)], Some((3, 0)), 1000, false)
         .expect("appended");
     store.wait(own.sequence);
     for _ in 0..2 {

@@ -22,6 +22,8 @@ from tests.unit.broker.share_member import (
     produce,
 )
 
+from sharecore.broker.broker import Broker
+from sharecore.broker.store_ground import StoreGround
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
@@ -178,6 +180,42 @@ def test_a_waiting_fetch_is_answered_when_a_record_is_released(
     broker.until_received(member.client)
     other.acknowledge({0: [(1, 1, RELEASE)]})
     assert acquired(member.client.receive(ApiKey.SHARE_FETCH, 2)) == {0: [(1, 1, 2)]}
+
+
+def commits(broker: Broker) -> int:
+    assert isinstance(broker.ground, StoreGround)
+    return sum(broker.ground.storage.store.figures()[0])
+
+
+def test_acknowledgements_of_a_fetch_that_waits_share_the_commit_of_the_next_record(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 1)
+    assert acquired(member.fetch(0)) == {0: [(0, 0, 1)]}
+    shared = 0
+    for offset in range(200):
+        before = broker.look(commits)
+        member.send(acks={0: [(offset, offset, ACCEPT)]}, max_wait_ms=60_000)
+        broker.until_received(member.client)
+        produce(broker, topic, 1)
+        answer = member.client.receive(ApiKey.SHARE_FETCH, 2)
+        assert errors(answer) == [(0, 0, 0)]
+        assert acquired(answer) == {0: [(offset + 1, offset + 1, 1)]}
+        # not where this machine was busy with something else for some milliseconds
+        shared += broker.look(commits) == before + 1
+        if shared == 5:
+            return
+    pytest.fail(f"{shared} of 200 acknowledgements shared a commit")
+
+
+def test_acknowledgements_of_a_fetch_that_waits_are_durable_though_nothing_follows(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 1)
+    assert acquired(member.fetch(0)) == {0: [(0, 0, 1)]}
+    before = broker.look(commits)
+    member.send(acks={0: [(0, 0, ACCEPT)]}, max_wait_ms=60_000)
+    broker.until(lambda running: commits(running) > before)
 
 
 def test_requests_leave_nothing_to_the_cycle_collector(

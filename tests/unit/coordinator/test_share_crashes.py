@@ -51,11 +51,17 @@ class FailingLog(MemoryLog):
         self.power = power
 
     def append_local(
-        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        records: Sequence[Record],
+        /,
+        *,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
     ) -> Appended:
         if not self.power.write():
             return Appended(Silent(None))
-        return super().append_local(records, now_ms=now_ms, producer=producer)
+        return super().append_local(records, now_ms=now_ms, producer=producer, lingers=lingers)
 
 
 class FailingPersister(MemoryPersister):

@@ -118,9 +118,15 @@ class SlowLog(MemoryLog):
         return self.durable
 
     def append_local(
-        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        records: Sequence[Record],
+        /,
+        *,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
     ) -> Appended:
-        super().append_local(records, now_ms=now_ms, producer=producer)
+        super().append_local(records, now_ms=now_ms, producer=producer, lingers=lingers)
         self.tickets.append(SlowTicket())
         return Appended(self.tickets[-1])
 

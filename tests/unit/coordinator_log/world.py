@@ -107,7 +107,13 @@ class MemoryLog:
         return min(opened.values(), default=self.end_offset)
 
     def append_local(
-        self, records: Sequence[Record], /, *, now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        records: Sequence[Record],
+        /,
+        *,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        lingers: bool = False,
     ) -> Appended:
         if self.failing:
             return Appended(Ticket(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)))

@@ -202,7 +202,12 @@ class MemoryLog:
     # as a coordinator's topic
 
     def append_local(
-        self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int, producer: object = None
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        *,
+        now_ms: int,
+        producer: object = None,
+        lingers: bool = False,
     ) -> Appended:
         base = self._end
         self._end += len(records)

@@ -125,7 +125,7 @@ impl Store {
         let mut state = self.shared.lock();
         state.writable()?;
         state.roll = true;
-        self.shared.work.notify_one();
+        self.shared.hurry(state);
         Ok(())
     }
 }
@@ -300,12 +300,11 @@ impl<'a> Pass<'a> {
     fn install(&self, replacement: Replacement, writer: &mut Writer<'_>) -> Result<(), Refusal> {
         let progress = replacement.progress;
         let sequence = {
-            let mut state = self.shared.lock();
+            let state = self.shared.lock();
             state.writable()?;
             state.log(self.log)?;
-            let sequence = state.stage(Pending::Clean(Arc::new(replacement)));
-            self.shared.work.notify_one();
-            sequence
+            let pending = Pending::Clean(Arc::new(replacement));
+            self.shared.stage(state, pending, false)
         };
         let installed = self.shared.wait(sequence, |state: &State| {
             let added = writer.written.first();
