@@ -16,9 +16,9 @@ __all__ = [
     "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StateContent", "StateFold", "States",
     "Store", "StoredLog", "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine",
     "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
-    "decode_share_state", "decompress", "encode_batch", "encode_records", "matching", "monotonic_ms",
-    "lingers", "next_epoch", "now_ms", "observe_partitions", "read_request_header", "records_without_key", "settle",
-    "skip_tagged_fields", "survey_store", "whole_batches",
+    "decode_share_state", "decompress", "encode_batch", "encode_records", "lingers", "matching",
+    "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
+    "records_without_key", "settle", "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
