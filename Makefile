@@ -396,6 +396,10 @@ callgrind: .venv-test/.installed ## instructions of the engine's hot operations,
 bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on this machine (ARGS="--records 200000 --only latency")
 	.venv/bin/python -m benches.broker $(ARGS)
 
+# a broker as it is installed: beside a test environment's packages it holds 11 MB of theirs
+bench-tier bench-requests bench-client bench-groups bench-dlq bench-cold bench-compaction bench-security: \
+	export SHARECORE ?= $(CURDIR)/.venv/bin/sharecore
+
 bench-tier: .venv/.installed .venv-test/.installed jars ## one and three nodes in front of Apache Kafka beside that cluster, Apache's share groups and sharecore alone (ARGS="--records 200000", "--take-over": 10,000 share partitions)
 	$(BIN)/python -m benches.tier $(ARGS)
 
