@@ -7,8 +7,9 @@ import logging
 from collections.abc import Callable
 
 from sharecore.errors import KafkaError
-from sharecore.tier.slot_log import Read, SlotLog
-from sharecore.tier.sources import Fetching
+from sharecore.tier.claims import holds_release
+from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.sources import Fetching, Subscription
 from sharecore.upstream import Fetched
 
 logger = logging.getLogger(__name__)
@@ -18,7 +19,7 @@ _RETRY_S = 1.0
 
 
 class Heir:
-    """Of one slot. It reads the partition while the owner still writes: then only a claim is left to be made.
+    """Of one slot.
 
     Args:
         log: the slot's partition, which is another node's.
@@ -28,61 +29,50 @@ class Heir:
     def __init__(self, log: SlotLog, fetching: Callable[[], Fetching]) -> None:
         self._log = log
         self._fetching = fetching
+        self._released = asyncio.Event()
+        self._problem: KafkaError | None = None
+        self._offset: int | None = None
+        """From where there may be a release that was not seen yet."""
+        self._subscription: Subscription | None = None
 
-    async def released(self, epoch: int) -> Read:
-        """Waits until the slot is given up for this node, by the owner before the claim of an epoch.
-
-        Returns:
-            What stands in the partition.
-        """
+    async def released(self) -> None:
+        """Waits for the next release, which may be void: whoever claims finds out."""
         while True:
             try:
-                return await self._follow(epoch)
+                await self._follow()
             except (KafkaError, ValueError) as error:  # noqa: PERF203
                 logger.info("%s is not followed now: %s", self._log.name, error)
                 await asyncio.sleep(_RETRY_S)
+            else:
+                return
 
-    async def _follow(self, epoch: int) -> Read:
-        read = await self._log.read_ahead()
-        if not self._log.is_given(read, epoch):
-            with _Following(self._log, read, epoch, self._fetching()) as following:
-                await following.given
-        return read
-
-
-class _Following:
-    """One partition as it is followed (`sources.Sink`).
-
-    Attributes:
-        given: done once the slot is given up; or why it is not followed any longer.
-    """
-
-    def __init__(self, log: SlotLog, read: Read, epoch: int, fetching: Fetching) -> None:
-        self.given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._log, self._read, self._epoch = log, read, epoch
-        self._subscription = fetching.subscribe(log.topic, log.index, read.end, _ROOM_BYTES, self)
-
-    def __enter__(self) -> _Following:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._subscription.close()
+    async def _follow(self) -> None:
+        if self._offset is None:
+            # a release that was written already is the last record of all
+            self._offset = await self._log.find_last()
+        self._released.clear()
+        self._problem = None
+        fetching = self._fetching()
+        following = fetching.subscribe(self._log.topic, self._log.index, self._offset, _ROOM_BYTES, self)
+        self._subscription = following
+        try:
+            await self._released.wait()
+        finally:
+            self._subscription = None
+            following.close()
+        if self._problem is not None:
+            self._offset = None
+            raise self._problem
 
     def fetched(self, fetched: Fetched, /) -> None:
         """Takes what came; for whoever fetches."""
-        if self.given.done():
-            return
-        try:
-            self._read.take(fetched.records)
-            if self._log.is_given(self._read, self._epoch):
-                self.given.set_result(None)
-                return
-        except ValueError as error:
-            self.given.set_exception(error)
-            return
-        self._subscription.allow(_ROOM_BYTES)
+        self._offset = fetched.end
+        if fetched.records and holds_release(fetched.records, self._log.name):
+            self._released.set()
+        elif self._subscription is not None:
+            self._subscription.allow(_ROOM_BYTES)
 
     def failed(self, error: KafkaError, /) -> None:
         """The fetching has stopped; for whoever fetches."""
-        if not self.given.done():
-            self.given.set_exception(error)
+        self._problem = error
+        self._released.set()

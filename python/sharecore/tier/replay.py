@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
@@ -24,10 +23,10 @@ class Reading(Protocol):
 
 async def bounds_of(reading: Reading, topic: str, partition: int) -> tuple[int, int]:
     """Where a partition begins and ends; raises KafkaError."""
-    start, end = await asyncio.gather(
-        _offset(reading, topic, partition, EARLIEST), _offset(reading, topic, partition, LATEST)
+    return (
+        await _offset(reading, topic, partition, EARLIEST),
+        await _offset(reading, topic, partition, LATEST),
     )
-    return start, end
 
 
 async def _offset(reading: Reading, topic: str, partition: int, which: int) -> int:
