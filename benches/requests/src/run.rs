@@ -113,7 +113,9 @@ impl Load {
                 next = at.map_or(next, |at| at.min(next));
             }
             let wait = next.saturating_duration_since(Instant::now());
-            alarm.set(wait)?;
+            if due.iter().any(Option::is_some) {
+                alarm.set(wait)?;
+            }
             poll.poll(&mut events, Some(wait)).or_else(passing)?;
             for event in &events {
                 if event.token() == ALARM {
