@@ -82,7 +82,8 @@ class UpstreamLog(Log):
     def told(self, start: int, end: int) -> None:
         """The cluster has told where it begins and ends."""
         self._known = True
-        self._moved(start, end)
+        if self._moved(start, end):
+            self.notify()
 
     def _moved(self, start: int, end: int) -> bool:
         """Takes offsets; they never go back but by `truncate`, as a new leader may lag a little."""
@@ -245,11 +246,13 @@ class UpstreamLog(Log):
                 self.topic, self.index, offset, self._sources.ahead_bytes, committed=self.committed
             )
             self._window.add(fetched)
-            self._moved(fetched.log_start_offset, 0)
+            moved = self._moved(fetched.log_start_offset, 0)
             if leads and self._subscription is not None:
                 self._read_to, self._streamed = offset, True
                 self._subscription.seek(fetched.end, self._sources.ahead_bytes)
                 self._allow()
+            if moved:
+                self.notify()
         except KafkaError as error:
             logger.warning("%s-%d cannot be read at %d: %s", self.topic, self.index, offset, error)
             await asyncio.sleep(_RETRY_S)

@@ -231,6 +231,27 @@ def test_who_listens_hears_of_new_records_and_of_a_start_that_moved() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("by", ["a read", "a question"])
+def test_who_listens_hears_of_a_start_that_moved_however_that_was_found_out(by: str) -> None:
+    """No later fetch would tell: it finds the start where it is known to be."""
+
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.follow()
+        subject, heard = cluster.subject, list[int]()
+        subject.on_advance(lambda log: heard.append(log.start_offset))
+        cluster.log.start = start = cluster.log.batches[3][0]
+        if by == "a read":
+            Reader(subject, lambda: None).read(cluster.log.batches[30][0], LOTS)
+            await asyncio.sleep(0.01)
+        else:
+            subject._sources.find_limits(subject, lambda error: None)
+            await asyncio.sleep(0.01)
+        assert heard == [start]
+
+    run(test)
+
+
 def test_nobody_listens_nothing_is_fetched() -> None:
     async def test() -> None:
         cluster = Cluster()
