@@ -81,6 +81,9 @@ class UpstreamLog(Log):
 
     def told(self, start: int, end: int) -> None:
         """The cluster has told where it begins and ends."""
+        if not self.is_known and end < self.high_watermark:
+            # what was known of it before does not stand, or nobody has followed it since
+            self.truncate(end)
         self._known = True
         if self._moved(start, end):
             self.notify()
@@ -139,11 +142,13 @@ class UpstreamLog(Log):
 
     def failed(self, error: KafkaError, /) -> None:
         """The fetching has stopped; for whoever fetches."""
+        if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._known = False
+        else:
+            logger.warning("%s-%d is not fetched now: %s", self.topic, self.index, error)
         if isinstance(error, Truncated):
             logger.error("%s", error)
             self.truncate(error.end_offset)
-        elif error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
-            logger.warning("%s-%d is not fetched now: %s", self.topic, self.index, error)
         asyncio.get_running_loop().call_later(_RETRY_S, self._fetch_again)
 
     def truncate(self, end_offset: int) -> None:
@@ -151,16 +156,29 @@ class UpstreamLog(Log):
         self._window.clear()
         self.high_watermark = min(self.high_watermark, end_offset)
         self.last_stable_offset = self.end_offset = self.high_watermark
+        # there may be nothing any more where they wait
+        fills, self._fills = self._fills, {}
+        for waiting in fills.values():
+            settle(waiting, None)
 
     def _fetch_again(self) -> None:
         def told(error: KafkaError | None) -> None:
             if self._subscription is not None:
                 offset = min(max(self._subscription.offset, self.start_offset), self.high_watermark)
-                self._subscription.seek(offset, self._sources.ahead_bytes)
+                self._seek(offset)
                 self.notify()
 
         if self._subscription is not None:
             self._sources.find_limits(self, told)
+
+    def _seek(self, offset: int) -> None:
+        """Goes on somewhere else; who waits for what was to come next is read for apart."""
+        stream = self._subscription
+        assert stream is not None
+        before = stream.offset
+        stream.seek(offset, self._sources.ahead_bytes)
+        if before != offset and before in self._fills:
+            self._begin_fill(before)
 
     def _allow(self) -> None:
         """Reads ahead of the reader, so far."""
@@ -249,7 +267,7 @@ class UpstreamLog(Log):
             moved = self._moved(fetched.log_start_offset, 0)
             if leads and self._subscription is not None:
                 self._read_to, self._streamed = offset, True
-                self._subscription.seek(fetched.end, self._sources.ahead_bytes)
+                self._seek(fetched.end)
                 self._allow()
             if moved:
                 self.notify()
@@ -257,6 +275,7 @@ class UpstreamLog(Log):
             logger.warning("%s-%d cannot be read at %d: %s", self.topic, self.index, offset, error)
             await asyncio.sleep(_RETRY_S)
             if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._known = False
                 self._fetch_again()
         settle(self._fills.pop(offset, ()), None)
 

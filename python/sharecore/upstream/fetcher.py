@@ -272,7 +272,7 @@ class Fetcher:
         if answer is None or answer.error_code:
             self.upstream.stale()
             self._rest(subscription)
-        elif _UNDEFINED != answer.end_offset < subscription.offset and subscription.leader_epoch >= 0:
+        elif _UNDEFINED != answer.end_offset < subscription.known_end and subscription.leader_epoch >= 0:
             subscription.fail(Truncated(*subscription.place, answer.end_offset))
         else:
             subscription.leader_epoch = epoch if subscription.leader_epoch >= 0 else -1

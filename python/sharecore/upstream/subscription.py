@@ -61,6 +61,11 @@ class Subscription:
         return self.topic, self.partition
 
     @property
+    def known_end(self) -> int:
+        """Behind the last offset that the log is known to have had."""
+        return self.offset if self._marks is None else max(self.offset, self._marks[0])
+
+    @property
     def ready(self) -> bool:
         """Whether it may be fetched."""
         at_rest = self.resting or self.validating or self.closed or self.error is not None
@@ -82,8 +87,9 @@ class Subscription:
         Where the topic was deleted or made again, close it and subscribe anew.
         """
         self.offset, self.room = offset, room
-        self.leader_epoch = -1
-        self.error = None
+        if self.error is not None:
+            # what was told before it may not stand
+            self.leader_epoch, self._marks, self.error = -1, None, None
         self._changed(self)
 
     def close(self) -> None:

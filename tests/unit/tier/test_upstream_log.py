@@ -11,7 +11,7 @@ import pytest
 from tests.unit.tier.test_window import Upstream
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage import Reader
+from sharecore.storage import Reader, Slice
 from sharecore.tier import upstream_log as module
 from sharecore.tier.sources import Sources
 from sharecore.tier.upstream_log import UpstreamLog
@@ -47,6 +47,7 @@ class Cluster:
         self.reads: list[int] = []
         self.committed: list[bool] = []
         self.fails: KafkaError | None = None
+        self.read_fails: KafkaError | None = None
         self.sent: list[bytes] = []
         sources = Sources(self, self._fetching, self._send, Budget(LOTS), ahead_bytes=ahead_bytes)
         self.subject = UpstreamLog("t", 0, UUID(int=7), sources)
@@ -83,6 +84,8 @@ class Cluster:
         self, topic: str, partition: int, offset: int, max_bytes: int, *, committed: bool = False
     ) -> Fetched:
         self.reads.append(offset)
+        if self.read_fails is not None:
+            raise self.read_fails
         return self.log.fetch(offset, 4)
 
     def fetch(self, batches: int = 4) -> None:
@@ -276,6 +279,72 @@ def test_a_log_that_was_cut_off_says_so_and_goes_on(
         await asyncio.sleep(0.02)
         assert "was truncated" in caplog.text
         assert cluster.subject.high_watermark == cluster.subscriptions[0].offset == cluster.log.end
+
+    run(test)
+
+
+@pytest.mark.parametrize("found", ["by its fetches", "by a read", "by who follows it anew"])
+def test_a_log_is_no_longer_than_the_cluster_says_though_nobody_could_say_where_it_was_cut_off(
+    found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else who has read all there is waits for records that were lost."""
+    monkeypatch.setattr(module, "_RETRY_S", 0.0)
+
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.follow()
+        subject = cluster.subject
+        before, cluster.log.end = cluster.log.end, cluster.log.batches[10][1] + 1
+        refused = KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if found == "by its fetches":
+            cluster.subscriptions[0].sink.failed(refused)
+        elif found == "by a read":
+            cluster.read_fails = refused
+            Reader(subject, lambda: None).read(before - 1, LOTS)
+        else:
+            subject.off_advance(cluster._advanced)
+            await cluster.follow()
+        await asyncio.sleep(0.02)
+        assert subject.high_watermark == cluster.subscriptions[-1].offset == cluster.log.end
+        cluster.log.end = cluster.log.start
+        assert await cluster.known() is None
+        assert subject.high_watermark > cluster.log.end, "a new leader may lag a little"
+
+    run(test)
+
+
+def test_nobody_waits_for_records_that_are_lost() -> None:
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.follow()
+        stream, came = cluster.subscriptions[0], asyncio.Event()
+        stream.offset = end = cluster.log.batches[40][0]
+        reader = Reader(cluster.subject, came.set)
+        assert reader.read(end, LOTS) is None
+        stream.sink.failed(Truncated("t", 0, end))
+        await came.wait()
+        assert reader.read(end, LOTS) == Slice(b"", [])
+
+    run(test)
+
+
+def test_who_waits_where_it_is_fetched_gets_it_though_that_goes_on_elsewhere() -> None:
+    async def test() -> None:
+        cluster = Cluster()
+        await cluster.follow()
+        first, third, fifth = (cluster.log.batches[index][0] for index in (0, 20, 40))
+        begun, came = asyncio.Event(), asyncio.Event()
+        Reader(cluster.subject, begun.set).read(first, LOTS)
+        await begun.wait()
+        waits_at = cluster.subscriptions[0].offset
+        assert first < waits_at < third
+        reader = Reader(cluster.subject, came.set)
+        assert reader.read(waits_at, LOTS) is None
+        Reader(cluster.subject, lambda: None).read(fifth, LOTS)
+        await came.wait()
+        found = reader.read(waits_at, LOTS)
+        assert found is not None
+        assert found.batches[0][0] == cluster.log.batches[4][0]
 
     run(test)
 

@@ -263,6 +263,30 @@ async def test_a_leader_that_lost_records_is_told_of() -> None:
 
 
 @in_virtual_time
+async def test_a_leader_that_lost_records_is_told_of_though_they_were_not_fetched_yet() -> None:
+    """They were told of: who waits for them would wait for long."""
+    cluster = Cluster(nodes=2)
+    cluster.create("a", 1, end=10)
+    upstream, fetcher = await fetching(cluster)
+    taken = Taken()
+    one = fetcher.subscribe("a", 0, 0, ROOM, taken)
+    await asyncio.sleep(0.1)
+    one.seek(3, 0)
+    log = cluster.topics["a"][0]
+    log.epochs[log.epoch] = 6
+    log.leader, log.epoch, log.end = 1, log.epoch + 1, 8
+    await upstream.refreshed()
+    one.allow(ROOM)
+    await asyncio.sleep(3)
+    assert [error.end_offset for error in taken.errors if isinstance(error, Truncated)] == [6]
+    assert taken.offsets == list(range(10))
+    one.seek(3, ROOM)
+    await asyncio.sleep(1)
+    assert taken.offsets[10:] == list(range(3, 8))
+    await ended(upstream, fetcher)
+
+
+@in_virtual_time
 async def test_offsets_that_are_not_there_end_the_fetching_until_a_seek() -> None:
     cluster = Cluster()
     cluster.create("a", 1, start=5, end=8)
