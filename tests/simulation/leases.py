@@ -50,12 +50,15 @@ class Claim:
 
     Args:
         perhaps: an earlier acknowledgement may have taken effect.
+        late: the record's last lock may have run out: whoever leads it has given it up then, and passes over
+            what is said of it, though that may not be written yet.
     """
 
     offset: int
     lease: int
     kind: int
     perhaps: bool = False
+    late: bool = False
 
 
 @dataclass
@@ -161,7 +164,8 @@ class SharePartition:
                 if entry is None or not entry.held or entry.member != member:
                     found.append(Claim(offset, 0, kind))
                     continue
-                found.append(Claim(offset, entry.lease, kind, entry.perhaps))
+                late = now > entry.free_from - _TICK_S and self._counts(entry)[1] > self.limits[0]
+                found.append(Claim(offset, entry.lease, kind, entry.perhaps, late))
                 if kind == RELEASE:
                     entry.free_from = min(entry.free_from, now)
                 elif kind == RENEW:
@@ -211,6 +215,9 @@ class SharePartition:
                 # whatever was written before, this was written later
                 entry.doubtful = False
                 entry.free_from = now
+            elif claim.late:
+                entry.held = False
+                entry.perhaps = True
             else:
                 entry.held = False
                 entry.settled = NAMES[claim.kind]

@@ -55,3 +55,18 @@ def test_one_of_two_acknowledgements_under_way_is_refused() -> None:
     assert share.may_be_over(0), "the other may have taken effect"
     share.refused(claims[0], certain=True)
     assert not share.may_be_over(0)
+
+
+def test_what_is_settled_behind_its_last_lock_may_be_passed_over() -> None:
+    share = SharePartition("g t-0", lock_s=3.0, limits=(4, 4))
+    for count in range(1, 4):
+        assert share.deliver(0.0, 0.0, "m", [(0, 0, count)]) == []
+        assert share.answered(0.0, 0.0, "m", share.claims(0.0, "m", [(0, 0, bytes([RELEASE]))])) == []
+    assert share.deliver(0.0, 0.0, "m", [(0, 0, 4), (1, 1, 1)]) == []
+    for at, offset in ((4.0, 0), (4.0, 1)):
+        claims = share.claims(at, "m", [(offset, offset, bytes([ACCEPT]))])
+        assert share.answered(at, at, "m", claims) == []
+    assert [bool(share.entries[offset].settled) for offset in range(2)] == [False, True]
+    assert share.may_be_over(0)
+    share.loosen(restarted=True)
+    assert share.deliver(5.0, 5.0, "m", [(0, 0, 4)]) == [], "it was given up, and that was not written"
