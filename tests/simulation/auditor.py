@@ -369,7 +369,7 @@ class Auditor:
                 if not share.unsure:
                     self._report(share.answered(asked.at, now, request.member_id, claims))
             else:
-                share.refused(claims, certain=code in _CERTAIN)
+                share.refused(asked.at, claims, certain=code in _CERTAIN)
 
     def _created(self, asked: _Asked, answer: Any) -> None:
         for topic in answer.topics:

@@ -223,12 +223,14 @@ class SharePartition:
                 entry.settled = NAMES[claim.kind]
         return wrong
 
-    def refused(self, claims: Iterable[Claim], *, certain: bool) -> None:
+    def refused(self, asked: float, claims: Iterable[Claim], *, certain: bool) -> None:
         """Acknowledgements were answered with an error; `certain`ly nothing has changed then."""
+        # what is said to have failed, who has begun to lead meanwhile may have found written
+        found = not certain and self.loaded_at >= asked
         for claim in claims:
             entry = self.entries.get(claim.offset)
             if entry is not None and entry.lease == claim.lease and claim.kind not in (RELEASE, RENEW):
-                entry.perhaps &= claim.perhaps
+                entry.perhaps &= claim.perhaps or found
                 entry.doubtful |= not certain
 
     def let_go(self, now: float, member: str) -> None:

@@ -17,7 +17,7 @@ def test_what_was_settled_stays_possible_where_it_was_perhaps_begun_anew() -> No
     share = _delivered()
     assert share.answered(0.1, 0.2, "m", share.claims(0.1, "m", [(0, 0, bytes([ACCEPT]))])) == []
     # this one failed
-    share.refused(share.claims(0.1, "m", [(1, 1, bytes([ACCEPT]))]), certain=False)
+    share.refused(0.1, share.claims(0.1, "m", [(1, 1, bytes([ACCEPT]))]), certain=False)
     share.forget(perhaps=True)
     assert [share.may_be_over(offset) for offset in range(3)] == [True, True, False]
     share.forget()
@@ -27,10 +27,10 @@ def test_what_was_settled_stays_possible_where_it_was_perhaps_begun_anew() -> No
 def test_a_failed_acknowledgement_may_come_to_light_after_another_delivery() -> None:
     """A write that timed out is undone in memory alone; who reads the log later finds it."""
     share = _delivered()
-    share.refused(share.claims(0.1, "m", [(0, 0, bytes([ACCEPT]))]), certain=False)
+    share.refused(0.1, share.claims(0.1, "m", [(0, 0, bytes([ACCEPT]))]), certain=False)
     assert not share.may_be_over(0), "whoever failed to write it delivers it again"
     assert share.deliver(4.0, 4.0, "m", [(0, 1, 2)]) == []
-    share.refused(share.claims(4.1, "m", [(0, 1, bytes([ACCEPT]))]), certain=True)
+    share.refused(4.1, share.claims(4.1, "m", [(0, 1, bytes([ACCEPT]))]), certain=True)
     share.loosen(restarted=True)
     assert [share.may_be_over(offset) for offset in range(2)] == [True, False]
     assert share.deliver(5.0, 5.0, "m", [(0, 0, 2)]) == []
@@ -40,7 +40,7 @@ def test_a_failed_acknowledgement_may_come_to_light_after_another_delivery() -> 
 
 def test_a_release_that_was_answered_came_after_what_had_failed() -> None:
     share = _delivered()
-    share.refused(share.claims(0.1, "m", [(0, 1, bytes([ACCEPT]))]), certain=False)
+    share.refused(0.1, share.claims(0.1, "m", [(0, 1, bytes([ACCEPT]))]), certain=False)
     share.deliver(4.0, 4.0, "m", [(0, 1, 2)])
     claims = share.claims(4.1, "m", [(0, 0, bytes([RELEASE]))])
     assert share.answered(4.1, 4.2, "m", claims) == []
@@ -51,9 +51,9 @@ def test_a_release_that_was_answered_came_after_what_had_failed() -> None:
 def test_one_of_two_acknowledgements_under_way_is_refused() -> None:
     share = _delivered()
     claims = [share.claims(at, "m", [(0, 0, bytes([ACCEPT]))]) for at in (0.1, 0.2)]
-    share.refused(claims[1], certain=True)
+    share.refused(0.2, claims[1], certain=True)
     assert share.may_be_over(0), "the other may have taken effect"
-    share.refused(claims[0], certain=True)
+    share.refused(0.1, claims[0], certain=True)
     assert not share.may_be_over(0)
 
 
@@ -70,3 +70,16 @@ def test_what_is_settled_behind_its_last_lock_may_be_passed_over() -> None:
     assert share.may_be_over(0)
     share.loosen(restarted=True)
     assert share.deliver(5.0, 5.0, "m", [(0, 0, 4)]) == [], "it was given up, and that was not written"
+
+
+def test_who_began_to_lead_before_an_acknowledgement_failed_may_have_found_it_written() -> None:
+    """The leader that was asked stood still, and another has read the log meanwhile."""
+    share = _delivered()
+    claims = [
+        share.claims(at, "m", [(offset, offset, bytes([ACCEPT]))]) for offset, at in enumerate((1.0, 3.0))
+    ]
+    share.loosen(restarted=False)
+    share.loaded_at = 2.0
+    share.refused(1.0, claims[0], certain=False)
+    share.refused(3.0, claims[1], certain=False)
+    assert [share.may_be_over(offset) for offset in range(2)] == [True, False]
