@@ -100,14 +100,6 @@ def is_mark(record: Scanned) -> bool:
     return _kind(record) in (CLAIM, RELEASE)
 
 
-def holds_release(records: bytes, name: str) -> bool:
-    """Whether there is a release among record batches; one that is void counts here, too."""
-    try:
-        return any(_kind(record) == RELEASE for record in decode(list(cut_batches(records)), name))
-    except ValueError:
-        return True  # whoever claims reads all of it, and says what is wrong
-
-
 def measure_batches(records: bytes) -> Iterator[tuple[int, int, int]]:
     """First offset, last offset and end of each whole record batch."""
     position = 0

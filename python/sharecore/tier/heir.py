@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 
 from sharecore.errors import KafkaError
-from sharecore.tier.claims import holds_release
-from sharecore.tier.slot_log import SlotLog
-from sharecore.tier.sources import Fetching, Subscription
+from sharecore.tier.slot_log import Read, SlotLog
+from sharecore.tier.sources import Fetching
 from sharecore.upstream import Fetched
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,10 @@ _RETRY_S = 1.0
 
 
 class Heir:
-    """Of one slot.
+    """Of one slot. It reads the partition while the owner still writes: then only a claim is left to be made.
+
+    All of it is fetched by one subscription, which asks each new leader of the partition whether that has all
+    that was read: where the cluster has lost some of it, everything is read again.
 
     Args:
         log: the slot's partition, which is another node's.
@@ -29,50 +32,66 @@ class Heir:
     def __init__(self, log: SlotLog, fetching: Callable[[], Fetching]) -> None:
         self._log = log
         self._fetching = fetching
-        self._released = asyncio.Event()
-        self._problem: KafkaError | None = None
-        self._offset: int | None = None
-        """From where there may be a release that was not seen yet."""
-        self._subscription: Subscription | None = None
 
-    async def released(self) -> None:
-        """Waits for the next release, which may be void: whoever claims finds out."""
+    async def released(self, epoch: int) -> Read:
+        """Waits until the slot is given up for this node, by the owner before the claim of an epoch.
+
+        Returns:
+            What stands in the partition.
+        """
         while True:
             try:
-                await self._follow()
+                return await self._follow(epoch)
             except (KafkaError, ValueError) as error:  # noqa: PERF203
                 logger.info("%s is not followed now: %s", self._log.name, error)
                 await asyncio.sleep(_RETRY_S)
-            else:
-                return
 
-    async def _follow(self) -> None:
-        if self._offset is None:
-            # a release that was written already is the last record of all
-            self._offset = await self._log.find_last()
-        self._released.clear()
-        self._problem = None
-        fetching = self._fetching()
-        following = fetching.subscribe(self._log.topic, self._log.index, self._offset, _ROOM_BYTES, self)
-        self._subscription = following
+    async def _follow(self, epoch: int) -> Read:
+        renewing = asyncio.ensure_future(self._log.renew_producer())
         try:
-            await self._released.wait()
+            read = Read(self._log.name, await self._log.find_start())
+            with _Following(self._log, read, epoch, self._fetching()) as following:
+                await following.given
+            with contextlib.suppress(KafkaError):  # the claim asks for one, then
+                read.producer = await renewing
+            return read
         finally:
-            self._subscription = None
-            following.close()
-        if self._problem is not None:
-            self._offset = None
-            raise self._problem
+            renewing.cancel()
+
+
+class _Following:
+    """One partition as it is followed (`sources.Sink`).
+
+    Attributes:
+        given: done once the slot is given up; or why it is not followed any longer.
+    """
+
+    def __init__(self, log: SlotLog, read: Read, epoch: int, fetching: Fetching) -> None:
+        self.given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._log, self._read, self._epoch = log, read, epoch
+        self._subscription = fetching.subscribe(log.topic, log.index, read.end, _ROOM_BYTES, self)
+
+    def __enter__(self) -> _Following:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._subscription.close()
 
     def fetched(self, fetched: Fetched, /) -> None:
         """Takes what came; for whoever fetches."""
-        self._offset = fetched.end
-        if fetched.records and holds_release(fetched.records, self._log.name):
-            self._released.set()
-        elif self._subscription is not None:
+        if self.given.done():
+            return
+        try:
+            self._read.take(fetched.records)
+        except ValueError as error:
+            self.given.set_exception(error)
+            return
+        if self._log.is_given(self._read, self._epoch):
+            self.given.set_result(None)
+        else:
             self._subscription.allow(_ROOM_BYTES)
 
     def failed(self, error: KafkaError, /) -> None:
         """The fetching has stopped; for whoever fetches."""
-        self._problem = error
-        self._released.set()
+        if not self.given.done():
+            self.given.set_exception(error)

@@ -17,7 +17,7 @@ from sharecore.tier.heir import Heir
 from sharecore.tier.lease import Lease
 from sharecore.tier.seats import Standing
 from sharecore.tier.slot_figures import SlotFigures
-from sharecore.tier.slot_log import Right, SlotLog, Taken
+from sharecore.tier.slot_log import Read, Right, SlotLog, Taken
 from sharecore.tier.slot_views import GroupView, StateView
 from sharecore.tier.sources import Fetching
 from sharecore.tier.upkeep import Upkeep
@@ -255,10 +255,11 @@ class Leadership:
         heir = Heir(slot.log, self._fetching)
         while (role := slot.role) is not None:
             try:
+                read = None
                 if role.awaits:
-                    await heir.released()
+                    read = await heir.released(role.epoch)
                     slot.standing = _State.TAKING
-                await self._claim_once(slot, role)
+                await self._claim_once(slot, role, read)
             except Taken as taken:  # noqa: PERF203
                 slot.standing = _State.AWAITED if role.awaits else _State.FREE
                 if not role.awaits:
@@ -272,16 +273,15 @@ class Leadership:
                     self._do.resign(slot.log.index)
                 slot.standing = _State.AWAITED if role.awaits else _State.TAKING
                 slot.log.resign()
-                heir = Heir(slot.log, self._fetching)
                 await asyncio.sleep(_RETRY_S)
             else:
                 slot.task = None
                 self._changed(slot.log.index, Standing(self._node_id, slot.log.epoch))
                 return
 
-    async def _claim_once(self, slot: Slot, role: Role) -> None:
+    async def _claim_once(self, slot: Slot, role: Role, read: Read | None) -> None:
         began = self.figures.now()
-        records = await slot.log.claim(role.epoch, role.right)
+        records = await slot.log.claim(role.epoch, role.right, read)
         slot.state.claimed(records)
         slot.groups.claimed(records)
         slot.standing = _State.OWNED

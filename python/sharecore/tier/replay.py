@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
@@ -23,10 +24,15 @@ class Reading(Protocol):
 
 async def bounds_of(reading: Reading, topic: str, partition: int) -> tuple[int, int]:
     """Where a partition begins and ends; raises KafkaError."""
-    return (
-        await _offset(reading, topic, partition, EARLIEST),
-        await _offset(reading, topic, partition, LATEST),
+    start, end = await asyncio.gather(
+        start_of(reading, topic, partition), _offset(reading, topic, partition, LATEST)
     )
+    return start, end
+
+
+async def start_of(reading: Reading, topic: str, partition: int) -> int:
+    """Where a partition begins; raises KafkaError."""
+    return await _offset(reading, topic, partition, EARLIEST)
 
 
 async def _offset(reading: Reading, topic: str, partition: int, which: int) -> int:

@@ -13,8 +13,15 @@ from sharecore.clock import Clock
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Appended, Ticket
-from sharecore.tier.claims import Claim, Scanned, SlotHistory, claim_record, release_record
-from sharecore.tier.replay import Reading, bounds_of, replay
+from sharecore.tier.claims import (
+    Claim,
+    Scanned,
+    SlotHistory,
+    claim_record,
+    measure_batches,
+    release_record,
+)
+from sharecore.tier.replay import Reading, bounds_of, replay, start_of
 from sharecore.upstream import Fenced, NotWritten, Producer
 from sharecore.waiting import Done
 
@@ -62,13 +69,40 @@ class Writer(Protocol):
 
     next_offset: int
 
-    async def open(self, next_offset: int) -> Producer: ...
+    async def renew(self) -> Producer: ...
+
+    async def open(self, next_offset: int, producer: Producer | None = None) -> Producer: ...
 
     def append(self, records: Sequence[Record], now_ms: int, done: Done) -> int: ...
 
     def close(self, error: KafkaError) -> None: ...
 
     def on_closed(self, callback: Callable[[KafkaError], None]) -> None: ...
+
+
+class Read:
+    """What a node has read of a slot's partition, from its start on.
+
+    Args:
+        name: of the partition, for errors.
+        start: where the partition begins.
+
+    Attributes:
+        end: up to where it was read.
+        producer: who is to write the claim; None where that is asked for with the claim.
+    """
+
+    def __init__(self, name: str, start: int) -> None:
+        self.history = SlotHistory(name)
+        self.records: list[Scanned] = []
+        self.start = self.end = start
+        self.producer: Producer | None = None
+
+    def take(self, batches: bytes) -> None:
+        """Takes what follows; raises ValueError where a batch that counts cannot be read."""
+        self.records += self.history.take(batches)
+        for _, last, _ in measure_batches(batches):
+            self.end = last + 1
 
 
 class SlotLog:
@@ -114,12 +148,14 @@ class SlotLog:
         """Topic and partition."""
         return f"{self.topic}-{self.index}"
 
-    async def claim(self, epoch: int, right: Right = Right.ANY) -> list[Scanned]:
+    async def claim(self, epoch: int, right: Right = Right.ANY, read: Read | None = None) -> list[Scanned]:
         """Takes the slot: nobody else's records count from here on.
 
         Args:
             epoch: the least that the claim may have; it is above that of every claim before it.
             right: from whom it may be taken.
+            read: the partition, as it was read already. Where somebody has written behind that, the claim
+                does not come to stand where it should, and all is read again.
 
         Returns:
             The records that count, in order.
@@ -130,25 +166,47 @@ class SlotLog:
             ValueError: a record cannot be read.
         """
         for _ in range(_CLAIM_ATTEMPTS):
-            history, records = SlotHistory(self.name), list[Scanned]()
-            start, end = await bounds_of(self._reading, self.topic, self.index)
-            async for batches in replay(self._reading, self.topic, self.index, start, end):
-                records += history.take(batches)
-            last = history.claim
-            if last is not None and not self._may_claim(history, epoch, right):
+            found, read = read or await self._read(), None
+            last = found.history.claim
+            if last is not None and not self._may_claim(found.history, epoch, right):
                 raise Taken(self.name, last)
-            await self._writer.open(end)
+            await self._writer.open(found.end, found.producer)
             claimed = max(epoch, 0 if last is None else last.epoch + 1)
             try:
                 await self._append_claim(claimed)
             except Fenced as error:
                 logger.info("%s: somebody wrote before the claim, which is made again: %s", self.name, error)
                 continue
-            self.start_offset, self.claims, self.void = start, [end], history.void
-            self.end_offset = self.high_watermark = end + 1
+            self.start_offset, self.claims, self.void = found.start, [found.end], found.history.void
+            self.end_offset = self.high_watermark = found.end + 1
             self.epoch, self.owned = claimed, True
-            return records
+            return found.records
         raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.name}: others take this slot again and again")
+
+    async def find_start(self) -> int:
+        """Where the partition begins; raises KafkaError."""
+        return await start_of(self._reading, self.topic, self.index)
+
+    async def renew_producer(self) -> Producer:
+        """A producer to claim with later; the owner goes on writing with its own until then.
+
+        Raises:
+            KafkaError: the right is missing, or nobody answers.
+        """
+        return await self._writer.renew()
+
+    async def _read(self) -> Read:
+        start, end = await bounds_of(self._reading, self.topic, self.index)
+        read = Read(self.name, start)
+        async for batches in replay(self._reading, self.topic, self.index, start, end):
+            read.take(batches)
+        # behind all that was there when this began, whatever has come since
+        read.end = max(read.end, end)
+        return read
+
+    def is_given(self, read: Read, epoch: int) -> bool:
+        """Whether the slot was given up for this node, by the owner before the claim of an epoch."""
+        return read.history.claim is not None and self._may_claim(read.history, epoch, Right.GIVEN)
 
     def _may_claim(self, history: SlotHistory, epoch: int, right: Right) -> bool:
         release, last = history.release, history.claim
@@ -159,11 +217,6 @@ class SlotLog:
         # a claim of this node stood behind the last one: the cluster has lost it
         lost = last is not None and last.epoch < self.epoch
         return right is Right.ANY or own or given or lost
-
-    async def find_last(self) -> int:
-        """The offset of the last record, or where the first will stand; raises KafkaError."""
-        start, end = await bounds_of(self._reading, self.topic, self.index)
-        return max(start, end - 1)
 
     async def release(self, next_node_id: int) -> None:
         """Gives the slot up behind all that was written, so that another node may claim it at once.

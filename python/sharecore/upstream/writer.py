@@ -90,25 +90,34 @@ class ExclusiveWriter:
         """Calls back whenever the writer is closed by what the cluster answers."""
         self._on_closed.append(callback)
 
-    async def open(self, next_offset: int) -> Producer:
+    async def renew(self) -> Producer:
+        """A producer of the next epoch, to open the writer with later. It stops nobody until it writes.
+
+        Raises:
+            KafkaError: the right is missing, or nobody answers.
+        """
+        upstream = self._outlet.upstream
+
+        async def ask(message: dict[str, Any]) -> Any:
+            connection = await upstream.coordinator(TRANSACTION, self._transactional_id, "claim")
+            return await connection.request(ApiKey.INIT_PRODUCER_ID, message)
+
+        return await new_producer(upstream, ask, self._transactional_id)
+
+    async def open(self, next_offset: int, producer: Producer | None = None) -> Producer:
         """Takes the partition over: from the first batch on, the cluster refuses what older writers send.
 
         Args:
             next_offset: where the partition ends, as far as is known; a first append that comes to stand
                 elsewhere closes the writer again.
+            producer: whom `renew` has given; it is called here without one.
 
         Raises:
             KafkaError: the right is missing, or nobody answers.
         """
         if self.closed is None:
             self.close(Unresolved(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} is opened anew"))
-        upstream = self._outlet.upstream
-
-        async def ask(message: dict[str, Any]) -> Any:
-            connection = await upstream.coordinator(TRANSACTION, self._transactional_id, "ask")
-            return await connection.request(ApiKey.INIT_PRODUCER_ID, message)
-
-        self.producer = await new_producer(upstream, ask, self._transactional_id)
+        self.producer = producer or await self.renew()
         self.next_offset, self._sequence, self.closed = next_offset, 0, None
         return self.producer
 

@@ -70,7 +70,7 @@ class Owner:
     async def start(self) -> None:
         settings = read_connection_settings({"bootstrap.servers": self._bench.cluster.bootstrap})
         clock = PacedClock(self._bench.loop, self.process)
-        upstream = Upstream(settings, clock)
+        self.upstream = upstream = Upstream(settings, clock)
         await upstream.start()
         await upstream.topics([STATE])
         writer = ExclusiveWriter(Outlet(upstream), STATE, 0, "slot-0")

@@ -21,20 +21,25 @@ class Partition:
     Attributes:
         producers: the newest epoch of the producer that all writers share.
         refused: raised by the next append, which is not made.
+        fences: it refuses producers of an epoch below the newest that has written.
+        asked: how often it was asked for offsets or records, by others than followers.
     """
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, bytes]] = []
         self.start = self.end = 0
-        self.epoch = -1
+        self.epoch = self.written_epoch = -1
         self.refused: KafkaError | None = None
         self.deleted: list[int] = []
         self.before_append: Callable[[], object] | None = None
+        self.asked = 0
+        self.fences = False
         self.followers: list[Follower] = []
 
     def append(self, records: Sequence[Record], now_ms: int, producer: Producer, sequence: int = 0) -> int:
         data = encode_batch(list(records), now_ms=now_ms, producer=(*producer, sequence))
         base, self.end = self.end, self.end + len(records)
+        self.written_epoch = max(self.written_epoch, producer.epoch)
         self.batches.append((base, self.end, struct.pack(">q", base) + data[8:]))
         for each in self.followers:
             asyncio.get_running_loop().call_soon(each.advance)
@@ -43,12 +48,14 @@ class Partition:
     async def list_offsets(
         self, wanted: Mapping[tuple[str, int], int], *, committed: bool = False
     ) -> dict[tuple[str, int], ListedOffset | KafkaError]:
+        self.asked += 1
         return {
             place: ListedOffset(self.start if which == EARLIEST else self.end, -1, 0)
             for place, which in wanted.items()
         }
 
     async def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> Fetched:
+        self.asked += 1
         found = [each for each in self.batches if each[1] > offset]
         some = found[:2]  # never all at once
         end = some[-1][1] if some else offset
@@ -116,9 +123,12 @@ class Writer:
         self._closed: KafkaError | None = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._told: list[Callable[[KafkaError], None]] = []
 
-    async def open(self, next_offset: int) -> Producer:
+    async def renew(self) -> Producer:
         self.partition.epoch += 1
-        self.producer = Producer(7, self.partition.epoch)
+        return Producer(7, self.partition.epoch)
+
+    async def open(self, next_offset: int, producer: Producer | None = None) -> Producer:
+        self.producer = producer or await self.renew()
         self.next_offset, self._closed = next_offset, None
         return self.producer
 
@@ -137,8 +147,13 @@ class Writer:
         if self.partition.before_append is not None:
             before, self.partition.before_append = self.partition.before_append, None
             before()
+        older = self.partition.fences and self.producer.epoch < self.partition.written_epoch
+        if older:
+            self.partition.refused = Fenced(ErrorCode.INVALID_PRODUCER_EPOCH, "a newer writer was here")
         if self.partition.refused is not None:
             refused, self.partition.refused = self.partition.refused, None
+            if older:
+                self._closed = refused
             done(refused)
             return expected
         found = self.partition.append(records, now_ms, self.producer)

@@ -186,6 +186,76 @@ def test_what_was_given_up_for_another_is_nobody_elses_to_take(monkeypatch: pyte
     run(test, monkeypatch)
 
 
+def test_who_awaits_a_slot_has_read_it_by_the_time_it_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is left is the claim itself, by a producer that waits for it."""
+
+    async def test() -> None:
+        owner = Tier()
+        heir = Tier(owner.partitions, node_id=2)
+        owner.leadership.assign(theirs(0))
+        await owner.leadership.settled()
+        log, partition = owner.leadership.slots[0].log, owner.partitions[0]
+        log.append([(b"\0\0k", b"before")], 1)
+        heir.leadership.assign({0: Role(1, Right.GIVEN)})
+        await asyncio.sleep(0.02)
+        log.append([(b"\0\0k", b"meanwhile")], 1)
+        await asyncio.sleep(0.02)
+        asked, epoch = partition.asked, partition.epoch
+        owner.leadership.assign({0: Role(0, Right.ANY, next_id=2)})
+        while heir.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0)
+        assert (partition.asked, partition.epoch) == (asked, epoch)
+        found = [value for _, _, _, value in heir.leadership.slots[0].state.scan(0)]
+        assert found == [b"before", b"meanwhile"]
+        assert heir.leadership.slots[0].log.append([(b"\0\0k", b"after")], 1).ticket.error is None
+
+    run(test, monkeypatch)
+
+
+def test_what_is_written_behind_what_an_heir_has_read_is_read_with_its_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By compare and append: the claim does not stand where what was read ends."""
+
+    async def test() -> None:
+        owner = Tier()
+        owner.leadership.assign(theirs(0))
+        await owner.leadership.settled()
+        log = owner.leadership.slots[0].log
+        log.append([(b"\0\0k", b"read")], 1)
+        heir = Tier(owner.partitions, node_id=2).leadership.slots[0].log
+        read = await heir._read()
+        assert not heir.is_given(read, 1)
+        log.append([(b"\0\0k", b"behind")], 1)
+        records = await heir.claim(1, Right.ANY, read)
+        assert [value for _, _, _, value in records] == [b"read", b"behind"]
+        assert heir.append([(b"\0\0k", b"after")], 1).ticket.error is None
+
+    run(test, monkeypatch)
+
+
+def test_an_heir_whose_producer_is_out_of_date_claims_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner has taken its slot anew meanwhile: the cluster refuses older epochs."""
+
+    async def test() -> None:
+        owner = Tier()
+        owner.leadership.assign(theirs(0))
+        await owner.leadership.settled()
+        heir = Tier(owner.partitions, node_id=2)
+        heir.leadership.assign({0: Role(1, Right.GIVEN)})
+        await asyncio.sleep(0.02)
+        owner.leadership.slots[0].log.give_up()
+        while owner.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0.01)
+        owner.partitions[0].fences = True
+        owner.leadership.assign({0: Role(0, Right.ANY, next_id=2)})
+        while heir.check(0) is not None:  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0.01)
+        assert heir.leadership.slots[0].log.append([(b"\0\0k", b"after")], 1).ticket.error is None
+
+    run(test, monkeypatch)
+
+
 def test_writes_behind_a_release_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         tier = Tier()
