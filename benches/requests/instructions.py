@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import ctypes
+import itertools
 import re
 import struct
 import subprocess
@@ -122,12 +123,47 @@ class Load:
             self._woken.set_result(None)
 
 
-def _produces(topic_id: Any, partition: int) -> Frames:
-    data = [{"topic_id": topic_id, "partition_data": [{"index": partition, "records": RECORD}]}]
-    fields = {"acks": -1, "timeout_ms": 5000, "topic_data": data}
-    frame = codec(*_PRODUCE).write_request(1, "small", fields)
+class Relay:
+    """A producer; a consumer whose fetches acknowledge one record and wait for the next."""
+
+    def __init__(self, consumer: Peer, producer: Peer) -> None:
+        self._peers = consumer, producer
+        self._got: list[bytes] = []
+        self._woken: asyncio.Future[None] | None = None
+        for peer in self._peers:
+            peer.answered = self._answered
+
+    async def run(self, rounds: int) -> None:
+        """So many records."""
+        for _ in range(rounds):
+            for peer in self._peers:
+                assert peer.frames is not None
+                peer.connection.data_received(next(peer.frames))
+                for _ in range(3):  # what the request has left for later turns of the loop
+                    await asyncio.sleep(0)
+            while len(self._got) < len(self._peers):
+                self._woken = asyncio.get_running_loop().create_future()
+                await self._woken
+            for peer, answer in zip(self._peers, sorted(self._got, key=len, reverse=True), strict=True):
+                assert peer.frames is not None
+                assert not peer.frames.send(answer)
+            self._got.clear()
+
+    def _answered(self, peer: Peer, answer: bytes) -> None:
+        self._got.append(answer)
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+
+def _produces(topic_id: Any, partitions: Sequence[int]) -> Frames:
+    """A Produce of one record, each round to the next partition."""
+    frames = []
+    for partition in partitions:
+        data = [{"topic_id": topic_id, "partition_data": [{"index": partition, "records": RECORD}]}]
+        fields = {"acks": -1, "timeout_ms": 5000, "topic_data": data}
+        frames.append(codec(*_PRODUCE).write_request(1, "small", fields))
     expected: int | None = None
-    while True:
+    for frame in itertools.cycle(frames):
         answer = yield frame
         expected = expected or len(answer)
         assert len(answer) == expected
@@ -195,7 +231,7 @@ class Step(NamedTuple):
 
     Args:
         partitions: of each client.
-        warm_up, measured: requests, or cycles, of each client.
+        warm_up, measured: requests, or cycles, of each client; records from end to end.
     """
 
     clients: int
@@ -212,22 +248,23 @@ STEPS = {
     "ride-1": Step(1, 16, "ride"),
     "ride-20": Step(20, 1, "ride"),
     "produce-100": Step(100, 16, "produce"),
+    "end-to-end": Step(2, 16, "end-to-end", 200, 400),
 }
 
 
 async def _prepare(broker: Broker, step: Step) -> list[Peer]:
     peers = [Peer(broker, number + 1) for number in range(step.clients)]
     ask = peers[0].ask
-    count = step.partitions if step.kind == "produce" else step.clients * step.partitions
+    count = step.clients * step.partitions if step.kind in ("share", "ride") else step.partitions
     topic = {"name": "small", "num_partitions": count, "replication_factor": 1}
     await ask(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=5000)
     found = await ask(ApiKey.METADATA, 12, topics=[{"name": "small"}])
     topic_id = found.topics[0].topic_id
     if step.kind == "produce":
         for number, peer in enumerate(peers):
-            peer.frames = _produces(topic_id, number % count)
+            peer.frames = _produces(topic_id, [number % count])
         return peers
-    for partition in range(count):
+    for partition in range(count if step.kind != "end-to-end" else 0):
         data = [{"topic_id": topic_id, "partition_data": [{"index": partition, "records": RECORD}]}]
         for _ in range((step.warm_up + step.measured) // step.partitions + 2):
             await ask(*_PRODUCE, acks=-1, timeout_ms=5000, topic_data=data)
@@ -245,6 +282,10 @@ async def _prepare(broker: Broker, step: Step) -> list[Peer]:
             break
         epoch = answer.member_epoch
         await asyncio.sleep(0.05)
+    if step.kind == "end-to-end":
+        peers[0].frames = _shares(topic_id, "g", "member", range(count), rides=True)
+        peers[1].frames = _produces(topic_id, range(count))
+        return peers
     for number, peer in enumerate(peers):
         own = range(number * step.partitions, (number + 1) * step.partitions)
         peer.frames = _shares(topic_id, "g", f"member-{number}", own, rides=step.kind == "ride")
@@ -264,7 +305,8 @@ async def _measured(step: Step, home: str, begin: Callable[[], object], end: Cal
     )
     broker = Broker(config)
     await broker.start()
-    load = Load(await _prepare(broker, step))
+    peers = await _prepare(broker, step)
+    load = Relay(*peers) if step.kind == "end-to-end" else Load(peers)
     await load.run(step.warm_up)
     begin()
     await load.run(step.measured)
@@ -298,7 +340,8 @@ def count(name: str, scratch: Path, library: Path) -> int:
     found = re.search(r"^(?:totals|summary): (\d+)", Path(f"{out}.1-01").read_text(), re.MULTILINE)
     if found is None:
         raise SystemExit(f"callgrind counted nothing for {name}")
-    return int(found[1]) // (STEPS[name].clients * STEPS[name].measured)
+    step = STEPS[name]
+    return int(found[1]) // (step.measured * (1 if step.kind == "end-to-end" else step.clients))
 
 
 def main() -> None:

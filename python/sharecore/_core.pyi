@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Generic, Self, TypeVar, final
+from typing import Any, Generic, Protocol, Self, TypeVar, final
 from uuid import UUID
 
 from typing_extensions import disjoint_base
@@ -712,6 +712,8 @@ class StoredLog:
     """
 
     def __new__(cls, store: Store, id: int, tickets: Tickets[Any]) -> Self: ...
+    def hurry(self) -> None:
+        """Has what lingers in the store committed at once."""
 
 @disjoint_base
 class Gather:
@@ -749,9 +751,13 @@ class Gather:
 def settle(callbacks: Iterable[Callable[..., object]], *outcome: Any) -> None:
     """Calls each callback; one that raises is logged, and the others are called all the same."""
 
-def lingers(waiting: Iterable[Callable[..., object]]) -> bool:
+class _Hurried(Protocol):
+    def hurry(self) -> None: ...
+
+def lingers(waiting: Iterable[Callable[..., object]], log: _Hurried) -> bool:
     """Whether none of those that are called when a write has ended is in a hurry: all of them settle records
-    for good which a fetch brought along that has found nothing since, and waits.
+    for good which a fetch brought along that has found nothing since, and waits. Once it has found something,
+    `log` is told to hurry.
     """
 @final
 class Write:

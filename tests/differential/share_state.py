@@ -68,6 +68,8 @@ class _Topic:
         ticket.settle()
         return Appended(base, self.end_offset - 1, ticket)
 
+    def hurry(self) -> None: ...
+
     def scan(self, offset: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
         return iter(())
 

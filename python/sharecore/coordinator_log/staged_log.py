@@ -189,7 +189,7 @@ class StagedLog:
         batch.attempts += 1
         self._sent.add(batch)
         pieces = cut(batch.records)
-        unhurried = lingers(batch.waiting)
+        unhurried = lingers(batch.waiting, self.log)
         batch.open, batch.error = len(pieces), None
         first = 0
         for number, records in enumerate(pieces):

@@ -70,6 +70,9 @@ class TopicLog(Protocol):
     ) -> AppendedBatch:
         """Appends a batch. Nobody waits for one that lingers: it may become durable a little later."""
 
+    def hurry(self) -> None:
+        """Somebody waits now for what lingers."""
+
     def scan(self, offset: int, /) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
         """Offset, timestamp, key and value of each durable record from there on."""
 

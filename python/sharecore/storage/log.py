@@ -195,6 +195,10 @@ class Log(ABC):
         """
         raise _not_here()
 
+    def hurry(self) -> None:
+        """Somebody waits now for what lingers."""
+        raise _not_here()
+
     def append_marker(
         self, producer_id: int, producer_epoch: int, *, coordinator_epoch: int, commit: bool, now_ms: int
     ) -> Appended:

@@ -92,6 +92,9 @@ class StoreLog(Log):
     ) -> Appended:
         return self._appended(self._store.append_local(self.log_id, records, now_ms, producer, lingers))
 
+    def hurry(self) -> None:
+        self._stored.hurry()
+
     def append_marker(
         self, producer_id: int, producer_epoch: int, *, coordinator_epoch: int, commit: bool, now_ms: int
     ) -> Appended:

@@ -74,6 +74,9 @@ class SlotView:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Transactions of group offsets are upstream's.")
         return self.slot.append(records, now_ms)
 
+    def hurry(self) -> None:
+        """Nothing lingers upstream."""
+
     def scan(self, offset: int, /) -> Iterator[Scanned]:
         read, self._read = self._read, ()
         yield from read

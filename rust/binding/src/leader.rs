@@ -352,11 +352,16 @@ pub(crate) struct PyWritten {
 }
 
 impl PyWritten {
+    /// Its part of what a request waits for.
+    fn part<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyPart>> {
+        let done = self.done.as_ref();
+        done.and_then(|done| done.bind(py).cast().ok())
+    }
+
     /// Whether nobody waits for this change to be durable: it settles records for good, a fetch that has found nothing
     /// brought it along and goes on waiting, and there is nothing that the change could make room for.
     fn lingers(&self, py: Python<'_>) -> PyResult<bool> {
-        let done = self.done.as_ref();
-        let part = done.and_then(|done| done.bind(py).cast::<PyPart>().ok());
+        let part = self.part(py);
         if !part.is_some_and(|part| part.borrow().is_outlasted(py)) {
             return Ok(false);
         }
@@ -433,14 +438,19 @@ impl PyWritten {
     }
 }
 
-/// Whether none of those that are called when a write has ended is in a hurry.
+/// Whether none of those that are called when a write has ended is in a hurry; `log` is told when one is, later.
 #[pyfunction]
-pub(crate) fn lingers(waiting: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn lingers(waiting: &Bound<'_, PyAny>, log: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = log.py();
+    let mut all = Vec::new();
     for each in waiting.try_iter()? {
-        match each?.cast::<PyWritten>() {
-            Ok(written) if written.get().lingers(waiting.py())? => {}
+        match each?.cast_into::<PyWritten>() {
+            Ok(written) if written.get().lingers(py)? => all.push(written),
             _ => return Ok(false),
         }
+    }
+    for part in all.iter().filter_map(|written| written.get().part(py)) {
+        part.borrow().linger(log);
     }
     Ok(true)
 }

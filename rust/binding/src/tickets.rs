@@ -133,4 +133,8 @@ impl PyStoredLog {
     fn new(store: Py<PyStore>, id: u64, tickets: Py<PyTickets>) -> Self {
         Self { store, id, tickets }
     }
+
+    fn hurry(&self) {
+        self.store.get().0.hurry();
+    }
 }

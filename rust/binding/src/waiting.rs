@@ -5,7 +5,7 @@
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use pyo3::{PyTraverseError, PyVisit};
+use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::error::kafka_error_in;
 
@@ -250,6 +250,8 @@ pub(crate) struct PyGather {
     then: Option<Py<PyAny>>,
     /// The place of an operation under way that outlasts the others.
     lasting: Option<usize>,
+    /// The log of a write among the others that lingers as long as that one lasts.
+    lingering: Option<Py<PyAny>>,
 }
 
 impl PyGather {
@@ -271,19 +273,20 @@ impl PyGather {
 
     fn end(gather: &Bound<'_, Self>, place: usize, outcome: Py<PyAny>) -> PyResult<()> {
         let py = gather.py();
-        let (before, then) = {
+        let (before, then, lingering) = {
             let mut held = gather.borrow_mut();
             let before = std::mem::replace(&mut held.outcomes[place].1, outcome);
             held.left -= 1;
             held.lasting = held.lasting.filter(|lasting| *lasting != place);
-            let then = if held.left > 0 {
-                None
-            } else {
-                held.then.take()
-            };
-            (before, then)
+            let (ended, outlasted) = (held.left == 0, held.lasting.is_some());
+            let then = held.then.take_if(|_| ended);
+            let lingering = held.lingering.take_if(|_| ended || !outlasted);
+            (before, then, lingering.filter(|_| !ended))
         };
         drop(before);
+        if let Some(log) = lingering {
+            log.call_method0(py, intern!(py, "hurry"))?;
+        }
         // let go of: whoever waits holds the gather, and cycles are work for the collector
         then.map_or(Ok(()), |then| then.call0(py).map(|_| ()))
     }
@@ -305,6 +308,7 @@ impl PyGather {
             left: 0,
             then: None,
             lasting: None,
+            lingering: None,
         })
     }
 
@@ -380,12 +384,14 @@ impl PyGather {
             visit.call(name)?;
             visit.call(outcome)?;
         }
-        visit.call(&self.then)
+        visit.call(&self.then)?;
+        visit.call(&self.lingering)
     }
 
     fn __clear__(&mut self) {
         self.outcomes.clear();
         self.then = None;
+        self.lingering = None;
     }
 }
 
@@ -398,6 +404,13 @@ impl PyPart {
     pub(crate) fn is_outlasted(&self, py: Python<'_>) -> bool {
         let gather = self.0.as_ref();
         gather.is_some_and(|(gather, _)| gather.borrow(py).lasting.is_some())
+    }
+
+    /// Has `log` hurry when the part that outlasts this one ends before it.
+    pub(crate) fn linger(&self, log: &Bound<'_, PyAny>) {
+        if let Some((gather, _)) = &self.0 {
+            gather.borrow_mut(log.py()).lingering = Some(log.clone().unbind());
+        }
     }
 }
 

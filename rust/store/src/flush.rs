@@ -12,7 +12,7 @@ use crate::{
     maintain::Seal,
     segment::Kind,
     state::{Group, Pending, State, Writer},
-    store::Shared,
+    store::{Shared, Store},
 };
 
 /// About how many bytes one frame carries; whatever else is staged waits for the next.
@@ -85,6 +85,16 @@ impl Shared {
             self.hurry(state);
         }
         sequence
+    }
+}
+
+impl Store {
+    /// Has what lingers committed at once.
+    pub fn hurry(&self) {
+        let state = self.shared.lock();
+        if state.has_staged() {
+            self.shared.hurry(state);
+        }
     }
 }
 

@@ -54,6 +54,27 @@ fn what_lingers_shares_the_next_commit() {
 }
 
 #[test]
+fn what_lingers_is_committed_once_somebody_is_in_a_hurry() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), &Options::default());
+    let log = create_log(&store);
+    store.hurry();
+    let mut quick = 0;
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        put(&store, log, PLAIN).expect("appended");
+        let lingering = linger(&store, log);
+        store.hurry();
+        store.wait(lingering.sequence);
+        quick += usize::from(began.elapsed() < LINGER);
+        if quick == 20 {
+            return;
+        }
+    }
+    panic!("{quick} of {ROUNDS} writes were quick");
+}
+
+#[test]
 fn what_lingers_is_durable_soon_where_nothing_follows() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(dir.path(), &Options::default());

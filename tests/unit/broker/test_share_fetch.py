@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ from sharecore.broker.broker import Broker
 from sharecore.broker.store_ground import StoreGround
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
+
+LINGER_S = 0.005
+"""So long after a commit what nobody waits for is not committed."""
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +220,26 @@ def test_acknowledgements_of_a_fetch_that_waits_are_durable_though_nothing_follo
     before = broker.look(commits)
     member.send(acks={0: [(0, 0, ACCEPT)]}, max_wait_ms=60_000)
     broker.until(lambda running: commits(running) > before)
+
+
+def test_acknowledgements_hurry_once_their_fetch_waits_no_longer(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 1)
+    assert acquired(member.fetch(0)) == {0: [(0, 0, 1)]}
+    quick = 0
+    for offset in range(200):
+        began = time.monotonic()
+        produce(broker, topic, 1, partition=1)
+        # finds nothing, and lingers behind the commit of that record as long as the fetch waits
+        answer = member.fetch(acks={0: [(offset, offset, ACCEPT)]}, max_wait_ms=1)
+        quick += time.monotonic() - began < LINGER_S
+        assert errors(answer) == [(0, 0, 0)]
+        if quick == 5:
+            return
+        produce(broker, topic, 1)
+        assert acquired(member.fetch()) == {0: [(offset + 1, offset + 1, 1)]}
+    pytest.fail(f"{quick} of 200 acknowledgements were quick")
 
 
 def test_requests_leave_nothing_to_the_cycle_collector(

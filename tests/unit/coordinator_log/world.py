@@ -122,6 +122,8 @@ class MemoryLog:
         self.batches.append(ScannedBatch(producer[0] if producer else -1, False, scanned))
         return Appended(Ticket(None), base)
 
+    def hurry(self) -> None: ...
+
     def append_marker(self, producer_id: int, *, commit: bool) -> None:
         marker = (self.end_offset, 0, bytes([0, 0, 0, commit]), bytes(6))
         self.batches.append(ScannedBatch(producer_id, True, [marker]))

@@ -219,6 +219,8 @@ class MemoryLog:
             self.settle()
         return Appended(base, self._end - 1, ticket)
 
+    def hurry(self) -> None: ...
+
     def settle(self) -> None:
         """The writes under way end: well, or badly when `failing`."""
         under_way, self._open = self._open, []
