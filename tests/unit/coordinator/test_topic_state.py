@@ -10,7 +10,7 @@ from tests.unit.coordinator_log.world import GIVEN_UP_MS, MemoryLog
 
 from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.persister import MemoryPersister
+from sharecore.persister import MemoryPersister, StateSummary
 from sharecore.sharestate.keys import SharePartitionKey
 
 
@@ -149,3 +149,61 @@ def test_what_was_being_deleted_is_deleted_after_a_restart() -> None:
     bench.restart()
     assert bench.persister._states == {}
     assert bench.group().deleting == {}
+
+
+def _taken_anew(bench: Bench) -> None:
+    """The group was another broker's, and is this one's once more."""
+    bench.groups.resign(0)
+    bench.groups._records.load()
+    bench.groups.start()
+    bench.world.run()
+
+
+def test_what_is_heard_of_a_group_that_was_anothers_meanwhile_makes_no_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That there was none is no longer so: begun anew, it would lose what members have settled since."""
+    bench = Bench()
+    told: list[Callable[[], None]] = []
+    monkeypatch.setattr(
+        bench.persister,
+        "summary",
+        lambda key, done: told.append(lambda: done(StateSummary(0, -1, -1, 0))),
+    )
+    bench.say("m")
+    assert len(told) == 3
+    _taken_anew(bench)
+    monkeypatch.undo()
+    assert bench.join("m").assignment == {T: (0, 1, 2)}, "who waits for an answer keeps nobody else waiting"
+    settled = SharePartitionKey("g", T, 1)
+    bench.persister.initialize(settled, 2, 15, lambda error: None)
+    size = bench.log.high_watermark
+    for tell in told:
+        tell()
+    bench.world.run()
+    assert bench.persister._states[settled].start_offset == 15
+    assert bench.log.high_watermark == size, "nor does it write what it knew"
+
+
+def test_what_was_deleted_for_a_group_that_was_anothers_meanwhile_is_not_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    bench.join("m")
+    bench.say("m", -1)
+    told: list[Callable[[], None]] = []
+    monkeypatch.setattr(bench.persister, "delete", lambda key, done: told.append(lambda: done(None)))
+    ends: list[KafkaError | None] = []
+    bench.offsets.delete("g", [bench.topics.topics["t"]], ends.append)
+    bench.world.run()
+    assert len(told) == 3
+    monkeypatch.undo()
+    _taken_anew(bench)
+    assert bench.join("m").assignment == {T: (0, 1, 2)}, "it was deleted for good, and is made anew"
+    size = bench.log.high_watermark
+    for tell in told:
+        tell()
+    bench.world.run()
+    assert [error and error.code for error in ends] == [ErrorCode.NOT_COORDINATOR]
+    assert bench.log.high_watermark == size
+    assert bench.group().initialized

@@ -116,6 +116,7 @@ class ShareGroupCoordinator:
         """Forgets the groups whose records a partition of the topic holds: another broker goes on."""
         for group in self._registry:
             if isinstance(group, ShareGroup) and self._records.partition_of(group.group_id) == partition:
+                group.resigned = True
                 self._registry.remove(group)
                 for member_id in group.members:
                     session = self._sessions.pop((group.group_id, member_id), None)

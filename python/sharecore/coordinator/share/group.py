@@ -66,6 +66,10 @@ class ShareGroup:
         pending: whether partitions with state are missing in the target assignment; None where that is to be
             looked at.
         left_out: whether the target assignment lacks partitions that had no state yet.
+        making_since_ms: when creation of state began that is under way, by the monotonic clock.
+        deletions: topics whose state is being deleted at this moment.
+        resigned: another broker coordinates the group, or this one has read it anew since: whatever was begun
+            for this one ends where it is.
     """
 
     type = GroupType.SHARE
@@ -87,6 +91,9 @@ class ShareGroup:
         self.complete_at = -1
         self.pending: bool | None = None
         self.left_out = False
+        self.making_since_ms: int | None = None
+        self.deletions: set[UUID] = set()
+        self.resigned = False
 
     @property
     def is_empty(self) -> bool:

@@ -3,6 +3,9 @@ with.
 
 What a group has asked for stands in its StatePartitionMetadata record before it is done, so that a broker
 that stops in the middle goes on where it was (KIP-932, "Managing durable share-partition state").
+
+Answers of the persister may come late. Who coordinates the group then, perhaps this broker once more, has
+read from the log what became of it since, so nothing is concluded from an answer to what was asked before.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from uuid import UUID
 from sharecore.coordinator.share.group import ShareGroup, TopicState
 from sharecore.coordinator.topics import TopicInfo, TopicView, existing
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import Persister, StateSummary
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.waiting import Done, Gather
@@ -24,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 _NOT_KNOWN = -1
 _FROM_THE_START = 0
+_RESIGNED = KafkaError(ErrorCode.NOT_COORDINATOR, "Another broker has coordinated the group meanwhile.")
 _Missing = Sequence[tuple[TopicInfo, TopicState]]
 """Topics, with what is planned to be made of them."""
 
@@ -42,32 +46,30 @@ class ShareTopicStates:
         self._records = records
         self._topics = topics
         self._clock = records.clock
-        self._making: dict[str, int] = {}
-        self._deletions: set[tuple[str, UUID]] = set()
 
     def making_ms(self, group: ShareGroup) -> int | None:
         """For how long the creation of state has been under way; None where there is none."""
-        since_ms = self._making.get(group.group_id)
+        since_ms = group.making_since_ms
         return None if since_ms is None else self._clock.monotonic_ms() - since_ms
 
     def initialize_missing(self, group: ShareGroup) -> None:
         """Creates state for subscribed partitions that have none."""
         if group.deleting:
             self._retry_deletions(group)
-        if group.complete_at == self._topics.version or group.group_id in self._making:
+        if group.complete_at == self._topics.version or group.making_since_ms is not None:
             return
         missing = [(topic, TopicState(topic.name, some)) for topic, some in self._missing(group)]
         if not missing:
             group.complete_at = self._topics.version
             return
-        self._making[group.group_id] = self._clock.monotonic_ms()
+        group.making_since_ms = self._clock.monotonic_ms()
         group.initializing |= {topic.topic_id: state for topic, state in missing}
 
         def planned(error: KafkaError | None) -> None:
             if error is None:
                 self._look(group, missing)
             else:
-                del self._making[group.group_id]
+                group.making_since_ms = None
 
         self._write_plan(group, planned)
 
@@ -101,7 +103,7 @@ class ShareTopicStates:
             found.run(key, self._persister.summary, key)
 
         def told() -> None:
-            for key, summary in found.outcomes.items():
+            for key, summary in found.outcomes.items() if not group.resigned else ():
                 if not isinstance(summary, KafkaError) and not _is_state(summary):
                     self.lost(group, key.topic_id)
 
@@ -130,6 +132,9 @@ class ShareTopicStates:
         missing: _Missing,
         found: Mapping[SharePartitionKey, StateSummary | KafkaError],
     ) -> None:
+        if group.resigned:
+            # begun anew under this broker's next term, state would lose what was settled since
+            return
         keys = list(_keys(group, _wanted(group, missing)))
         kept = {key: each for key in keys if _is_state(each := found[key])}
         if kept:
@@ -160,7 +165,7 @@ class ShareTopicStates:
     def _initialized(
         self, group: ShareGroup, missing: _Missing, failed: Mapping[SharePartitionKey, KafkaError]
     ) -> None:
-        del self._making[group.group_id]
+        group.making_since_ms = None
         wanted = _wanted(group, missing)
         for topic, state in wanted:
             lost = {key.partition for key in failed if key.topic_id == topic.topic_id}
@@ -231,10 +236,10 @@ class ShareTopicStates:
                     if topic is not None:
                         group.deleting[topic_id] = stage.pop(topic_id).name
             keys += [SharePartitionKey(group.group_id, topic_id, index) for index in sorted(partitions)]
-        self._deletions |= {(group.group_id, topic_id) for topic_id in topic_ids}
+        group.deletions |= set(topic_ids)
 
         def deleted(failed: Mapping[SharePartitionKey, KafkaError]) -> None:
-            self._deletions -= {(group.group_id, topic_id) for topic_id in topic_ids}
+            group.deletions -= set(topic_ids)
             for topic_id in set(topic_ids) - {key.topic_id for key in failed}:
                 for stage in (group.initializing, group.initialized, group.deleting):
                     stage.pop(topic_id, None)
@@ -246,7 +251,7 @@ class ShareTopicStates:
 
         def planned(error: KafkaError | None) -> None:
             if error is not None:
-                self._deletions -= {(group.group_id, topic_id) for topic_id in topic_ids}
+                group.deletions -= set(topic_ids)
                 done(error)
                 return
             gone: Gather[SharePartitionKey] = Gather()
@@ -258,7 +263,7 @@ class ShareTopicStates:
 
     def _retry_deletions(self, group: ShareGroup) -> None:
         """Tries again what could not be deleted."""
-        again = [each for each in group.deleting if (group.group_id, each) not in self._deletions]
+        again = [each for each in group.deleting if each not in group.deletions]
         if again:
             self.delete_topics(group, again, _ignore)
 
@@ -298,7 +303,14 @@ class ShareTopicStates:
         self._records.flush()
 
     def _write(self, group: ShareGroup, done: Done) -> None:
-        self._records.append(group.group_id, [group.topics_record()], done)
+        if group.resigned:
+            done(_RESIGNED)
+            return
+
+        def written(error: KafkaError | None) -> None:
+            done(_RESIGNED if error is None and group.resigned else error)
+
+        self._records.append(group.group_id, [group.topics_record()], written)
 
 
 def _ignore(error: KafkaError | None) -> None:
