@@ -9,7 +9,7 @@ use common::{
 };
 use proptest::prelude::*;
 use sharecore_store::{
-    CleanOptions, Durability, FaultPoint, LogId, Options, Store, salvage, survey,
+    CleanOptions, Cleaned, Durability, FaultPoint, LogId, Options, Store, salvage, survey,
 };
 
 const PRODUCERS: usize = 2;
@@ -318,31 +318,28 @@ fn rolled(world: &mut World) {
     settle(&world.store, world.log);
 }
 
+/// Cleans what the log has until now, which must be something.
+fn rolled_and_cleaned(world: &mut World, now_ms: i64) -> Cleaned {
+    rolled(world);
+    let cleaned = world.store.clean(world.log, &pass(now_ms));
+    cleaned.expect("cleaned").expect("dirty")
+}
+
 #[test]
 fn a_tombstone_stays_for_its_time_and_then_goes() {
     let mut world = World::new();
     world.append(&[pair("a", Some("1")), pair("b", Some("2"))], 0, 0, false);
     world.append(&[pair("a", None)], 0, 0, false);
     world.append(&[pair("c", Some("3"))], 0, 0, false);
-    rolled(&mut world);
     let offsets = |world: &World| -> Vec<i64> {
         let seen = committed(&world.store, world.log);
         seen.iter().map(|s| s.offset).collect()
     };
-    world
-        .store
-        .clean(world.log, &pass(0))
-        .expect("cleaned")
-        .expect("dirty");
+    rolled_and_cleaned(&mut world, 0);
     assert_eq!(offsets(&world), [1, 2, 3]);
     for (now_ms, expected) in [(HOUR_MS - 1, vec![1, 2, 3]), (HOUR_MS, vec![1, 3])] {
         world.append(&[pair("c", Some("3"))], 0, 0, false);
-        rolled(&mut world);
-        world
-            .store
-            .clean(world.log, &pass(now_ms))
-            .expect("cleaned")
-            .expect("dirty");
+        rolled_and_cleaned(&mut world, now_ms);
         let seen = offsets(&world);
         assert_eq!(
             seen[..seen.len() - 2],
@@ -358,12 +355,7 @@ fn a_compacted_log_is_whole_and_outlives_salvage() {
     for n in 0..60_u8 {
         world.append(&[(Some(vec![n % 7]), Some(vec![n; 100]))], 0, 0, false);
         if n % 25 == 24 {
-            rolled(&mut world);
-            world
-                .store
-                .clean(world.log, &pass(0))
-                .expect("cleaned")
-                .expect("dirty");
+            rolled_and_cleaned(&mut world, 0);
         }
     }
     let expected = committed(&world.store, world.log);
@@ -392,12 +384,7 @@ fn a_compacted_segment_that_is_gone_is_named_as_damage() {
     for n in 0..60_u8 {
         world.append(&[(Some(vec![n % 7]), Some(vec![n; 100]))], 0, 0, false);
     }
-    rolled(&mut world);
-    world
-        .store
-        .clean(world.log, &pass(0))
-        .expect("cleaned")
-        .expect("dirty");
+    rolled_and_cleaned(&mut world, 0);
     world.store.close();
     let dir = world.dir.path();
     let gone: Vec<_> = std::fs::read_dir(dir)
@@ -440,12 +427,7 @@ fn nothing_newer_than_the_lag_and_nothing_undecided_is_touched() {
 
     world.append(&[pair("a", Some("3"))], 0, 1, true);
     world.append(&[pair("a", Some("4"))], 0, 0, false);
-    rolled(&mut world);
-    let cleaned = world
-        .store
-        .clean(world.log, &pass(0))
-        .expect("cleaned")
-        .expect("dirty");
+    let cleaned = rolled_and_cleaned(&mut world, 0);
     assert_eq!(cleaned.end, 2);
     world.cleaned = cleaned.end;
     world.end(1, true);

@@ -109,6 +109,16 @@ class Cluster:
         self.told += 1
 
 
+async def read_ahead(ahead_bytes: int) -> tuple[Cluster, Reader]:
+    """A log that somebody follows and has begun to read."""
+    cluster = Cluster(ahead_bytes)
+    await cluster.follow()
+    reader = Reader(cluster.subject, lambda: None)
+    reader.read(cluster.log.start, LOTS)
+    await asyncio.sleep(0.01)
+    return cluster, reader
+
+
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(test())
 
@@ -178,11 +188,7 @@ def test_who_is_behind_is_read_for_once_and_does_not_disturb_the_others() -> Non
 
 def test_it_reads_ahead_so_far_and_goes_on_when_it_was_read() -> None:
     async def test() -> None:
-        cluster = Cluster(ahead_bytes=600)
-        await cluster.follow()
-        reader = Reader(cluster.subject, lambda: None)
-        reader.read(cluster.log.start, LOTS)
-        await asyncio.sleep(0.01)
+        cluster, reader = await read_ahead(600)
         while cluster.subscriptions[0].room > 0:
             cluster.fetch(1)
         found = reader.read(cluster.log.start, LOTS)
@@ -196,11 +202,7 @@ def test_a_little_room_is_not_asked_for() -> None:
     """Else what is read ahead falls apart into ever smaller pieces, each of which costs a request."""
 
     async def test() -> None:
-        cluster = Cluster(ahead_bytes=2_000)
-        await cluster.follow()
-        reader = Reader(cluster.subject, lambda: None)
-        reader.read(cluster.log.start, LOTS)
-        await asyncio.sleep(0.01)
+        cluster, reader = await read_ahead(2_000)
         stream = cluster.subscriptions[0]
         size = len(cluster.log.fetch(stream.offset, 1).records)
         while stream.room > 0:
