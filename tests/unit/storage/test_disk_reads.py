@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -138,6 +139,18 @@ def test_much_is_read_by_a_thread_though_memory_holds_it(storage: Storage) -> No
     assert log.read_cached(0, 1 << 20) is None
     found, waits = asyncio.run(read(storage, log, 0, 1 << 20))
     assert (found, waits) == (expected, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
+def test_a_thread_that_reads_lets_those_that_answer_go_first(storage: Storage) -> None:
+    asyncio.run(read(storage, log_of(storage), 0, 1 << 20))
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    priorities = {
+        (task / "comm").read_text().strip(): os.getpriority(os.PRIO_PROCESS, int(task.name))
+        for task in Path("/proc/self/task").iterdir()
+    }
+    assert priorities["store-read"] == min(own + 10, 19)
+    assert priorities["store"] == own
 
 
 def kept(storage: Storage, *, once: bool = False) -> Reader:
