@@ -51,7 +51,8 @@ pub struct Options {
     pub cache_bytes: usize,
     /// Staged bytes above which appends are refused.
     pub staging_bytes: usize,
-    /// What a journal has written ahead of small frames at most, so that syncing them does not change its size.
+    /// What a journal has written ahead of small frames at most, so that syncing them does not change its size. The sync
+    /// of a frame waits for it now and then: more of it is rarer, and takes longer.
     pub ahead_bytes: u64,
     /// Threads that `Store::read_apart` has read at most.
     pub read_threads: usize,
@@ -64,7 +65,7 @@ impl Default for Options {
             segment_bytes: 64 << 20,
             cache_bytes: 16 << 20,
             staging_bytes: 32 << 20,
-            ahead_bytes: 1 << 20,
+            ahead_bytes: 256 << 10,
             read_threads: 4,
         }
     }

@@ -43,7 +43,7 @@ fn syncs_lie_within_the_file_and_a_closed_store_leaves_nothing_behind() {
     let dir = tempfile::tempdir().expect("a directory");
     let (store, log) = filled(dir.path(), &Options::default(), PLAIN);
     let ahead = journal_bytes(dir.path());
-    assert!(ahead > 1 << 20, "{ahead}");
+    assert!(ahead > Options::default().ahead_bytes, "{ahead}");
     for _ in 0..COUNT {
         put(&store, log, PLAIN).expect("appended");
     }
