@@ -70,6 +70,50 @@ fn behind(floor: Offset, batches: &[StateBatch]) -> &[StateBatch] {
     }
 }
 
+/// Where a sweep stands in a list. The offsets of the batch after this one are read ahead: a step that has to wait for
+/// memory makes all steps after it wait.
+struct Head<'a> {
+    batches: &'a [StateBatch],
+    at: usize,
+    first: Offset,
+    last: Offset,
+    next: (Offset, Offset),
+}
+
+impl<'a> Head<'a> {
+    fn of(batches: &'a [StateBatch]) -> Self {
+        let offsets = |at: usize| batches.get(at).map_or((0, 0), |b| (b.first, b.last));
+        let (first, last) = offsets(0);
+        Self {
+            batches,
+            at: 0,
+            first,
+            last,
+            next: offsets(1),
+        }
+    }
+
+    fn batch(&self) -> Option<&'a StateBatch> {
+        self.batches.get(self.at)
+    }
+
+    /// Goes on to the next batch if this one ends by `to`.
+    #[inline]
+    fn pass(&mut self, to: Offset) {
+        let done = self.last <= to;
+        self.first = select_unpredictable(done, self.next.0, self.first);
+        self.last = select_unpredictable(done, self.next.1, self.last);
+        self.at += usize::from(done);
+        // behind the last one anything will do
+        let next = self.batches[(self.at + 1).min(self.batches.len() - 1)];
+        self.next = (next.first, next.last);
+    }
+
+    fn rest(&self) -> &'a [StateBatch] {
+        self.batches.get(self.at..).unwrap_or_default()
+    }
+}
+
 struct Sweep<'a> {
     /// Everything before this has been written or is not wanted.
     at: Offset,
@@ -80,19 +124,21 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    fn both(&mut self, mut left: &[StateBatch], mut right: &[StateBatch]) {
-        while let (Some(a), Some(b)) = (left.first(), right.first()) {
+    fn both(&mut self, left: &[StateBatch], right: &[StateBatch]) {
+        let (mut a, mut b) = (Head::of(left), Head::of(right));
+        while let (Some(left), Some(right)) = (a.batch(), b.batch()) {
             let from = self.at.max(a.first.min(b.first));
             let (a_holds, b_holds) = (a.first <= from, b.first <= from);
             // where the batch does not hold yet, the step ends before it begins
             let a_until = select_unpredictable(a_holds, a.last, a.first.wrapping_sub(1));
             let b_until = select_unpredictable(b_holds, b.last, b.first.wrapping_sub(1));
             let to = a_until.min(b_until);
-            let a_wins = a_holds & (!b_holds | (rank(a) >= rank(b)));
-            self.write(from, to, select_unpredictable(a_wins, a, b));
-            left = &left[usize::from(a.last <= to)..];
-            right = &right[usize::from(b.last <= to)..];
+            let a_wins = a_holds & (!b_holds | (rank(left) >= rank(right)));
+            self.write(from, to, select_unpredictable(a_wins, left, right));
+            a.pass(to);
+            b.pass(to);
         }
+        let (left, right) = (a.rest(), b.rest());
         for batch in if left.is_empty() { right } else { left } {
             self.write(self.at.max(batch.first), batch.last, batch);
         }
