@@ -6,6 +6,19 @@ pub type Offset = i64;
 /// The highest offset that a record may have: a window behind it still has an end, and an offset behind that.
 pub(crate) const OFFSET_MAX: Offset = Offset::MAX - 2;
 
+/// The offset after one that a record may have. This cannot wrap, and to ask whether it does would cost a branch wherever
+/// runs meet.
+pub(crate) fn after(offset: Offset) -> Offset {
+    debug_assert!(offset <= OFFSET_MAX + 1, "no record has this offset");
+    offset.wrapping_add(1)
+}
+
+/// The offset before one that a record may have, as [`after`].
+pub(crate) fn before(offset: Offset) -> Offset {
+    debug_assert!(offset >= 0, "no record has this offset");
+    offset.wrapping_sub(1)
+}
+
 /// The offsets `first..=last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetRange {
@@ -29,7 +42,7 @@ impl OffsetRange {
     /// How many offsets a range holds that is not empty.
     pub(crate) fn length(self) -> i64 {
         debug_assert!(!self.is_empty(), "a range of something");
-        self.last - self.first + 1
+        after(self.last).wrapping_sub(self.first)
     }
 
     /// Whether nothing lies in the range.

@@ -1,21 +1,21 @@
 //! A slab: values under small numbers that are used again. It grows by chunks, so that nothing is ever moved or half
 //! empty.
 
-const CHUNK: usize = 256;
-/// Room in the first chunk to begin with, and for numbers that are freed.
+/// Room for numbers that are freed.
 const ROOM: usize = 16;
 
-/// Values under small numbers.
+/// Values under small numbers, in chunks of `CHUNK`.
 #[derive(Clone, Debug)]
-pub(crate) struct Slab<T> {
-    chunks: Vec<Vec<T>>,
+pub(crate) struct Slab<T, const CHUNK: usize> {
+    /// Arrays, as a number then needs one comparison to be known to be in one.
+    chunks: Vec<Box<[T; CHUNK]>>,
     free: Vec<u32>,
     next: u32,
     /// How many of the first numbers stay.
     pinned: u32,
 }
 
-impl<T> Default for Slab<T> {
+impl<T, const CHUNK: usize> Default for Slab<T, CHUNK> {
     fn default() -> Self {
         Self {
             chunks: Vec::new(),
@@ -26,23 +26,22 @@ impl<T> Default for Slab<T> {
     }
 }
 
-impl<T> Slab<T> {
+impl<T: Default, const CHUNK: usize> Slab<T, CHUNK> {
     /// Keeps a value; a number that was freed is used again, latest first.
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self[index] = value;
-            return index;
-        }
+        let index = self.free.pop().unwrap_or_else(|| self.grow());
+        self[index] = value;
+        index
+    }
+
+    fn grow(&mut self) -> u32 {
         let index = self.next;
         self.next += 1;
-        let at = index as usize / CHUNK;
-        if at == self.chunks.len() {
-            // the first chunk grows as it needs: most partitions hold little
-            let capacity = if at == 0 { ROOM } else { CHUNK };
-            self.chunks.push(Vec::with_capacity(capacity));
+        if index as usize / CHUNK == self.chunks.len() {
+            let chunk = std::array::from_fn(|_| T::default());
+            self.chunks.push(Box::new(chunk));
         }
-        self.chunks[at].push(value);
         index
     }
 
@@ -52,7 +51,9 @@ impl<T> Slab<T> {
         self.pinned += 1;
         self.insert(value)
     }
+}
 
+impl<T, const CHUNK: usize> Slab<T, CHUNK> {
     /// Frees a number; its value stays until the number is used again.
     #[inline]
     pub(crate) fn free(&mut self, index: u32) {
@@ -63,35 +64,44 @@ impl<T> Slab<T> {
         if self.chunks.len() > 1 && self.free.len() == (self.next - self.pinned) as usize {
             // everything is free: start over, which releases the memory of a burst
             self.free.clear();
-            self.free.shrink_to(CHUNK);
+            self.free.shrink_to(ROOM);
             self.chunks.truncate(1);
-            self.chunks[0].truncate(self.pinned as usize);
             self.next = self.pinned;
         }
     }
 
-    /// All values under their numbers, those under freed numbers included.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        (0..).zip(self.chunks.iter().flatten())
+    /// The numbers of the values that are wanted, those under freed numbers included, in order. Which ones are cannot be
+    /// guessed, so they are marked without branches, some at a time.
+    pub(crate) fn find_all(&self, wanted: impl Fn(&T) -> bool) -> impl Iterator<Item = u32> {
+        const { assert!(CHUNK <= u32::BITS as usize, "a bit for each") };
+        let chunks = (0..self.next).step_by(CHUNK).zip(&self.chunks);
+        chunks.flat_map(move |(first, chunk)| {
+            let used = chunk.len().min((self.next - first) as usize);
+            let marked = chunk[..used].iter().enumerate();
+            let mut found = marked.fold(0_u32, |found, (at, value)| {
+                found | u32::from(wanted(value)) << at
+            });
+            std::iter::from_fn(move || {
+                let at = found.trailing_zeros();
+                let any = found != 0;
+                found &= found.wrapping_sub(1);
+                any.then_some(first + at)
+            })
+        })
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        self.chunks
-            .get(index as usize / CHUNK)?
-            .get(index as usize % CHUNK)
+        (index < self.next).then(|| &self[index])
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.chunks
-            .iter()
-            .map(|chunk| chunk.capacity() * size_of::<T>())
-            .sum::<usize>()
-            + self.chunks.capacity() * size_of::<Vec<T>>()
+        self.chunks.len() * size_of::<[T; CHUNK]>()
+            + self.chunks.capacity() * size_of::<Box<[T; CHUNK]>>()
             + self.free.capacity() * size_of::<u32>()
     }
 }
 
-impl<T> std::ops::Index<u32> for Slab<T> {
+impl<T, const CHUNK: usize> std::ops::Index<u32> for Slab<T, CHUNK> {
     type Output = T;
 
     fn index(&self, index: u32) -> &T {
@@ -99,7 +109,7 @@ impl<T> std::ops::Index<u32> for Slab<T> {
     }
 }
 
-impl<T> std::ops::IndexMut<u32> for Slab<T> {
+impl<T, const CHUNK: usize> std::ops::IndexMut<u32> for Slab<T, CHUNK> {
     fn index_mut(&mut self, index: u32) -> &mut T {
         &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }

@@ -20,10 +20,13 @@ use crate::unaligned::Unaligned;
 
 const RINGS: u32 = 2;
 
+/// Timers come and go by so many.
+const CHUNK: usize = 32;
+
 /// The deadline of a timer that does not run, and of the entries that hold the rings together.
 const STOPPED: u64 = u64::MAX;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Entry<T> {
     deadline: Unaligned,
     /// The entry itself where it is in no ring.
@@ -36,7 +39,7 @@ struct Entry<T> {
 #[derive(Clone, Debug)]
 pub struct Timers<T> {
     /// The first [`RINGS`] hold the rings together; they come with the first timer.
-    entries: Slab<Entry<T>>,
+    entries: Slab<Entry<T>, CHUNK>,
     /// The ring that timers join, and their duration.
     ring: u32,
     duration: u64,
@@ -139,11 +142,10 @@ impl<T> Timers<T> {
         Some(self.entries[index].deadline.into()).filter(|&deadline| deadline != STOPPED)
     }
 
-    /// All values with their numbers; those that were removed are among them until their number is used again, and
-    /// defaults that belong to no timer.
-    pub(crate) fn values(&self) -> impl Iterator<Item = (u32, &T)> {
-        let entries = self.entries.iter();
-        entries.map(|(index, entry)| (index, &entry.value))
+    /// The numbers of the values that are wanted; those that were removed are among them until their number is used again,
+    /// and defaults that belong to no timer.
+    pub(crate) fn find_all(&self, wanted: impl Fn(&T) -> bool) -> impl Iterator<Item = u32> {
+        self.entries.find_all(move |entry| wanted(&entry.value))
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&T> {

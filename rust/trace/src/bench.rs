@@ -229,8 +229,7 @@ fn replay(calls: &[Call<'_>], partitions: &mut [Partition]) -> i64 {
                     options.fetch_offset = next;
                 }
                 acquired.clear();
-                partition.acquire(now_ms, member, batches, options, &mut acquired);
-                records += count(acquired.iter().map(|a| OffsetRange::new(a.first, a.last)));
+                records += partition.acquire(now_ms, member, batches, options, &mut acquired);
                 None
             }
             (

@@ -199,13 +199,9 @@ impl Replay {
             options.fetch_offset = self.partition.next_fetch_offset();
         }
         self.acquired.clear();
-        self.partition
-            .acquire(self.now_ms, member, batches, options, &mut self.acquired);
-        let count = count(
-            self.acquired
-                .iter()
-                .map(|a| OffsetRange::new(a.first, a.last)),
-        );
+        let count =
+            self.partition
+                .acquire(self.now_ms, member, batches, options, &mut self.acquired);
         let (index, fetch_offset) = (self.index - 1, options.fetch_offset);
         let _ = write!(
             line,

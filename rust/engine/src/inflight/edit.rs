@@ -3,7 +3,7 @@
 use super::leaf::Leaf;
 use super::mask::Mask;
 use super::run::{Cell, Run};
-use crate::offset::OffsetRange;
+use crate::offset::{OffsetRange, after, before};
 
 /// How many places are made when a run splits into more parts than expected.
 const ROOM: usize = 16;
@@ -82,12 +82,12 @@ impl<'a> Edit<'a> {
                 }
                 self.put_part(&run, piece, new);
                 if last {
-                    self.put_part(&run, OffsetRange::new(part.last + 1, run.last), cell);
+                    self.put_part(&run, OffsetRange::new(after(part.last), run.last), cell);
                     break;
                 }
-                piece = OffsetRange::new(piece.last + 1, part.last);
+                piece = OffsetRange::new(after(piece.last), part.last);
             }
-            range.first = part.last + 1;
+            range.first = after(part.last);
         }
         Ok(())
     }
@@ -103,7 +103,11 @@ impl<'a> Edit<'a> {
     fn cut(&mut self, run: &Run, part: OffsetRange) {
         let (head, tail) = (run.first < part.first, part.last < run.last);
         self.make_room(1 + usize::from(head) + usize::from(tail));
-        self.put_part(run, OffsetRange::new(run.first, part.first - 1), run.cell());
+        self.put_part(
+            run,
+            OffsetRange::new(run.first, before(part.first)),
+            run.cell(),
+        );
     }
 
     /// Writes a part of a run with another cell, unless it is empty.

@@ -1,6 +1,6 @@
 //! A run: neighbouring offsets that are equal in every respect.
 
-use crate::offset::{Offset, OffsetRange};
+use crate::offset::{Offset, OffsetRange, after};
 use crate::record_state::RecordState;
 
 /// Names the lease that a run belongs to.
@@ -187,7 +187,7 @@ impl Run {
 
     /// Whether `next`, which follows, may be joined to this run.
     pub(crate) fn joins(&self, next: &Self) -> bool {
-        (self.last + 1 == next.first) & (self.cell() == next.cell)
+        (after(self.last) == next.first) & (self.cell() == next.cell)
     }
 }
 

@@ -4,7 +4,7 @@ use super::Partition;
 use super::member::MemberId;
 use super::pace::{Pace, slow_from};
 use crate::inflight::{Cell, Cursor, LeaseId, Run};
-use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
+use crate::offset::{OFFSET_MAX, Offset, OffsetRange, after, before};
 use crate::record_state::RecordState;
 
 /// What a fetch asks for.
@@ -52,7 +52,8 @@ struct Request<'a> {
 }
 
 impl Partition {
-    /// Leases what is available of the record batches that the log returned; pushes it to `out` in order.
+    /// Leases what is available of the record batches that the log returned; pushes it to `out` in order. Returns how many
+    /// offsets that are.
     ///
     /// `batches` must ascend and not overlap. A batch of `out` never crosses the edge of the batch that the records were
     /// first acquired with.
@@ -63,17 +64,17 @@ impl Partition {
         batches: &[OffsetRange],
         options: AcquireOptions,
         out: &mut Vec<Acquired>,
-    ) {
+    ) -> i64 {
         let (Some(head), Some(tail)) = (batches.first(), batches.last()) else {
-            return;
+            return 0;
         };
         let Some((last, budget)) =
             self.cap(options.fetch_offset, options.max_fetch_records, tail.last)
         else {
-            return;
+            return 0;
         };
         if tail.last < self.start || head.first < 0 || tail.last > OFFSET_MAX {
-            return;
+            return 0;
         }
         let last = last.min(head.first.saturating_add(SPAN_MAX));
         if options.fetch_offset < head.first {
@@ -81,7 +82,7 @@ impl Partition {
             self.archive_available(OffsetRange::new(options.fetch_offset, head.first - 1));
         }
         if last < head.first.max(self.start) {
-            return;
+            return 0;
         }
         let mut request = Request {
             now_ms,
@@ -101,6 +102,7 @@ impl Partition {
         } else {
             self.acquire_known(&mut request, range);
         }
+        request.taken
     }
 
     /// Up to which offset, and how many records, a fetch may acquire: at the in-flight limit, only what is already in
@@ -265,10 +267,10 @@ impl Partition {
     fn survey(&self, at: Cursor, range: OffsetRange) -> (OffsetRange, bool) {
         let slow_from = slow_from(self.config.max_delivery_count);
         let mut slow = false;
-        let mut last = range.first - 1;
+        let mut last = before(range.first);
         self.map.runs_from(at).all(|run| {
             let begins = last < range.first;
-            if run.first > range.last || !begins && (run.opens_batch() || run.first > last + 1) {
+            if run.first > range.last || !begins && (run.opens_batch() || run.first > after(last)) {
                 return false;
             }
             let cell = run.cell();

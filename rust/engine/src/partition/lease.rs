@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::member::{MemberId, Members};
 use crate::inflight::{Cursor, LeaseId, RunMap};
-use crate::offset::{Offset, OffsetRange};
+use crate::offset::{Offset, OffsetRange, before};
 use crate::timer::Timers;
 use crate::unaligned::Unaligned;
 
@@ -104,7 +104,7 @@ impl Leases {
             rest -= run.range().length();
             rest <= 0
         });
-        let last = end.map_or(first - 1, |run| run.last);
+        let last = end.map_or(before(first), |run| run.last);
         debug_assert_eq!(rest, 0, "runs lean on a lease that does not count them");
         (at, OffsetRange::new(first, last))
     }
@@ -120,7 +120,7 @@ impl Leases {
         );
         lease.live = (live - count).into();
         if live == count {
-            let member = lease.member;
+            let member = std::mem::take(&mut lease.member);
             self.members.lease_ended(member);
             self.timers.remove(id.0);
         }
@@ -149,12 +149,8 @@ impl Leases {
     /// costs every lease memory and time.
     pub(crate) fn held_by(&self, member: MemberId) -> impl Iterator<Item = LeaseId> + '_ {
         let count = self.members.get(member).leases as usize;
-        let held = move |lease: &Lease| lease.member == member && i64::from(lease.live) > 0;
-        let leases = self.timers.values();
-        leases
-            .filter(move |(_, lease)| held(lease))
-            .map(|(id, _)| LeaseId(id))
-            .take(count)
+        let held = self.timers.find_all(move |lease| lease.member == member);
+        held.map(LeaseId).take(count)
     }
 
     /// Takes a lease whose lock has run out at `now_ms`.

@@ -2,14 +2,23 @@
 
 use crate::slab::Slab;
 
-/// A member of the group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MemberId(pub(crate) u32);
+/// A member of the group; by default none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemberId(u32);
+
+impl Default for MemberId {
+    fn default() -> Self {
+        Self(u32::MAX)
+    }
+}
 
 /// Up to this many members that hold nothing are kept, so that one that soon comes back keeps its number.
 const IDLE_MAX: usize = 64;
 
-#[derive(Clone, Debug)]
+/// Members are kept by so many.
+const CHUNK: usize = 8;
+
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Member {
     name: Box<str>,
     pub(crate) leases: u32,
@@ -21,19 +30,20 @@ impl Member {
     }
 }
 
-/// A member's place in the sorted list.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    hash: u64,
-    id: u32,
+/// A place in the table of members; by default a free one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Place {
+    hash: u32,
+    member: MemberId,
 }
 
-/// Members by name and number. A group has at most a thousand (`group.share.max.size`): a sorted list is enough for
-/// them.
+/// Members by name and number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
-    by_hash: Vec<Entry>,
-    slots: Slab<Member>,
+    /// A hash table, at most half full: who is not where the hash says comes soon after.
+    places: Vec<Place>,
+    slots: Slab<Member, CHUNK>,
+    known: usize,
     idle: usize,
 }
 
@@ -41,14 +51,14 @@ impl Members {
     /// The member of this name, if it is known.
     pub(crate) fn find(&self, name: &str) -> Option<MemberId> {
         let hash = hash(name);
-        let mut alike = &self.by_hash[self.place(hash)..];
-        while let Some((entry, rest)) = alike.split_first()
-            && entry.hash == hash
+        let mut at = self.place(hash);
+        while let Some(place) = self.places.get(at)
+            && place.member != MemberId::default()
         {
-            if *self.slots[entry.id].name == *name {
-                return Some(MemberId(entry.id));
+            if place.hash == hash && *self.slots[place.member.0].name == *name {
+                return Some(place.member);
             }
-            alike = rest;
+            at = self.after(at);
         }
         None
     }
@@ -58,43 +68,61 @@ impl Members {
         self.find(name).unwrap_or_else(|| self.add(name))
     }
 
+    #[cold]
     fn add(&mut self, name: &str) -> MemberId {
         if self.idle >= IDLE_MAX {
             self.forget_idle();
         }
-        let id = self.slots.insert(Member {
+        if self.places.len() < 2 * (self.known + 1) {
+            self.arrange(8.max(2 * self.places.len()), |_| true);
+        }
+        let member = MemberId(self.slots.insert(Member {
             name: name.into(),
             leases: 0,
-        });
+        }));
         let hash = hash(name);
-        self.by_hash.insert(self.place(hash), Entry { hash, id });
+        self.put(Place { hash, member });
         self.idle += 1;
-        MemberId(id)
+        member
     }
 
-    /// Where the entries of a hash are, or would be.
-    fn place(&self, hash: u64) -> usize {
-        const FEW: usize = 8;
-        if self.by_hash.len() > FEW {
-            return self.by_hash.partition_point(|entry| entry.hash < hash);
+    /// Where a member with this hash is, or after it.
+    fn place(&self, hash: u32) -> usize {
+        hash as usize & self.places.len().wrapping_sub(1)
+    }
+
+    fn after(&self, at: usize) -> usize {
+        (at + 1) & (self.places.len() - 1)
+    }
+
+    /// Gives a member a free place.
+    fn put(&mut self, place: Place) {
+        let mut at = self.place(place.hash);
+        while self.places[at] != Place::default() {
+            at = self.after(at);
         }
-        // counted without branches, none of which could be guessed
-        let less = self
-            .by_hash
-            .iter()
-            .map(|entry| usize::from(entry.hash < hash));
-        less.sum()
+        self.places[at] = place;
+        self.known += 1;
+    }
+
+    /// Gives the members that stay places among `room`, which is a power of two.
+    fn arrange(&mut self, room: usize, stays: impl Fn(&Member) -> bool) {
+        let before = std::mem::replace(&mut self.places, vec![Place::default(); room]);
+        self.known = 0;
+        for place in before {
+            if place.member == MemberId::default() {
+                continue;
+            }
+            if stays(&self.slots[place.member.0]) {
+                self.put(place);
+            } else {
+                self.slots.free(place.member.0);
+            }
+        }
     }
 
     fn forget_idle(&mut self) {
-        let slots = &mut self.slots;
-        self.by_hash.retain(|entry| {
-            let busy = slots[entry.id].leases > 0;
-            if !busy {
-                slots.free(entry.id);
-            }
-            busy
-        });
+        self.arrange(self.places.len(), |member| member.leases > 0);
         self.idle = 0;
     }
 
@@ -117,17 +145,20 @@ impl Members {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
-        self.by_hash.iter().map(|entry| &self.slots[entry.id])
+        let known = self.places.iter().map(|place| place.member);
+        known
+            .filter(|&member| member != MemberId::default())
+            .map(|member| self.get(member))
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let names: usize = self.iter().map(|member| member.name.len()).sum();
-        self.slots.memory_bytes() + self.by_hash.capacity() * size_of::<Entry>() + names
+        self.slots.memory_bytes() + self.places.capacity() * size_of::<Place>() + names
     }
 }
 
 /// A collision only costs one more comparison.
-fn hash(name: &str) -> u64 {
+fn hash(name: &str) -> u32 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let bytes = name.as_bytes();
     let (words, rest) = bytes.as_chunks();
@@ -142,9 +173,10 @@ fn hash(name: &str) -> u64 {
             .filter_map(|&at| rest.get(at))
             .fold(0, |hash, &byte| hash << 8 | u64::from(byte)),
     };
-    words.iter().fold(rest, |hash, &word| {
-        (hash ^ u64::from_le_bytes(word))
-            .wrapping_mul(ODD)
-            .rotate_left(32)
-    })
+    let mix = |hash: u64| hash.wrapping_mul(ODD).rotate_left(32);
+    let hash = words.iter().fold(
+        mix(rest),
+        |hash, &word| mix(hash ^ u64::from_le_bytes(word)),
+    );
+    hash as u32
 }

@@ -8,7 +8,7 @@ use super::write::{StateBatch, Write};
 use super::{Partition, Side};
 use crate::error::Refusal;
 use crate::inflight::Cell;
-use crate::offset::{Offset, OffsetRange};
+use crate::offset::{Offset, OffsetRange, after};
 use crate::record_state::RecordState;
 
 /// Room for this many batches is made at first, and this many that are no longer needed may stay.
@@ -199,7 +199,7 @@ impl Writes {
     reason = "one branch, not three: none of them could be guessed"
 )]
 fn joins(before: &StateBatch, next: &StateBatch) -> bool {
-    (before.last + 1 == next.first)
+    (after(before.last) == next.first)
         & (before.state == next.state)
         & (before.delivery_count == next.delivery_count)
 }
@@ -207,7 +207,7 @@ fn joins(before: &StateBatch, next: &StateBatch) -> bool {
 /// The offsets of batches in order, neighbours joined whatever their state.
 fn stretches(batches: &[StateBatch]) -> impl Iterator<Item = OffsetRange> + '_ {
     batches
-        .chunk_by(|a, b| a.last + 1 == b.first)
+        .chunk_by(|a, b| after(a.last) == b.first)
         .map(|stretch| OffsetRange::new(stretch[0].first, stretch[stretch.len() - 1].last))
 }
 
