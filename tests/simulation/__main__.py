@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument(
         "--faults", default="", help="all, none, or actors and faults by name; drawn without it"
     )
-    parser.add_argument("--canary", default="", help="a bug to plant, or all")
+    parser.add_argument("--canary", default="", help="a bug to plant, or all: must be found")
     parser.add_argument("--lines", action="store_true", help="print the end of the log of one that went well")
     options = parser.parse_args()
     kind = WORLDS[options.world]
@@ -30,8 +30,9 @@ def main() -> int:
         print(text, flush=True)
 
     try:
-        if options.canary == "all":
-            return 0 if canaries(kind.canaries, say, options.world) else 1
+        if options.canary and options.seed is None:
+            names = kind.canaries if options.canary == "all" else [options.canary]
+            return 0 if canaries(names, say, options.world) else 1
         if options.seed is None:
             count, seconds, events = options.simulations, options.seconds, options.events
             drawn_from = options.drawn_from
