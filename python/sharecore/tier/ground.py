@@ -60,8 +60,8 @@ _REBALANCE_MS = 3_000
 _LAG_S = 2.0
 """How long a broker upstream may not know of a topic that another one has been told of."""
 _CLUSTER_IDS = UUID("0e6e2b0c-58d1-5c0b-9d2f-6f0f8f2f3b11")
-_DEFAULTS = {"client.id": "sharecore-tier", "metadata.max.age.ms": "5000"}
-"""Of the connection: new topics are seen within so long."""
+_DEFAULTS = {"client.id": "sharecore-tier", "metadata.max.age.ms": "5000", "request.timeout.ms": "10000"}
+"""Of the connection. New topics are seen within so long; a broker may be silent as long as a session is."""
 
 
 class TierGround:

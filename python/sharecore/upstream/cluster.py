@@ -7,7 +7,8 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from sharecore.client.errors import RETRIED, AuthenticationFailed, Disconnected
 from sharecore.client.settings import ConnectionSettings
@@ -18,6 +19,7 @@ from sharecore.clock import Clock
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.upstream.apis import SPOKEN, VERSIONS
+from sharecore.upstream.asking import first_answer
 from sharecore.upstream.errors import refusal
 from sharecore.upstream.metadata import MISSING_MS, Metadata, Topic
 
@@ -27,6 +29,8 @@ Value = TypeVar("Value")
 
 GROUP, TRANSACTION = 0, 1
 """What a coordinator coordinates: FindCoordinator's kinds of key."""
+PATIENCE_S = 1.0
+"""Who has not answered by then may have lost sight of the others: another one is asked, or asked about it."""
 PASSING = RETRIED | {
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -35,6 +39,14 @@ PASSING = RETRIED | {
     ErrorCode.KAFKA_STORAGE_ERROR,
 }
 """Errors that pass with time, or on another broker."""
+
+
+class _Way(NamedTuple):
+    """A connection by the name under which it is kept, and where it leads."""
+
+    name: str
+    host: str
+    port: int
 
 
 class _Connections(Brokers[ConnectionSettings]):
@@ -50,17 +62,26 @@ class _Connections(Brokers[ConnectionSettings]):
             raise Disconnected(f"broker {node} is not known")
         return await Connection.open(*self._nodes[node], settings, self._context, spoken)
 
-    async def whoever(self, turn: int) -> Connection:
-        """A connection to a broker that can tell of the cluster; to another one where the turn is another.
+    def in_turn(self, turn: int, doubted: int) -> list[_Way]:
+        """The ways to ask about the cluster: its brokers, and the addresses that were given at first.
 
-        Raises:
-            Disconnected: none answers.
+        Args:
+            turn: another broker is the first where it is another number.
+            doubted: a broker that comes behind the others.
         """
         nodes = sorted(self._nodes)
-        for place in range(turn, turn + len(nodes)) if turn else ():
-            with contextlib.suppress(Disconnected):
-                return await self.connect(nodes[place % len(nodes)], "any")
-        return await self.any_connection()
+        first = turn % len(nodes) if nodes else 0
+        nodes = sorted([*nodes[first:], *nodes[:first]], key=lambda node: node == doubted)
+        known = set(self._nodes.values())
+        given = [address for address in self.settings.bootstrap_servers if address not in known]
+        return [
+            *(_Way(f"any {node}", *self._nodes[node]) for node in nodes),
+            *(_Way(f"any {host}:{port}", host, port) for host, port in given),
+        ]
+
+    async def take(self, way: _Way) -> Connection:
+        """The connection there; raises Disconnected."""
+        return await self._connect(*way)
 
     def offers(self, api_key: ApiKey) -> bool:
         """Whether every broker that is connected has the API, in a version that is known here."""
@@ -90,7 +111,7 @@ class Upstream:
         self._all = False
         self._stale = asyncio.Event()
         self._refreshes: list[asyncio.Future[None]] = []
-        self._doubts = self._turn = 0
+        self._turn = 0
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -185,8 +206,9 @@ class Upstream:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.settings.metadata_max_age_ms / 1000):
                     await self._stale.wait()
-            self._doubt(self._stale.is_set())
             self._stale.clear()
+            # a broker that has lost sight of the others tells for ever what it knew
+            self._turn += 1
             # who comes while it is under way waits for the next: what this one tells may be older
             waiting, self._refreshes = self._refreshes, []
             try:
@@ -197,7 +219,6 @@ class Upstream:
                 if not done.done():
                     done.set_result(None)
             if self.metadata.doubtful:
-                self._stale.set()
                 await asyncio.sleep(MISSING_MS / 1000)
             elif self._stale.is_set():
                 await asyncio.sleep(backoff.seconds())
@@ -206,30 +227,36 @@ class Upstream:
                 # those who find it stale in the same moment are served by one refresh
                 await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
 
-    def _doubt(self, wrong: bool) -> None:
-        """Asks another broker where one is wrong again: it may have lost sight of the others."""
-        self._doubts = self._doubts + 1 if wrong else 0
-        if self._doubts > 1:
-            self._turn += 1
-
     async def _refresh(self, names: Iterable[str] | None) -> dict[str, int]:
         """Asks any broker, None for all topics; returns error codes by name."""
         topics = None if names is None else [{"name": name} for name in sorted(names)]
         try:
-            connection = await self._connections.whoever(self._turn)
             message = {"topics": topics, "allow_auto_topic_creation": False}
-            response = await connection.request(ApiKey.METADATA, message)
-            if getattr(response, "error_code", 0):
-                # the broker has been told to leave the cluster: another one knows it (KIP-1102)
-                connection.close("it sends its clients away")
-                raise KafkaError(response.error_code, f"{connection.address} refused to tell of the cluster")
+            response = await self._ask_any(ApiKey.METADATA, message)
         except KafkaError as error:
             self._note(error)
             raise
         self._note(None)
         refused = self.metadata.take(response, self.clock.monotonic_ms(), whole=topics is None)
         self._connections.know(self.metadata)
+        if self.metadata.doubtful:
+            self.stale()
         return refused
+
+    async def _ask_any(self, api_key: ApiKey, message: dict[str, Any], doubted: int = -1) -> Any:
+        """The answer of a broker: of the first that answers, where one is silent."""
+        ways = self._connections.in_turn(self._turn, doubted)
+        return await first_answer([partial(self._ask, way, api_key, message) for way in ways], PATIENCE_S)
+
+    async def _ask(self, way: _Way, api_key: ApiKey, message: dict[str, Any]) -> Any:
+        connection = await self._connections.take(way)
+        response = await connection.request(api_key, message)
+        refused = getattr(response, "error_code", 0) if api_key is ApiKey.METADATA else 0
+        if refused:
+            # the broker has been told to leave the cluster: another one knows it (KIP-1102)
+            connection.close("it sends its clients away")
+            raise KafkaError(refused, f"{connection.address} refused to tell of the cluster")
+        return response
 
     def _note(self, problem: KafkaError | None) -> None:
         """Says when upstream cannot be asked any more, and when it can again; not each time."""
@@ -251,7 +278,11 @@ class Upstream:
         Raises:
             Disconnected: the broker is unknown or cannot be reached.
         """
-        return await self._connections.connect(node, purpose)
+        try:
+            return await self._connections.connect(node, purpose)
+        except Disconnected:
+            self.stale()
+            raise
 
     async def dial(
         self, node: int, client_id: str | None, spoken: Mapping[ApiKey, tuple[int, int]]
@@ -282,7 +313,7 @@ class Upstream:
         if node < 0:
             self.stale()
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader upstream")
-        return await self._reach(node, purpose)
+        return await self.connect(node, purpose)
 
     async def coordinator(self, kind: int, key: str, purpose: str) -> Connection:
         """A connection to the coordinator of a group or a transactional id.
@@ -290,17 +321,19 @@ class Upstream:
         Raises:
             KafkaError: it cannot be found or reached now.
         """
-        return await self._reach(await self.find_coordinator(kind, key), purpose)
+        return await self.connect(await self.find_coordinator(kind, key), purpose)
 
-    async def find_coordinator(self, kind: int, key: str) -> int:
+    async def find_coordinator(self, kind: int, key: str, doubted: int = -1) -> int:
         """The broker that coordinates a group or a transactional id.
+
+        Args:
+            doubted: the broker that may have lost sight of the others: they are asked first.
 
         Raises:
             KafkaError: there is none now, nobody answers, or the right to ask is missing.
         """
-        connection = await self._connections.whoever(self._turn)
         message = {"key_type": kind, "key": key, "coordinator_keys": [key]}
-        response = await connection.request(ApiKey.FIND_COORDINATOR, message)
+        response = await self._ask_any(ApiKey.FIND_COORDINATOR, message, doubted)
         found = response.coordinators[0] if hasattr(response, "coordinators") else response
         if found.error_code:
             raise refusal(
@@ -315,15 +348,8 @@ class Upstream:
         Raises:
             KafkaError: it cannot be reached, or has no version of the API that is known here.
         """
-        connection = await self._reach(node, purpose)
+        connection = await self.connect(node, purpose)
         return await connection.request(api_key, message)
-
-    async def _reach(self, node: int, purpose: str) -> Connection:
-        try:
-            return await self._connections.connect(node, purpose)
-        except Disconnected:
-            self.stale()
-            raise
 
     async def retry(self, ask: Callable[[], Awaitable[Value]]) -> Value:
         """Asks until there is an answer, an error that stays, or no time left (`default.api.timeout.ms`)."""

@@ -6,6 +6,8 @@ import asyncio
 import logging
 
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.upstream.asking import drop
+from sharecore.upstream.cluster import PATIENCE_S
 from sharecore.upstream.errors import Fenced, NotWritten, Unresolved
 from sharecore.upstream.outlet import Answer, Outlet
 
@@ -86,11 +88,27 @@ async def deliver(outlet: Outlet, topic: str, partition: int, records: bytes, ti
 
 
 async def _send(outlet: Outlet, topic: str, partition: int, records: bytes, left_ms: float) -> Answer:
+    """Sends it once.
+
+    A leader that was replaced, and does not know, waits for replicas that do not follow it: others are asked
+    meanwhile who leads.
+    """
+    upstream = outlet.upstream
+    until_ms = upstream.clock.monotonic_ms() + left_ms
+    asked = upstream.metadata.leader(topic, partition)
+    sending = asyncio.ensure_future(outlet.send(topic, partition, records))
     try:
-        async with asyncio.timeout(left_ms / 1000):
-            return await outlet.send(topic, partition, records)
-    except TimeoutError:
+        while (left_s := (until_ms - upstream.clock.monotonic_ms()) / 1000) > 0:
+            await asyncio.wait([sending], timeout=min(left_s, PATIENCE_S))
+            if sending.done():
+                return sending.result()
+            if upstream.metadata.leader(topic, partition) != asked:
+                text = "no answer of a leader that was replaced"
+                return Answer(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text), -1, True)
+            upstream.stale()
         return Answer(KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no answer in time"), -1, True)
+    finally:
+        drop(sending)
 
 
 def _given_up(name: str, error: KafkaError, in_doubt: bool) -> KafkaError:

@@ -13,7 +13,8 @@ from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
-from sharecore.upstream.cluster import GROUP, Upstream
+from sharecore.upstream.asking import drop
+from sharecore.upstream.cluster import GROUP, PATIENCE_S, Upstream
 from sharecore.upstream.errors import refusal
 
 logger = logging.getLogger(__name__)
@@ -127,6 +128,7 @@ class Membership:
         self._joining = False
         self._waiting: Connection | None = None
         self._beating: Connection | None = None
+        self._coordinator = self._joins_at = self._doubted = -1
         self._rejoin = asyncio.Event()
         self._joined = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -193,6 +195,7 @@ class Membership:
                 if self._is_final(error):
                     return
                 logger.info("%s", error)
+                self._doubted = self._joins_at
                 if error.code is ErrorCode.UNKNOWN_MEMBER_ID:
                     self.member_id = ""
                     self._lose(error)
@@ -206,7 +209,8 @@ class Membership:
 
     async def _join(self) -> None:
         """Joins the group, and takes the assignment."""
-        connection = await self._upstream.coordinator(GROUP, self._group_id, f"group {self._group_id}")
+        self._joins_at = await self._find(self._doubted)
+        connection = await self._upstream.connect(self._joins_at, f"group {self._group_id}")
         self._waiting = connection
         sent_ms = self._upstream.clock.monotonic_ms()
         answer = await self._ask_to_join(connection)
@@ -289,6 +293,7 @@ class Membership:
                 if self._is_final(error):
                     return
                 logger.info("%s", error)
+                self._doubted = self._coordinator
                 pause = min(backoff.seconds(), pause)
                 if isinstance(error, Disconnected) and self._waiting is not None:
                     # it would wait for this coordinator longer than a heartbeat
@@ -299,11 +304,12 @@ class Membership:
         purpose = f"heartbeat {self._group_id}"
         connection = self._beating
         if connection is None or connection.closed:
-            connection = await self._upstream.coordinator(GROUP, self._group_id, purpose)
+            self._coordinator = await self._find(self._doubted)
+            connection = await self._upstream.connect(self._coordinator, purpose)
             self._beating = connection
         sent_ms = self._upstream.clock.monotonic_ms()
         member = self._member()
-        answer = await connection.request(ApiKey.HEARTBEAT, member)
+        answer = await self._while_it_coordinates(connection, ApiKey.HEARTBEAT, member)
         if not self._joined.is_set() or self.member_id != member["member_id"]:
             # it was given up meanwhile: what it was is over
             return
@@ -313,6 +319,7 @@ class Membership:
             if code and not crossed:
                 self._rejoin.set()
             if await self._confirm(connection):
+                self._doubted = -1
                 self._good(sent_ms, stable=not code and not crossed)
         elif code not in _OUT_OF_DATE:
             if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
@@ -337,7 +344,8 @@ class Membership:
         member["generation_id_or_member_epoch"] = member.pop("generation_id")
         partition = {"partition_index": 0, "committed_offset": 0, "committed_metadata": ""}
         topics = [{"name": self._confirmed_by, "partitions": [partition]}]
-        answer = await connection.request(ApiKey.OFFSET_COMMIT, {**member, "topics": topics})
+        commit = {**member, "topics": topics}
+        answer = await self._while_it_coordinates(connection, ApiKey.OFFSET_COMMIT, commit)
         if not self._joined.is_set() or self.member_id != member["member_id"]:
             return False
         code = answer.topics[0].partitions[0].error_code
@@ -349,6 +357,42 @@ class Membership:
             self._upstream.stale()
             raise refusal(code, f"a commit in group {self._group_id} for", self._confirmed_by, "Read")
         return True
+
+    async def _while_it_coordinates(
+        self, connection: Connection, api_key: ApiKey, message: dict[str, Any]
+    ) -> Any:
+        """What the coordinator answers. Where it is silent others are asked whether it still is the one: one
+        that was replaced, and does not know, waits for replicas that do not follow it.
+
+        Raises:
+            Disconnected: the connection is lost, or another broker coordinates the group.
+        """
+        asked = asyncio.ensure_future(connection.request(api_key, message))
+        looking: asyncio.Future[int] | None = None
+        try:
+            while True:
+                await asyncio.wait(
+                    [asked] if looking is None else [asked, looking],
+                    timeout=PATIENCE_S if looking is None else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if asked.done():
+                    return asked.result()
+                if looking is None:
+                    looking = asyncio.ensure_future(self._find(self._coordinator))
+                elif looking.done():
+                    if not looking.exception() and looking.result() != self._coordinator:
+                        text = f"another broker coordinates group {self._group_id}"
+                        connection.close(text)
+                        raise Disconnected(text)
+                    looking = None
+        finally:
+            drop(asked)
+            if looking is not None:
+                drop(looking)
+
+    async def _find(self, doubted: int) -> int:
+        return await self._upstream.find_coordinator(GROUP, self._group_id, doubted)
 
     def _good(self, sent_ms: int, *, stable: bool) -> None:
         """The coordinator counted this member in after `sent_ms`."""

@@ -86,6 +86,8 @@ class Metadata:
         self._topics: dict[str, Topic] = {}
         self._names: dict[uuid.UUID, str] = {}
         self._missing_ms: dict[str, int] = {}
+        self._older_ms: dict[str, int] = {}
+        """Topics without ids whose leader epochs have gone back, and since when all answers say so."""
         self._gone: set[uuid.UUID] = set()
         """Ids of topics that are no more; a broker that lags behind may still name them."""
         self._callbacks: list[Changed] = []
@@ -123,6 +125,7 @@ class Metadata:
         for name in names:
             topic = self._topics.pop(name, None)
             self._missing_ms.pop(name, None)
+            self._older_ms.pop(name, None)
             if topic is not None:
                 self._names.pop(topic.topic_id, None)
 
@@ -158,7 +161,7 @@ class Metadata:
             if topic.error_code and topic.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
                 refused[topic.name] = topic.error_code
             else:
-                self._put(topic)
+                self._put(topic, now_ms)
         if whole:
             named = {topic.name for topic in response.topics}
             for name in self._topics.keys() - named:
@@ -174,10 +177,12 @@ class Metadata:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a topic was missing in an answer, and another answer has to confirm that."""
-        return bool(self._missing_ms)
+        """Whether a topic was missing in an answer, or another one perhaps, and another answer has to confirm
+        that.
+        """
+        return bool(self._missing_ms or self._older_ms)
 
-    def _put(self, answer: Any) -> None:
+    def _put(self, answer: Any, now_ms: int) -> None:
         self._missing_ms.pop(answer.name, None)
         given = getattr(answer, "topic_id", None)
         before = self._topics.get(answer.name)
@@ -188,7 +193,9 @@ class Metadata:
             return
         topic_id = given or made_id(self.cluster_id, answer.name)
         same = before if before is not None and before.topic_id == topic_id else None
-        topic = Topic(answer.name, topic_id, given is not None, _partitions(answer, same), answer.is_internal)
+        anew = same is not None and self._begins_anew(answer, same, now_ms)
+        partitions = _partitions(answer, same, older=anew)
+        topic = Topic(answer.name, topic_id, given is not None, partitions, answer.is_internal)
         if topic == before:
             return
         if before is not None:
@@ -200,6 +207,26 @@ class Metadata:
         for change in _changes(before, topic):
             self._tell(change, topic)
 
+    def _begins_anew(self, answer: Any, known: Topic, now_ms: int) -> bool:
+        """Whether leader epochs that have gone back are those of a topic that was made again.
+
+        Without topic ids nothing else tells it from an old answer; so it is believed when another answer says
+        it, too, and none in between knows the later epochs.
+        """
+        gone_back = not known.has_id and any(
+            each.leader_epoch < known.partitions[each.partition_index].leader_epoch
+            for each in answer.partitions
+            if each.partition_index < len(known.partitions)
+        )
+        if not gone_back:
+            self._older_ms.pop(known.name, None)
+            return False
+        since_ms = self._older_ms.setdefault(known.name, now_ms)
+        if now_ms - since_ms < MISSING_MS:
+            return False
+        del self._older_ms[known.name]
+        return True
+
     def _bury(self, topic: Topic) -> None:
         if topic.has_id:
             self._gone.add(topic.topic_id)
@@ -208,11 +235,8 @@ class Metadata:
         settle(list(self._callbacks), change, topic)
 
 
-def _partitions(answer: Any, before: Topic | None) -> tuple[Partition, ...]:
-    """The partitions of an answer; what is known already stays where it is newer.
-
-    Without topic ids nothing tells an old answer from a topic that was made again, whose epochs begin anew.
-    """
+def _partitions(answer: Any, before: Topic | None, *, older: bool) -> tuple[Partition, ...]:
+    """The partitions of an answer; what is known already stays where it is newer, unless `older` counts."""
     known = before.partitions if before is not None else ()
     found = list(known)
     for each in sorted(answer.partitions, key=lambda partition: int(partition.partition_index)):
@@ -221,7 +245,7 @@ def _partitions(answer: Any, before: Topic | None) -> tuple[Partition, ...]:
         if index >= len(found):
             found += [Partition(-1, -1, (), ())] * (index - len(found))
             found.append(new)
-        elif before is None or not before.has_id or new.leader_epoch >= found[index].leader_epoch:
+        elif older or new.leader_epoch >= found[index].leader_epoch:
             found[index] = new
     return tuple(found)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.harness.batches import keyed_batch
 from tests.unit.client.in_memory import Asked, BrokerInMemory, Message, Script, empty_script
@@ -19,6 +20,7 @@ from sharecore.upstream.apis import VERSIONS
 
 OLD = {**VERSIONS, ApiKey.METADATA: (7, 8), ApiKey.FETCH: (11, 11), ApiKey.FIND_COORDINATOR: (2, 3)}
 """What a cluster without topic ids offers."""
+_WRITES = {ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT, ApiKey.INIT_PRODUCER_ID, ApiKey.SYNC_GROUP}
 
 
 @dataclass
@@ -47,6 +49,13 @@ class Session:
     told: dict[tuple[Any, int], tuple[int, int]] = field(default_factory=dict)
 
 
+class Sight(NamedTuple):
+    """What a broker takes for true."""
+
+    topics: dict[str, list[Log]]
+    coordinators: dict[str, int]
+
+
 @dataclass
 class Cluster:
     """Brokers 0 and on, their topics, and all that they were asked.
@@ -55,6 +64,8 @@ class Cluster:
         says: by API, what is answered next in place of the usual: values, or functions of the request.
         ids: by topic; none where the brokers give none.
         coordinators: brokers by group or transactional id; the first of all where nothing is told.
+        silent: brokers that answer nothing.
+        blind: topics and coordinators as they are told by brokers that have lost sight of the others.
     """
 
     nodes: int = 1
@@ -67,6 +78,8 @@ class Cluster:
     coordinators: dict[str, int] = field(default_factory=dict)
     generation: int = 0
     sessions: dict[int, Session] = field(default_factory=dict)
+    silent: set[int] = field(default_factory=set)
+    blind: dict[int, Sight] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.brokers = [_Broker(self, node) for node in range(self.nodes)]
@@ -87,6 +100,10 @@ class Cluster:
         for broker in self.brokers:
             broker.wake()
 
+    def lose_sight(self, node: int) -> None:
+        """Has a broker tell for ever what it knows now, and write nothing, as nobody follows it."""
+        self.blind[node] = Sight(deepcopy(self.topics), dict(self.coordinators))
+
     def bodies(self, api: ApiKey) -> list[Any]:
         return [each.body for each in self.asked if each.api is api]
 
@@ -98,11 +115,19 @@ class _Broker(BrokerInMemory):
         self._waiting: list[Callable[[], bool]] = []
 
     def usual(self, asked: Asked, wait: float, respond: Callable[[Message], None]) -> None:
-        """A Fetch waits for something to tell."""
+        """A Fetch waits for something to tell, and what is written for replicas that may not follow."""
+        blind = self.node in self._cluster.blind and asked.api in _WRITES
+        if blind or self.node in self._cluster.silent:
+            return
         if asked.api is ApiKey.FETCH:
             self.loop.call_later(wait, self._fetch, asked.body, respond)
         else:
             super().usual(asked, wait, respond)
+
+    @property
+    def _sight(self) -> Sight:
+        cluster = self._cluster
+        return cluster.blind.get(self.node) or Sight(cluster.topics, cluster.coordinators)
 
     def wake(self) -> None:
         """Something was appended."""
@@ -212,7 +237,8 @@ class _Broker(BrokerInMemory):
 
     def _metadata(self, body: Any) -> dict[str, Any]:
         cluster = self._cluster
-        names = cluster.topics if body.topics is None else [topic.name for topic in body.topics]
+        topics = self._sight.topics
+        names = topics if body.topics is None else [topic.name for topic in body.topics]
         return {
             "cluster_id": "a cluster",
             "controller_id": 0,
@@ -224,7 +250,7 @@ class _Broker(BrokerInMemory):
         }
 
     def _topic(self, name: str) -> dict[str, Any]:
-        logs = self._cluster.topics.get(name)
+        logs = self._sight.topics.get(name)
         if logs is None:
             return {"error_code": 3, "name": name}
         partitions = [
@@ -244,7 +270,7 @@ class _Broker(BrokerInMemory):
         found = [
             {"key": key, "node_id": node, "host": "broker", "port": 9092 + node}
             for key in keys
-            for node in [self._cluster.coordinators.get(key, 0)]
+            for node in [self._sight.coordinators.get(key, 0)]
         ]
         return {**found[0], "coordinators": found}
 

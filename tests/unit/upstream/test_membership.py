@@ -41,8 +41,10 @@ class Told:
         self.errors.append(error.code)
 
 
-async def joined(cluster: Cluster, **more: Any) -> tuple[Upstream, Membership, Told]:
-    upstream = cluster.upstream()
+async def joined(
+    cluster: Cluster, *, request_timeout_ms: int = 1_000, **more: Any
+) -> tuple[Upstream, Membership, Told]:
+    upstream = cluster.upstream(request_timeout_ms=request_timeout_ms)
     await upstream.start()
     told = Told()
     member = Membership(upstream, "group", told, **more)
@@ -257,4 +259,37 @@ async def test_heartbeats_alone_count_where_nothing_can_be_committed() -> None:
     upstream, member, _ = await joined(cluster, confirmed_by="state")
     await asyncio.sleep(20)
     assert silence_ms(upstream, member) < 3_500
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_a_coordinator_that_was_replaced_and_does_not_know_is_left_at_once() -> None:
+    cluster = Cluster(nodes=3, versions=SPOKEN)
+    upstream, member, told = await joined(
+        cluster, request_timeout_ms=30_000, confirmed_by="state", heartbeat_ms=1_000
+    )
+    cluster.lose_sight(0)
+    await asyncio.sleep(5)
+    assert silence_ms(upstream, member) > 4_000
+    cluster.coordinators["group"] = 1
+    await asyncio.sleep(3)
+    assert silence_ms(upstream, member) <= 2_000
+    await asyncio.sleep(10)
+    assert silence_ms(upstream, member) <= 2_000
+    assert told.errors == []
+    assert len(told.assignments) == 1
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_a_coordinator_that_is_slow_is_waited_for() -> None:
+    cluster = Cluster(nodes=3, versions=SPOKEN)
+    upstream, member, _ = await joined(
+        cluster, request_timeout_ms=30_000, confirmed_by="state", heartbeat_ms=1_000
+    )
+    cluster.says[ApiKey.OFFSET_COMMIT].append(4.5)
+    await asyncio.sleep(8)
+    assert silence_ms(upstream, member) <= 2_000
+    beats = [each for each in cluster.asked if each.api is ApiKey.HEARTBEAT]
+    assert len({each.link for each in beats}) == 1
     await ended(upstream, member)

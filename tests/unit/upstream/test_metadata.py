@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from tests.unit.upstream.cluster import OLD, Cluster, Log
 from sharecore.errors import KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.upstream import Topic, Upstream, made_id
+from sharecore.upstream.apis import VERSIONS
+from sharecore.upstream.cluster import GROUP
 
 Seen = list[tuple[str, str]]
 
@@ -104,7 +107,45 @@ async def test_a_cluster_without_topic_ids_gets_the_same_ids_from_every_node() -
     assert str(found.topic_id) == "d8e6c1bf-07df-56f1-a5da-21faae6f0e44"
     cluster.topics["a"][0] = Log(leader=0, epoch=0)
     await upstream.topics(["a"])
+    assert upstream.metadata.leader("a", 0) == (0, 5)
+    await asyncio.sleep(2)
     assert upstream.metadata.leader("a", 0) == (0, 0)
+    await upstream.close()
+
+
+@pytest.mark.parametrize("versions", [VERSIONS, OLD])
+@in_virtual_time
+async def test_a_broker_that_has_lost_sight_of_the_others_is_not_believed(
+    versions: Mapping[ApiKey, tuple[int, int]],
+) -> None:
+    cluster = Cluster(nodes=2, versions=versions)
+    cluster.create("a")
+    upstream, _ = await watched(cluster, metadata_max_age_ms=2_000)
+    await upstream.topics(["a"])
+    cluster.lose_sight(0)
+    log = cluster.topics["a"][0]
+    log.leader, log.epoch = 1, log.epoch + 1
+    await asyncio.sleep(4)
+    for _ in range(100):
+        assert upstream.metadata.leader("a", 0) == (1, 6)
+        await asyncio.sleep(0.1)
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_another_broker_is_asked_where_one_is_silent() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.create("a")
+    upstream, _ = await watched(cluster, request_timeout_ms=10_000)
+    await upstream.topics(["a"])
+    cluster.silent.add(0)
+    log = cluster.topics["a"][0]
+    log.leader, log.epoch = 1, log.epoch + 1
+    for _ in range(5):
+        upstream.stale()
+        await asyncio.sleep(1.5)
+        assert upstream.metadata.leader("a", 0) == (1, 6)
+    assert await upstream.find_coordinator(GROUP, "g") == 0
     await upstream.close()
 
 
@@ -162,22 +203,13 @@ async def test_what_passes_is_asked_again(code: int) -> None:
 
 
 @in_virtual_time
-async def test_a_broker_that_is_wrong_again_and_again_is_not_the_only_one_asked() -> None:
+async def test_the_brokers_are_asked_in_turn() -> None:
     cluster = Cluster(nodes=3)
-    upstream = cluster.upstream()
+    upstream = cluster.upstream(metadata_max_age_ms=1_000)
     await upstream.start()
-
-    def asked() -> list[int]:
-        return [each.node for each in cluster.asked if each.api is ApiKey.METADATA]
-
-    upstream.stale()
-    await asyncio.sleep(600)
-    assert set(asked()) == {0}, "one doubt is no reason"
-    before = len(asked())
-    for _ in range(6):
-        upstream.stale()
-        await asyncio.sleep(0.2)
-    assert set(asked()[before:]) == {0, 1, 2}
+    await asyncio.sleep(30)
+    asked = [each.node for each in cluster.asked if each.api is ApiKey.METADATA]
+    assert {tuple(sorted(each)) for each in zip(asked[1:], asked[2:], asked[3:], strict=False)} == {(0, 1, 2)}
     await upstream.close()
 
 
@@ -193,10 +225,10 @@ async def test_a_broker_that_does_not_name_itself_is_not_asked_again() -> None:
         "topics": [],
     }
     cluster.says[ApiKey.METADATA].append(away)
+    await upstream.topics(["a"])
     upstream.stale()
     await asyncio.sleep(600)
     asked = [each.node for each in cluster.asked if each.api is ApiKey.METADATA]
-    assert asked[:2] == [0, 0]
     # which one it names after that, the other one says
-    assert asked[2] == 1
+    assert asked[:3] == [0, 0, 1]
     await upstream.close()

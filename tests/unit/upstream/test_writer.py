@@ -19,8 +19,10 @@ TOPIC = "state"
 RECORDS = [(b"k", b"one"), (b"k", b"two")]
 
 
-async def opened(cluster: Cluster, next_offset: int = 0, **more: Any) -> tuple[Upstream, ExclusiveWriter]:
-    upstream = cluster.upstream()
+async def opened(
+    cluster: Cluster, next_offset: int = 0, *, request_timeout_ms: int = 1_000, **more: Any
+) -> tuple[Upstream, ExclusiveWriter]:
+    upstream = cluster.upstream(request_timeout_ms=request_timeout_ms)
     await upstream.start()
     await upstream.topics([TOPIC])
     writer = ExclusiveWriter(Outlet(upstream), TOPIC, 0, "id", **more)
@@ -115,6 +117,24 @@ async def test_a_new_leader_gets_the_same_batch() -> None:
     log.leader, log.epoch = 1, log.epoch + 1
     assert await append(writer) is None
     assert [each.node for each in cluster.asked if each.api is ApiKey.PRODUCE] == [0, 1]
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_a_leader_that_waits_for_replicas_that_follow_another_is_not_waited_for() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.create(TOPIC)
+    upstream, writer = await opened(cluster, request_timeout_ms=30_000)
+    cluster.lose_sight(0)
+    ended = append(writer)
+    await asyncio.sleep(5)
+    assert not ended.done()
+    log = cluster.topics[TOPIC][0]
+    log.leader, log.epoch = 1, log.epoch + 1
+    async with asyncio.timeout(3):
+        assert await ended is None
+    assert [each.node for each in cluster.asked if each.api is ApiKey.PRODUCE] == [0, 1]
+    assert [each["sequence"] for each in sent(cluster)] == [0, 0]
     await upstream.close()
 
 

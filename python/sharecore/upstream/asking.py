@@ -1,0 +1,53 @@
+"""Asks several of which one answer is enough."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+from sharecore.client.errors import AuthenticationFailed, Disconnected
+from sharecore.errors import KafkaError
+
+Value = TypeVar("Value")
+
+
+async def first_answer(asks: Iterable[Callable[[], Awaitable[Value]]], patience_s: float) -> Value:
+    """The first answer of several.
+
+    Args:
+        asks: each is begun when those before it have failed, or have been silent for so long.
+        patience_s: seconds.
+
+    Raises:
+        AuthenticationFailed: of the first that did not let this user in.
+        KafkaError: all have failed; the error of the last.
+    """
+    left = deque(asks)
+    waiting: list[asyncio.Future[Value]] = []
+    failed: KafkaError = Disconnected("no broker is known")
+    try:
+        while left or waiting:
+            if left:
+                waiting.append(asyncio.ensure_future(left.popleft()()))
+            timeout = patience_s if left else None
+            await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            for each in [each for each in waiting if each.done()]:
+                waiting.remove(each)
+                try:
+                    return each.result()
+                except AuthenticationFailed:
+                    raise
+                except KafkaError as error:
+                    failed = error
+        raise failed
+    finally:
+        for each in waiting:
+            drop(each)
+
+
+def drop(answer: asyncio.Future[Any]) -> None:
+    """Nobody waits for an answer any more, nor hears of its error."""
+    if not answer.cancel() and not answer.cancelled():
+        answer.exception()
