@@ -23,6 +23,7 @@ SESSION_MS = 10_000
 REBALANCE_MS = 30_000
 HEARTBEAT_MS = 3_000
 _NO_GENERATION = -1
+_REPLACED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 _OUT_OF_DATE = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
 _FINAL = {
     ErrorCode.FENCED_INSTANCE_ID,
@@ -125,6 +126,8 @@ class Membership:
         self._confirmed_by = confirmed_by
         self._patience_ms = session_ms // 3
         self._stable_from_ms = 0
+        self._lost_join_ms: int | None = None
+        self._assigned_id = ""
         self._joining = False
         self._waiting: Connection | None = None
         self._beating: Connection | None = None
@@ -196,7 +199,7 @@ class Membership:
                     return
                 logger.info("%s", error)
                 self._doubted = self._joins_at
-                if error.code is ErrorCode.UNKNOWN_MEMBER_ID:
+                if error.code in _REPLACED:
                     self.member_id = ""
                     self._lose(error)
             except Exception as error:
@@ -241,7 +244,21 @@ class Membership:
             "protocols": [{"name": self._protocol, "metadata": self._listener.metadata()}],
             "reason": None,
         }
-        return await connection.request(ApiKey.JOIN_GROUP, message, wait_ms=self._rebalance_ms)
+        try:
+            return await connection.request(ApiKey.JOIN_GROUP, message, wait_ms=self._rebalance_ms)
+        except Disconnected:
+            self._lost_join_ms = self._upstream.clock.monotonic_ms()
+            raise
+
+    def _may_be_its_own(self) -> bool:
+        """Whether who has taken the place of this static member may be itself, under another member id.
+
+        A coordinator that was slow takes a join that was given up all the same. And one that has followed
+        another does not know a member id that was given before the assignment was.
+        """
+        lost_ms = self._lost_join_ms
+        late = lost_ms is not None and self._upstream.clock.monotonic_ms() - lost_ms < self._rebalance_ms
+        return late or self.member_id != self._assigned_id
 
     async def _sync(self, connection: Connection, sent_ms: int, assignments: list[dict[str, Any]]) -> None:
         message = {
@@ -267,6 +284,7 @@ class Membership:
         # the coordinator began to count when the join was complete, which was after it was asked for; it has
         # written what was assigned before it told
         self._good(sent_ms, stable=True)
+        self._assigned_id = self.member_id
         self._joined.set()
         logger.info("member %s of group %s, generation %d", self.member_id, self._group_id, self.generation)
         self._listener.assigned(self.generation, answer.assignment)
@@ -293,6 +311,10 @@ class Membership:
                 if self._is_final(error):
                     return
                 logger.info("%s", error)
+                if error.code in _REPLACED:
+                    self.member_id = ""
+                    self._lose(error)
+                    self._rejoin.set()
                 self._doubted = self._coordinator
                 pause = min(backoff.seconds(), pause)
                 if isinstance(error, Disconnected) and self._waiting is not None:
@@ -407,6 +429,8 @@ class Membership:
 
     def _is_final(self, error: KafkaError) -> bool:
         if error.code not in _FINAL and not isinstance(error, AuthenticationFailed):
+            return False
+        if error.code is ErrorCode.FENCED_INSTANCE_ID and self._may_be_its_own():
             return False
         self.error = error
         logger.error("group %s: %s", self._group_id, error)

@@ -293,3 +293,39 @@ async def test_a_coordinator_that_is_slow_is_waited_for() -> None:
     beats = [each for each in cluster.asked if each.api is ApiKey.HEARTBEAT]
     assert len({each.link for each in beats}) == 1
     await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_a_static_member_whose_own_join_comes_late_is_not_another_process() -> None:
+    cluster = Cluster(versions=SPOKEN)
+    upstream, member, told = await joined(cluster, instance_id="node", rebalance_ms=3_000)
+    cluster.says[ApiKey.JOIN_GROUP] += [None, {"error_code": 82}]
+    member.rejoin()
+    await asyncio.sleep(8)
+    assert member.error is None
+    assert told.errors == [ErrorCode.FENCED_INSTANCE_ID]
+    assert [each.member_id for each in cluster.bodies(ApiKey.JOIN_GROUP)][-1] == ""
+    assert len(told.assignments) == 2
+    # and now there is another one
+    await asyncio.sleep(10)
+    cluster.says[ApiKey.HEARTBEAT].append({"error_code": 82})
+    await asyncio.sleep(4)
+    assert member.error is not None
+    assert member.error.code is ErrorCode.FENCED_INSTANCE_ID
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_a_member_id_that_the_next_coordinator_never_heard_of_is_given_up() -> None:
+    cluster = Cluster(versions=SPOKEN)
+    upstream, member, told = await joined(cluster, instance_id="node")
+    cluster.says[ApiKey.JOIN_GROUP].append({"error_code": 25})
+    cluster.says[ApiKey.SYNC_GROUP].append({"error_code": 16})
+    cluster.says[ApiKey.HEARTBEAT].append({"error_code": 27})
+    await asyncio.sleep(3)
+    cluster.says[ApiKey.JOIN_GROUP].append({"error_code": 82})
+    member.rejoin()
+    await asyncio.sleep(5)
+    assert member.error is None
+    assert len(told.assignments) == 2
+    await ended(upstream, member)
