@@ -183,6 +183,11 @@ class CoordinatorRuntime:
         for partition in list(self._staged):
             partition.flush()
 
+    def expire(self) -> None:
+        """Answers every write that is under way with REQUEST_TIMED_OUT; it may yet become durable."""
+        for partition in self._opened:
+            partition.expire()
+
     def _load(self, log: TopicLog) -> int:
         count = 0
         for batch in log.scan_batches(log.start_offset):

@@ -272,6 +272,11 @@ class StagedLog:
             delay_ms = self._unanswered[0].due_ms - now_ms
             self._deadline = self._timers.call_later(delay_ms / 1000, self._time_is_over)
 
+    def expire(self) -> None:
+        """Answers every write that is under way as if its time were over."""
+        while self._unanswered:
+            self._settle(self._unanswered[0], KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+
     def _settle(self, batch: _Batch, error: KafkaError | None) -> None:
         batch.answered = True
         while self._unanswered and self._unanswered[0].answered:

@@ -252,6 +252,10 @@ class ShareCoordinator(States):
         for shard in self._shards:
             shard.flush()
 
+    def expire(self) -> None:
+        """Answers every write that is under way with REQUEST_TIMED_OUT; it may yet become durable."""
+        self._runtime.expire()
+
     def prune(self) -> None:
         """Renews snapshots that pin old records and lets go of records that are redundant; cheap, run now
         and then.

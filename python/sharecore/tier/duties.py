@@ -101,6 +101,11 @@ class SlotDuties:
         """Leases again."""
         self._share.resume(slot)
 
+    def lease_ended(self) -> None:
+        """Has nobody wait for what is under way: others may lead by the time when it has ended."""
+        self._groups.records.expire()
+        self._share.coordinator.expire()
+
     def topic_gone(self, topic_id: UUID) -> None:
         """Drops the state of a topic that was deleted: coordinators elsewhere may not name it any more."""
         coordinator = self._share.coordinator

@@ -27,7 +27,7 @@ from sharecore.tier.apis import OFFERED
 from sharecore.tier.duties import SlotDuties
 from sharecore.tier.forward import Forwarding, Own, ask_offers
 from sharecore.tier.leadership import Leadership, Slot
-from sharecore.tier.lease import Lease
+from sharecore.tier.lease import Lease, LeaseEnd
 from sharecore.tier.names import group_of, settings_topic, transactional_id
 from sharecore.tier.nodes import Nodes
 from sharecore.tier.peers import Peers, inter_node_listener, inter_node_settings
@@ -243,6 +243,7 @@ class TierGround:
             lambda group_id: slot_of_group(group_id, len(self._slots)),
             self._config.sharecore_tier_drain_timeout_ms,
         )
+        self._lease_end = LeaseEnd(self._lease, self._lease_ended, asyncio.get_running_loop())
         self._nodes.moved = self._duties.moved
         self._leadership.begin(self._duties, self._nodes.changed)
         self.topics.on_change(self._topic_changed)
@@ -254,6 +255,7 @@ class TierGround:
         """Takes the slots that are this node's."""
         await self._leadership.settled()
         self._upkeep.start()
+        self._lease_end.start()
 
     async def drain(self) -> None:
         """Gives the slots up for the other nodes, one by one as members settle what they hold, then its
@@ -275,6 +277,7 @@ class TierGround:
         """Looks after the slots no longer."""
         self._duties.close()
         self._upkeep.stop()
+        self._lease_end.stop()
 
     async def settle(self) -> None:
         """Waits for the writes under way."""
@@ -337,6 +340,10 @@ class TierGround:
         """Figures of slots, and of what is fetched."""
         leadership, nodes = self._leadership, len(self._nodes.others) + 1
         leadership.figures.report(sheet, leadership.count(), self._lease, self._sources.budget, nodes)
+
+    def _lease_ended(self) -> None:
+        logger.warning("the cluster has not confirmed this node for long: it refuses what clients ask for")
+        self._duties.lease_ended()
 
     def _topic_changed(self, change: object, topic: Topic) -> None:
         if self.topics.by_id(topic.topic_id) is None:

@@ -7,12 +7,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
-use crate::error::kafka_error_in;
 use crate::gather::PyPartitionFetch;
 use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
 use crate::session::PyShareSession;
-use crate::share_answer::PyShareAnswer;
+use crate::share_answer::{PyShareAnswer, check_led};
 use crate::uuids::{partition_id, partition_tuple};
 use crate::waiting::{PyGather, PyLater, PyPart};
 
@@ -141,10 +140,7 @@ fn not_led<'py>(
     let Some(id) = fetched.partition.borrow(py).id(py) else {
         return Ok(None);
     };
-    match check_leader.call1(id.into_bound(py)) {
-        Ok(_) => Ok(None),
-        Err(error) => kafka_error_in(py, error).map(Some),
-    }
+    check_led(check_leader, id.bind(py))
 }
 
 /// Whether a share partition is led here and has room for more leases, with or without records to lease.

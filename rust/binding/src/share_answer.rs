@@ -11,7 +11,11 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::{Field, Layout, Sink, Value, inner, record, write};
 
-use crate::codes::{FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER};
+use crate::codes::{
+    COORDINATOR_NOT_AVAILABLE, FENCED_LEADER_EPOCH, KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER,
+    REQUEST_TIMED_OUT,
+};
+use crate::error::kafka_error_in;
 use crate::gather::PyPartitionFetch;
 use crate::parts::Parts;
 use crate::uuids::{PartitionId, partition_id};
@@ -21,6 +25,13 @@ use crate::waiting::PyGather;
 type Refusal = (i16, Option<String>);
 /// Id, host, port, rack.
 type Node = (i32, String, i32, Option<String>);
+
+/// Errors of acknowledgements that were not written, or not in time.
+const UNWRITTEN: [i16; 3] = [
+    COORDINATOR_NOT_AVAILABLE,
+    KAFKA_STORAGE_ERROR,
+    REQUEST_TIMED_OUT,
+];
 
 /// What is told of one partition.
 struct Told {
@@ -77,6 +88,17 @@ fn leader_of(cluster: &Bound<'_, PyAny>, partition: &Bound<'_, PyTuple>) -> PyRe
     leader.call1(partition.clone())?.extract()
 }
 
+/// Why a broker does not lead a partition, as `check_leader` of its cluster has it.
+pub(crate) fn check_led<'py>(
+    check_leader: &Bound<'py, PyAny>,
+    partition: &Bound<'py, PyTuple>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match check_leader.call1(partition.clone()) {
+        Ok(_) => Ok(None),
+        Err(error) => kafka_error_in(check_leader.py(), error).map(Some),
+    }
+}
+
 impl PyShareAnswer {
     /// The place of a partition, which is named from now on.
     fn place(
@@ -115,6 +137,23 @@ impl PyShareAnswer {
         }
         held.topics[at].1.push(place);
         Ok(place)
+    }
+
+    /// Why this broker does not lead a partition any more, where acknowledgements could not be written: a client that
+    /// hears of the write alone goes on asking here until its own time is over.
+    fn lost<'py>(
+        answer: &Bound<'py, Self>,
+        partition: &Bound<'py, PyTuple>,
+        error: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = answer.py();
+        let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
+        if !UNWRITTEN.contains(&code) {
+            return Ok(None);
+        }
+        let cluster = answer.borrow().cluster.clone_ref(py);
+        let check_leader = cluster.bind(py).getattr(intern!(py, "check_leader"))?;
+        check_led(&check_leader, partition)
     }
 
     /// The frame of the answer.
@@ -354,7 +393,9 @@ impl PyShareAnswer {
             if error.is_none(py) {
                 Self::name(answer, partition)?;
             } else {
-                Self::refuse(answer, partition, error.bind(py), beside)?;
+                let error = error.bind(py);
+                let lost = Self::lost(answer, partition, error)?;
+                Self::refuse(answer, partition, lost.as_ref().unwrap_or(error), beside)?;
             }
         }
         Ok(())

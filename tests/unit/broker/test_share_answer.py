@@ -6,6 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from sharecore._core import Leader as ShareLeader
 from sharecore._core import Leaders, Partition, ShareAnswer, acknowledge
 from sharecore.broker.cluster import Leader, Node
@@ -21,6 +23,10 @@ class Cluster:
 
     def leader(self, topic_id: UUID, partition: int) -> Leader:
         return Leader(1 if topic_id == FIRST else 2, 10 + partition)
+
+    def check_leader(self, topic_id: UUID, partition: int) -> None:
+        if topic_id != FIRST:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def nodes(self, listener: str) -> list[Node]:
         return [Node(1, f"one.{listener}", 9092, None), Node(2, f"two.{listener}", 9093, "rack")]
@@ -79,6 +85,25 @@ def test_errors_have_fields_of_their_own_and_leaders_elsewhere_their_addresses()
     alone.acknowledged(outcomes)
     ((_, parts),) = read(ApiKey.SHARE_ACKNOWLEDGE, 1, alone.message()).responses
     assert [(part.error_code, part.error_message) for part in parts] == [(121, "gone"), (0, None)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR],
+)
+def test_who_could_not_write_and_leads_no_more_says_the_latter(code: ErrorCode) -> None:
+    """Java's consumer tries again here for as long as it may, unless it hears that another one leads."""
+    outcomes: Gather[Any] = Gather()
+    outcomes.put((FIRST, 0), KafkaError(code, "not now"))
+    outcomes.put((SECOND, 0), KafkaError(code, "not now"))
+    outcomes.put((SECOND, 1), KafkaError(ErrorCode.INVALID_RECORD_STATE))
+    whole = answer()
+    whole.acknowledged(outcomes)
+    (_, (here,)), (_, (moved, other)) = read(ApiKey.SHARE_ACKNOWLEDGE, 2, whole.message()).responses
+    assert (here.error_code, here.error_message) == (code, "not now")
+    assert moved.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert moved.current_leader == (2, 10)
+    assert other.error_code == ErrorCode.INVALID_RECORD_STATE
 
 
 def test_large_records_are_sent_as_they_are() -> None:

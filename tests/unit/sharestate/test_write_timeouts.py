@@ -36,3 +36,19 @@ def test_a_write_that_takes_too_long_is_answered_once() -> None:
     bench.logs[0].settle()
     assert len(bench.ends) == 2
     assert content(bench.read()) == (0, 0, [(0, 4, AVAILABLE, 1)])
+
+
+def test_all_that_wait_may_be_answered_before_their_time() -> None:
+    bench = Bench(hold=True)
+    bench.initialize()
+    bench.logs[0].settle()
+    bench.write(0, [(0, 4, AVAILABLE, 1)])
+    bench.write(0, [(5, 9, AVAILABLE, 1)])
+    bench.coordinator.expire()
+    assert codes(bench) == [None, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT]
+    bench.logs[0].settle()
+    bench.world.run(10_000)
+    assert len(bench.ends) == 3
+    bench.write(0, [(10, 14, AVAILABLE, 1)])
+    bench.logs[0].settle()
+    assert codes(bench)[3:] == [None]
