@@ -199,9 +199,11 @@ class Ledger:
                     self._settled_counts[place] = count
 
     def _produce(self) -> None:
-        producer = Producer(
-            {"bootstrap.servers": self._records, "enable.idempotence": True, "linger.ms": 2, **FAST_RECONNECT}
-        )
+        # what stands still is to be the tier's: else a broker that was replaced, and does not know, is asked
+        # until it hears of that
+        knowing = {"request.timeout.ms": 2000, "topic.metadata.refresh.interval.ms": 1000}
+        settings = {"bootstrap.servers": self._records, "enable.idempotence": True, "linger.ms": 2}
+        producer = Producer({**settings, **knowing, **FAST_RECONNECT})
         number = 0
         while self._producing.is_set():
             for partition in range(self._partitions):

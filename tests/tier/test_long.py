@@ -320,6 +320,7 @@ def test_nothing_is_lost_nor_settled_twice(cluster: Cluster, nodes: Nodes, links
         happens(
             "the broker that coordinates the nodes loses sight of the others for 40 s, and they of it",
             lambda: cut_for(links, cluster.sights[coordinator()], 40),
+            pause_max_s=CRASH_S,
         )
         for broker in cluster.brokers:
             happens("a broker upstream is killed", broker.kill)
