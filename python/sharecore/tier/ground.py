@@ -41,6 +41,7 @@ from sharecore.tier.topics import UpstreamTopics, id_under
 from sharecore.tier.view import FIRST_NODE_ID, TierView
 from sharecore.tier.window import Budget
 from sharecore.tier.wishes import Wishes
+from sharecore.tier.witness import Witness
 from sharecore.upstream import LATEST, Administration, ExclusiveWriter, Fetcher, Membership, Outlet, Upstream
 from sharecore.upstream import Topic as UpstreamTopic
 from sharecore.upstream import TopicChange as UpstreamChange
@@ -144,8 +145,11 @@ class TierGround:
             self._leadership,
             clock,
             rejoin=lambda: self._membership.rejoin(),
+            watch=lambda slots: witness.watch(slots),
             pins=self._pins,
         )
+        logs = [slot.log for slot in self._slots]
+        witness = Witness(logs, lambda: self._fetching(committed=False), self._nodes.seen)
         self._nodes.drain(config.node_id in self._wishes.drained())
         self.cluster = self._view = TierView(node_id, self._nodes, self._leadership, self._slot_of)
         listener = inter_node_listener(config, broker.listeners.values())

@@ -25,6 +25,8 @@ from sharecore.tier.upkeep import Upkeep
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
+_CLAIM_S = 3.0
+"""How long fetches of a slot that was released wait for its claim."""
 
 
 class Duties(Protocol):
@@ -67,6 +69,7 @@ class _State(Enum):
     AWAITED = "awaited"
     TAKING = "claiming"
     OWNED = "owned"
+    RELEASED = "released"
 
 
 class Slot:
@@ -76,6 +79,7 @@ class Slot:
         log: its partition.
         state, groups: as coordinators see it.
         role: what is to be done with it; None where it is another's.
+        claimed: set once the node for which it was released has claimed it.
     """
 
     def __init__(self, log: SlotLog, clock: Clock) -> None:
@@ -86,6 +90,7 @@ class Slot:
         self.role: Role | None = None
         self.task: asyncio.Task[None] | None = None
         self.leaving: asyncio.Task[None] | None = None
+        self.claimed = asyncio.Event()
 
     @property
     def is_being_taken(self) -> bool:
@@ -175,6 +180,12 @@ class Leadership:
                 slot.role = None
                 self._resign(slot)
 
+    def seen(self, index: int, epoch: int) -> None:
+        """Another node has claimed a slot."""
+        slot = self.slots[index]
+        if epoch > slot.log.epoch:
+            slot.claimed.set()
+
     def lost(self, log: SlotLog, error: KafkaError) -> None:
         """Another node has written a slot's partition, or it cannot be known what stands in it."""
         slot = self.slots[log.index]
@@ -200,6 +211,12 @@ class Leadership:
         """Whether this node has a slot."""
         slot = self.slots[index]
         return slot.standing is _State.OWNED and slot.log.owned
+
+    def parts(self, index: int) -> bool:
+        """Whether this node releases a slot, or has, and the next node has not claimed it yet."""
+        slot = self.slots[index]
+        releases = slot.standing is _State.OWNED and slot.is_leaving and not slot.log.owned
+        return (releases or slot.standing is _State.RELEASED) and self.may_act
 
     def count(self) -> Counter[str]:
         """How many slots this node has, takes, awaits and gives up."""
@@ -242,6 +259,9 @@ class Leadership:
     def close(self) -> None:
         """Gives up all."""
         self.assign({})
+        for slot in self.slots:
+            if slot.standing is _State.RELEASED:
+                self._resign(slot)
 
     # taking
 
@@ -304,26 +324,43 @@ class Leadership:
         await self._do.rest(slot.log.index)
         role = slot.role
         assert role is not None
+        slot.claimed.clear()
         try:
             await slot.log.release(role.next_id)
         except KafkaError as error:
             logger.warning(
                 "%s: node %d hears late that it was given up: %s", slot.log.name, role.next_id, error
             )
-        self._give_up(slot, role)
+            self._give_up(slot, role)
         took = self.figures.handed_over(began)
         logger.info("%s was handed over to node %d, which took %.3f s", slot.log.name, role.next_id, took)
+        if slot.standing is _State.OWNED:
+            await self._part(slot, role)
+
+    async def _part(self, slot: Slot, role: Role) -> None:
+        """Keeps fetches waiting until the other node has claimed a slot: who comes there too soon is refused,
+        and tries again much later than the claim takes.
+        """
+        slot.role, slot.standing = None, _State.RELEASED
+        self._tell_heir(slot, role)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLAIM_S):
+                await slot.claimed.wait()
+        self._resign(slot)
 
     def _give_up(self, slot: Slot, role: Role) -> None:
         slot.role = None
         self._resign(slot)
+        self._tell_heir(slot, role)
+
+    def _tell_heir(self, slot: Slot, role: Role) -> None:
         self._changed(slot.log.index, Standing(role.next_id, max(slot.log.epoch, role.epoch) + 1))
 
     def _resign(self, slot: Slot) -> None:
         before, slot.standing = slot.standing, _State.FREE
         slot.stop()
         slot.log.resign()
-        if before is _State.OWNED:
+        if before in (_State.OWNED, _State.RELEASED):
             self._do.resign(slot.log.index)
         if slot.role is not None:
             with contextlib.suppress(RuntimeError):

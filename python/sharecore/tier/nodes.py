@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -42,6 +42,7 @@ class Nodes:
         endpoints: where its clients find it.
         clock: counts the time between joins.
         rejoin: has this node join again, to tell what is new.
+        watch: has slots followed which others hand over to each other; `seen` is told who has claimed them.
         pins: nodes that are to have certain slots, by slot.
 
     Attributes:
@@ -60,6 +61,7 @@ class Nodes:
         clock: Clock,
         *,
         rejoin: Callable[[], object],
+        watch: Callable[[Collection[int]], object],
         pins: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
         self.known = asyncio.Event()
@@ -72,6 +74,7 @@ class Nodes:
         self._leadership = leadership
         self._clock = clock
         self._rejoin = rejoin
+        self._watch = watch
         self._pins = pins
         self._life = uuid4().hex
         self._joins = 0
@@ -126,6 +129,7 @@ class Nodes:
 
     def close(self) -> None:
         """Tells nothing more."""
+        self._watch(())
         if self._timer is not None:
             self._timer.cancel()
 
@@ -138,6 +142,15 @@ class Nodes:
         if standing.node_id != self._node_id:
             self.moved(slot)
         self.tell()
+
+    def seen(self, slot: int, standing: Standing) -> None:
+        """Another node has claimed a slot, which tells the others by itself."""
+        if standing.node_id == self._node_id:
+            return
+        self._leadership.seen(slot, standing.epoch)
+        if standing.epoch > self.standings[slot].epoch:
+            self.standings[slot] = standing
+            self.moved(slot)
 
     # the group (`upstream.Listener`)
 
@@ -183,6 +196,13 @@ class Nodes:
             sum(role.next_id != NOBODY for role in roles.values()),
             sum(role.awaits for role in roles.values()),
         )
+        moving = [
+            slot
+            for slot, seat in enumerate(seats)
+            if seat.next_id not in (NOBODY, self._node_id) and not (slot in roles and roles[slot].awaits)
+        ]
+        # before this node takes one of those that it has watched
+        self._watch(moving)
         self._leadership.assign(roles)
         if not fresh:
             self.tell()
@@ -209,7 +229,8 @@ class Nodes:
     def lost(self, error: KafkaError) -> None:
         logger.error("this node is no member of the tier any more: %s", error)
         self._others = {}
-        self._leadership.assign({})
+        self._watch(())
+        self._leadership.close()
 
 
 def _pack(message: Mapping[str, Any]) -> bytes:

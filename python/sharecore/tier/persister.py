@@ -49,7 +49,7 @@ class Asking(Protocol):
 class View(Protocol):
     """Who has which slot (`tier.view.TierView`)."""
 
-    def leader(self, topic_id: UUID, partition: int) -> Leader: ...
+    def keeper(self, topic_id: UUID, partition: int) -> Leader: ...
 
     def check_coordinator(self, group_id: str) -> None: ...
 
@@ -198,7 +198,7 @@ class TierPersister:
 
     def _try(self, call: _Call) -> None:
         call.timer = None
-        owner = self._view.leader(call.key.topic_id, call.key.partition).node_id
+        owner = self._view.keeper(call.key.topic_id, call.key.partition).node_id
         try:
             self._check(call)
             if owner == NOBODY:

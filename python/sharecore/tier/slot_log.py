@@ -187,6 +187,11 @@ class SlotLog:
         """Where the partition begins; raises KafkaError."""
         return await start_of(self._reading, self.topic, self.index)
 
+    async def find_recent(self, records: int) -> int:
+        """Where the newest records begin, so many of them; raises KafkaError."""
+        start, end = await bounds_of(self._reading, self.topic, self.index)
+        return max(start, end - records)
+
     async def renew_producer(self) -> Producer:
         """A producer to claim with later; the owner goes on writing with its own until then.
 

@@ -51,6 +51,13 @@ class TierView:
         return min(self._nodes.others, default=self._node_id)
 
     def leader(self, topic_id: UUID, partition: int) -> Leader:
+        slot = self._slot_of(topic_id, partition)
+        if self._leadership.parts(slot):
+            return Leader(self._node_id, self._leadership.slots[slot].log.epoch)
+        return self.owner(slot)
+
+    def keeper(self, topic_id: UUID, partition: int) -> Leader:
+        """Who keeps the state of a partition's share partitions, or is about to."""
         return self.owner(self._slot_of(topic_id, partition))
 
     def coordinator(self, group_id: str) -> int:

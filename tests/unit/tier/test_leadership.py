@@ -256,6 +256,48 @@ def test_an_heir_whose_producer_is_out_of_date_claims_with_another(monkeypatch: 
     run(test, monkeypatch)
 
 
+@pytest.mark.parametrize("seen", [True, False])
+def test_who_has_released_a_slot_keeps_fetches_waiting_until_it_is_claimed(
+    seen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CLAIM_S", 5.0 if seen else 0.05)
+
+    async def test() -> None:
+        tier = Tier()
+        leadership = tier.leadership
+        leadership.assign(theirs(0))
+        await leadership.settled()
+        leadership.assign({0: Role(0, Right.ANY, next_id=2)})
+        while not leadership.parts(0):  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0)
+        assert tier.told[-1] == (0, Standing(2, 1)), "the others hear of it at once"
+        assert (tier.check(0), leadership.owns(0)) == (ErrorCode.NOT_COORDINATOR, False)
+        leadership.seen(0, 0)
+        await asyncio.sleep(0.01)
+        assert tier.done == [("take", 0), ("rest", 0)], "that was its own claim"
+        if seen:
+            leadership.seen(0, 1)
+        await leadership.left()
+        assert tier.done[2:] == [("resign", 0)]
+        assert not leadership.parts(0)
+
+    run(test, monkeypatch)
+
+
+def test_who_has_released_a_slot_and_ends_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        tier = Tier()
+        tier.leadership.assign(theirs(0))
+        await tier.leadership.settled()
+        tier.leadership.assign({0: Role(0, Right.ANY, next_id=2)})
+        while not tier.leadership.parts(0):  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0)
+        tier.leadership.close()
+        assert tier.done[-1] == ("resign", 0)
+
+    run(test, monkeypatch)
+
+
 def test_writes_behind_a_release_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         tier = Tier()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
+from uuid import uuid4
 
 import pytest
 from tests.unit.coordinator_log.world import World
@@ -19,9 +21,11 @@ from sharecore.tier import nodes as nodes_module
 from sharecore.tier.leadership import Leadership, Slot
 from sharecore.tier.lease import Lease
 from sharecore.tier.nodes import Nodes
+from sharecore.tier.seats import Seat, unpack_seats
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.slots import slot_of_group, slot_of_partition
 from sharecore.tier.view import TierView
+from sharecore.tier.witness import Witness
 from sharecore.upstream import GroupMember
 
 SLOTS = 6
@@ -57,8 +61,10 @@ class Member:
             self.leadership,
             World(),
             rejoin=lambda: group.wanted.add(node_id),
+            watch=lambda slots: witness.watch(slots),
             pins=lambda: group.pins,
         )
+        witness = Witness([slot.log for slot in slots], lambda: Following(group.partitions), self.nodes.seen)
         self.view = TierView(node_id, self.nodes, self.leadership, partial(slot_of_partition, slots=SLOTS))
         self.leadership.begin(self, self.nodes.changed)
 
@@ -94,6 +100,7 @@ class Group:
         self._generations = itertools.count(1)
         self._ids = itertools.count(1)
         self.told: dict[int, bytes] = {}
+        self.seats: list[Seat] = []
 
     def join(self) -> Member:
         member = Member(self, next(self._ids))
@@ -109,6 +116,7 @@ class Group:
         ]
         generation, leader = next(self._generations), next(iter(self.members.values()))
         given = leader.nodes.assign(generation, known)
+        self.seats = unpack_seats(json.loads(given[str(leader.node_id)]))
         self.told = {int(member_id): assignment for member_id, assignment in given.items()}
         for node_id, member in list(self.members.items()):
             member.nodes.assigned(generation, given[str(node_id)])
@@ -203,6 +211,43 @@ def test_a_slot_moves_only_when_nothing_of_it_is_leased(monkeypatch: pytest.Monk
         assert one.view.owner(0) == (2, 1)
         await group.settle()
         assert (one.owned, two.owned) == ([1, 3, 5], [0, 2, 4])
+
+    run(test, monkeypatch)
+
+
+def test_who_neither_gives_a_slot_up_nor_takes_it_sees_who_has_it_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before anybody joins again: until then it would send clients to the former owner."""
+
+    async def test(group: Group) -> None:
+        one, two = group.join(), group.join()
+        await group.settle()
+        for each in (one, two):
+            each.settling.clear()
+        three = group.join()
+        await group.settle()
+        moving = [slot for slot in range(SLOTS) if group.seats[slot].next_id == three.node_id]
+        assert len(moving) == 2
+        topic_id = uuid4()
+        places = {slot_of_partition(topic_id, index, SLOTS): index for index in range(SLOTS)}
+        for each in (one, two):
+            each.settling.set()
+        former = one if moving[0] in one.owned else two
+        while not former.leadership.parts(moving[0]):  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0)
+        assert former.view.leader(topic_id, places[moving[0]]).node_id == former.node_id, "not yet claimed"
+        assert former.view.keeper(topic_id, places[moving[0]]).node_id == three.node_id
+        while len(three.owned) < 2:  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        for each in (one, two):
+            leaders = [each.view.leader(topic_id, places[slot]).node_id for slot in moving]
+            assert leaders == [three.node_id] * 2
+        epochs = [three.view.owner(slot).epoch for slot in moving]
+        assert [one.view.owner(slot).epoch for slot in moving] == epochs
+        await group.settle()
+        assert not any(partition.followers for partition in group.partitions), "nothing moves any more"
 
     run(test, monkeypatch)
 

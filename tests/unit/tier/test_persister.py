@@ -58,7 +58,7 @@ class World:
 
     # the view
 
-    def leader(self, topic_id: UUID, partition: int) -> Leader:
+    def keeper(self, topic_id: UUID, partition: int) -> Leader:
         return Leader(self.owner, 0)
 
     def term(self, group_id: str) -> int:

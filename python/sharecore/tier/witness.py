@@ -1,0 +1,93 @@
+"""Sees who takes the slots that others hand over: their partitions say so before the nodes are told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from sharecore.errors import KafkaError
+from sharecore.tier.claims import SlotHistory
+from sharecore.tier.seats import UNKNOWN, Standing
+from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.sources import Fetching, Subscription
+from sharecore.upstream import Fetched
+
+logger = logging.getLogger(__name__)
+
+_ROOM_BYTES = 1 << 18
+_BACK_RECORDS = 50
+"""So many of the newest records are looked at, too: the claim may be among them already."""
+
+Claimed = Callable[[int, Standing], object]
+
+
+class Witness:
+    """Follows slots that are about to be taken by another node.
+
+    Without it the one that gives a slot up would send clients there too soon, and the others would send
+    them to the former owner until the nodes have joined again. Nothing rests on it: a claim that it does not
+    see is told then.
+
+    Args:
+        logs: of all slots, by number.
+        fetching: follows their partitions.
+        claimed: called with a slot and who has claimed it.
+    """
+
+    def __init__(self, logs: Sequence[SlotLog], fetching: Callable[[], Fetching], claimed: Claimed) -> None:
+        self._logs, self._fetching, self._claimed = logs, fetching, claimed
+        self._watched: dict[int, _Watched] = {}
+
+    def watch(self, slots: Collection[int]) -> None:
+        """Follows these slots from now on, and no others."""
+        for slot in self._watched.keys() - set(slots):
+            self._watched.pop(slot).close()
+        for slot in slots:
+            if slot not in self._watched:
+                self._watched[slot] = _Watched(self._logs[slot], self._fetching, self._claimed)
+
+
+class _Watched:
+    """One of them (`sources.Sink`)."""
+
+    def __init__(self, log: SlotLog, fetching: Callable[[], Fetching], claimed: Claimed) -> None:
+        self._log, self._fetching, self._claimed = log, fetching, claimed
+        self._history = SlotHistory(log.name)
+        self._told = UNKNOWN
+        self._subscription: Subscription | None = None
+        self._task = asyncio.get_running_loop().create_task(self._begin(), name=f"watch {log.name}")
+
+    async def _begin(self) -> None:
+        try:
+            offset = await self._log.find_recent(_BACK_RECORDS)
+            self._subscription = self._fetching().subscribe(
+                self._log.topic, self._log.index, offset, _ROOM_BYTES, self
+            )
+        except (KafkaError, ValueError) as error:
+            logger.info("who claims %s is not seen: %s", self._log.name, error)
+
+    def close(self) -> None:
+        """Follows it no longer."""
+        self._task.cancel()
+        if self._subscription is not None:
+            self._subscription.close()
+
+    def fetched(self, fetched: Fetched, /) -> None:
+        """Takes what came; for whoever fetches."""
+        assert self._subscription is not None
+        try:
+            self._history.take(fetched.records)
+        except ValueError as error:
+            self._subscription.close()
+            logger.info("who claims %s is not seen: %s", self._log.name, error)
+            return
+        self._subscription.allow(_ROOM_BYTES)
+        claim = self._history.claim
+        if claim is not None and self._told != (claim.node_id, claim.epoch):
+            self._told = Standing(claim.node_id, claim.epoch)
+            self._claimed(self._log.index, self._told)
+
+    def failed(self, error: KafkaError, /) -> None:
+        """The fetching has stopped; for whoever fetches."""
+        logger.info("who claims %s is not seen: %s", self._log.name, error)
