@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
-from benches.machine import machine
+from benches.machine import Stolen, machine, sync_ms
 from benches.requests.others import NatsServer, RedisServer, Server, found
 from benches.requests.subject import KafkaSubject, Subject
 from rich import box
@@ -117,6 +117,7 @@ def main() -> None:
                 (run, name) for run in runs(chosen) for name in started if run[0] in started[name].protocols
             ]
             progress.update(task, total=len(able) * chosen.rounds)
+            stolen = Stolen()
             for number in range(chosen.rounds):
                 # the brokers take turns within a step: a machine that slows down slows all of them
                 for run, name in able:
@@ -126,6 +127,9 @@ def main() -> None:
                     for figure in FIGURES:
                         figures[run, figure][name].append(measured[figure])
                     progress.advance(task)
+            stolen_percent = stolen.percent
+            progress.update(task, description="the disk alone")
+            median, late = sync_ms(Path(directory))
             for name, subject in started.items():
                 console.print(f"{name}: {subject.resident_bytes() / 1e6:.0f} MB resident at the end")
         finally:
@@ -135,6 +139,8 @@ def main() -> None:
         f"records of 100 bytes, {PARTITIONS} partitions; {chosen.seconds:g} s a run, {chosen.rounds} round(s)"
     )
     console.print(f"{load}; {machine()}")
+    where = f"a small write is synced in {median:.2f} ms, p99 {late:.2f} ms, on the disk alone"
+    console.print(f"{where}; {stolen_percent:.1f} % of the CPUs' time was stolen")
     console.print(table(figures, list(started), chosen.rate))
 
 
