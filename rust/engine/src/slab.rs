@@ -28,13 +28,18 @@ impl<T, const CHUNK: usize> Default for Slab<T, CHUNK> {
 
 impl<T: Default, const CHUNK: usize> Slab<T, CHUNK> {
     /// Keeps a value; a number that was freed is used again, latest first.
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "a value passed on through memory is copied in other pieces than it was written in: a CPU waits for that"
+    )]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| self.grow());
         self[index] = value;
         index
     }
 
+    #[cold]
     fn grow(&mut self) -> u32 {
         let index = self.next;
         self.next += 1;

@@ -242,6 +242,9 @@ impl RunMap {
     pub(crate) fn batch(&self, at: Cursor) -> OffsetRange {
         let run = self.get(at).expect("a cursor on a run");
         let mut batch = run.range();
+        if run.opens_batch() && !self.continues(self.next(at), run.last) {
+            return batch;
+        }
         if !run.opens_batch() {
             self.runs_before(at).all(|before| {
                 let continues = before.last + 1 == batch.first;

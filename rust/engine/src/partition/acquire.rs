@@ -266,6 +266,18 @@ impl Partition {
     /// delivery limit.
     fn survey(&self, at: Cursor, range: OffsetRange) -> (OffsetRange, bool) {
         let slow_from = slow_from(self.config.max_delivery_count);
+        // most batches are one run
+        if let Some(run) = self.map.get(at)
+            && run.first <= range.last
+            && !self.map.continues(self.map.next(at), run.last)
+        {
+            let cell = run.cell();
+            let slow = (cell.delivery_count() >= slow_from) & cell.is_available();
+            return (
+                OffsetRange::new(range.first, run.last.min(range.last)),
+                slow,
+            );
+        }
         let mut slow = false;
         let mut last = before(range.first);
         self.map.runs_from(at).all(|run| {

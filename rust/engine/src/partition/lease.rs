@@ -92,7 +92,7 @@ impl Leases {
     pub(crate) fn extent(&self, id: LeaseId, map: &RunMap) -> (Cursor, OffsetRange) {
         let first = self.first(id);
         let mut rest = i64::from(self.timers[id.0].live);
-        let at = map.seek_near(first);
+        let at = map.seek(first);
         if let Some(run) = map.get(at)
             && run.cell().lease() == id
             && run.range().length() == rest

@@ -28,6 +28,7 @@ impl Pace {
     ///
     /// The first record near its limit decides: half of the batch, or a quarter, and so on. If more than that has been
     /// taken before it, the rest is delivered too, up to a record on its last attempt.
+    #[inline(never)] // else what is needed near the limit alone is computed for every batch
     pub(super) fn limit(&mut self, delivery_count: u16, taken: i64) -> i64 {
         if self.max_delivery_count > 2 && delivery_count == self.max_delivery_count - 1 {
             return taken.max(1);
