@@ -31,7 +31,7 @@ WORLDS = {
     Plan.world: Kind(Plan, simulate, CANARIES, 8_000),
     TierPlan.world: Kind(TierPlan, simulate_tier, TIER_CANARIES, 20_000),
 }
-_CANARY_EVENTS = 100_000
+_CANARY_EVENTS = 1_000_000
 _SHOWN = 60
 
 

@@ -105,7 +105,9 @@ TIER_CANARIES: dict[str, Canary] = {
         _instead(ExclusiveWriter, "_write", _written_at_once), f"{MOVES},leader changes,broker kills"
     ),
     "heartbeats that count unconfirmed": Canary(
-        _instead(Membership, "_confirm", _confirmed_by_nobody), f"{MOVES},coordinator moves"
+        # it takes a coordinator that does not know, and time until the group has one node less without it
+        _instead(Membership, "_confirm", _confirmed_by_nobody),
+        "members,coordinator moves,node pauses",
     ),
     "state that is deleted too early": Canary(_instead(SlotLog, "delete_before", _renewed_nowhere), MOVES),
     "settled state that is not loaded": replace(CANARIES["settled state that is not loaded"], features=MOVES),
