@@ -19,6 +19,10 @@ from sharecore.client.blocking import ShareConsumer
 Place = tuple[int, int]
 """Partition and offset."""
 _PRODUCED, _SETTLED, _PERHAPS, _CAME = 1, 2, 4, 8
+_BATCHES_MAX = 3
+"""Of a partition, under way: librdkafka's producer sends five at most, and turns round without a pause while
+more wait. That takes the CPU from the brokers that are to answer.
+"""
 
 
 class Ledger:
@@ -69,6 +73,7 @@ class Ledger:
         self._consumers += [threading.Thread(target=self._consume_with, args=(each,)) for each in java]
         self._states = {partition: bytearray() for partition in range(partitions)}
         self.arrivals = {partition: array("d") for partition in range(partitions)}
+        self._unanswered = [0] * partitions
         self.redelivered = 0
         self._polls = [0] * consumers
         self.broken: list[str] = []
@@ -201,12 +206,14 @@ class Ledger:
     def _produce(self) -> None:
         # what stands still is to be the tier's: else a broker that was replaced, and does not know, is asked
         # until it hears of that
-        knowing = {"request.timeout.ms": 2000, "topic.metadata.refresh.interval.ms": 1000}
+        knowing = {"request.timeout.ms": 5000, "topic.metadata.refresh.interval.ms": 1000}
         settings = {"bootstrap.servers": self._records, "enable.idempotence": True, "linger.ms": 2}
         producer = Producer({**settings, **knowing, **FAST_RECONNECT})
         number = 0
         while self._producing.is_set():
             for partition in range(self._partitions):
+                if self._unanswered[partition] >= _BATCHES_MAX * self._pace:
+                    continue
                 for _ in range(self._pace):
                     self._send(producer, partition, b"%d" % number)
                     number += 1
@@ -222,9 +229,11 @@ class Ledger:
             except BufferError:  # noqa: PERF203
                 producer.poll(0.1)
             else:
+                self._unanswered[partition] += 1
                 return
 
     def _on_answer(self, error: object, message: Message) -> None:
+        self._unanswered[message.partition() or 0] -= 1
         if error is None:
             with self._lock:
                 self._mark([_place(message)], _PRODUCED)
