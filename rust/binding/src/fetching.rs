@@ -12,7 +12,7 @@ use crate::leader::PyLeader;
 use crate::leaders::PyLeaders;
 use crate::session::PyShareSession;
 use crate::share_answer::{PyShareAnswer, check_led};
-use crate::uuids::{partition_id, partition_tuple};
+use crate::uuids::{PartitionId, partition_id, partition_tuple};
 use crate::waiting::{PyGather, PyLater, PyPart};
 
 /// A request whose answer is not known yet.
@@ -101,12 +101,15 @@ impl PyShareFetching {
             let lost = not_led(&check_leader, each.get())?;
             PyShareAnswer::put(&answer, each.get(), lost)?;
         }
+        let mut failed = Vec::new();
+        if fetched.is_empty() {
+            failed = refuse_not_led(&check_leader, &session, &answer)?;
+        }
         let (refused, names_new) = {
             let held = fetching.borrow();
             let refused = held.refused.as_ref();
             (refused.map(|refused| refused.clone_ref(py)), held.names_new)
         };
-        let mut failed = Vec::new();
         if let Some(refused) = refused {
             for (partition, error) in refused.bind(py) {
                 failed.push(partition_id(&partition)?);
@@ -141,6 +144,35 @@ fn not_led<'py>(
         return Ok(None);
     };
     check_led(check_leader, id.bind(py))
+}
+
+/// Sends a client away that has found nothing where nothing is led any more: else it would ask on and on.
+///
+/// One share partition stands for all, as a broker that has lost one of them alone has dropped its leader; it takes the lot
+/// where the broker knows no longer what it leads.
+fn refuse_not_led(
+    check_leader: &Bound<'_, PyAny>,
+    session: &Bound<'_, PyShareSession>,
+    answer: &Bound<'_, PyShareAnswer>,
+) -> PyResult<Vec<PartitionId>> {
+    let py = check_leader.py();
+    let check = |id| check_led(check_leader, &partition_tuple(py, id)?);
+    let first = session.borrow().inner.known().next();
+    let Some(first) = first else {
+        return Ok(Vec::new());
+    };
+    if check(first)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let known: Vec<_> = session.borrow().inner.known().collect();
+    let mut lost = Vec::new();
+    for id in known {
+        if let Some(error) = check(id)? {
+            PyShareAnswer::refuse(answer, &partition_tuple(py, id)?, &error, false)?;
+            lost.push(id);
+        }
+    }
+    Ok(lost)
 }
 
 /// Whether a share partition is led here and has room for more leases, with or without records to lease.

@@ -203,6 +203,12 @@ impl<K: Copy + Eq + Hash, L> Session<K, L> {
         self.unknown.iter().copied()
     }
 
+    /// Those with a leader that is loaded, in the order of all.
+    pub fn known(&self) -> impl Iterator<Item = K> {
+        self.partitions()
+            .filter(|partition| !self.unknown.contains(partition))
+    }
+
     /// Whether each partition has a leader that is loaded.
     pub fn is_known(&self) -> bool {
         self.unknown.is_empty()

@@ -24,8 +24,9 @@ from tests.unit.broker.share_member import (
 )
 
 from sharecore.broker.broker import Broker
+from sharecore.broker.cluster import SingleBroker
 from sharecore.broker.store_ground import StoreGround
-from sharecore.errors import ErrorCode
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
 LINGER_S = 0.005
@@ -172,6 +173,25 @@ def test_a_waiting_fetch_is_answered_when_records_come(
     broker.until_received(member.client)
     produce(broker, topic, 1)
     assert acquired(member.client.receive(ApiKey.SHARE_FETCH, 2)) == {0: [(0, 0, 1)]}
+
+
+def test_who_finds_nothing_at_a_broker_that_leads_no_more_is_sent_away(
+    broker: RunningBroker, topic: str, member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that the others may have replaced, and does not know, would else be asked on and on."""
+
+    def lost(*_: object) -> None:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    produce(broker, topic, 1)
+    assert acquired(member.fetch(0, 1)) == {0: [(0, 0, 1)]}
+    assert errors(member.fetch(acks={0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
+    assert errors(member.fetch(max_wait_ms=0)) == []
+    with monkeypatch.context() as without:
+        without.setattr(SingleBroker, "check_leader", lost)
+        refused = errors(member.fetch(max_wait_ms=0))
+    assert refused == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0), (1, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)]
+    assert errors(member.fetch(max_wait_ms=0)) == [(0, 0, 0), (1, 0, 0)], "it leads again"
 
 
 def test_a_waiting_fetch_is_answered_when_a_record_is_released(
