@@ -27,8 +27,9 @@ class Entry:
         durable: the count that is known to be on the disk.
         settled: an acknowledgement was answered; it never comes back.
         perhaps: an acknowledgement may have taken effect.
-        doubtful: an acknowledgement failed: it has not taken effect, but after a restart it may have, even if
-            the record was delivered again meanwhile.
+        unanswered: an acknowledgement has had no answer yet.
+        doubtful: an acknowledgement failed, or had no answer until another delivery: it has not taken effect,
+            but after a restart it may have, even if the record was delivered again meanwhile.
         hidden: how many deliveries there were that nobody was told of.
     """
 
@@ -40,6 +41,7 @@ class Entry:
     durable: int = 0
     settled: str = ""
     perhaps: bool = False
+    unanswered: bool = False
     doubtful: bool = False
     hidden: int = 0
 
@@ -135,7 +137,9 @@ class SharePartition:
                 entry.member, entry.lease, entry.held = member, self.deliveries, True
                 entry.free_from = since + self.lock_s
                 entry.counts, entry.hidden = (count + 1, count + 1), self.hidden
-                entry.settled, entry.perhaps = "", False
+                # what was not answered was undone, or never heard of: after a restart it may show
+                entry.doubtful |= entry.unanswered
+                entry.settled, entry.perhaps, entry.unanswered = "", False, False
         return wrong
 
     def _counts(self, entry: Entry) -> tuple[int, int]:
@@ -172,7 +176,7 @@ class SharePartition:
                     # the lock begins anew, and may have become shorter
                     entry.free_from = min(entry.free_from, now + self.lock_s)
                 else:
-                    entry.perhaps = True
+                    entry.perhaps = entry.unanswered = True
         return found
 
     def answered(
@@ -216,10 +220,10 @@ class SharePartition:
                 entry.doubtful = False
                 entry.free_from = now
             elif claim.late:
-                entry.held = False
+                entry.held = entry.unanswered = False
                 entry.perhaps = True
             else:
-                entry.held = False
+                entry.held = entry.unanswered = False
                 entry.settled = NAMES[claim.kind]
         return wrong
 
@@ -231,6 +235,7 @@ class SharePartition:
             entry = self.entries.get(claim.offset)
             if entry is not None and entry.lease == claim.lease and claim.kind not in (RELEASE, RENEW):
                 entry.perhaps &= claim.perhaps or found
+                entry.unanswered &= claim.perhaps
                 entry.doubtful |= not certain
 
     def let_go(self, now: float, member: str) -> None:
@@ -247,7 +252,7 @@ class SharePartition:
             if restarted:
                 entry.held = False
                 entry.perhaps |= entry.doubtful
-                entry.doubtful = False
+                entry.doubtful = entry.unanswered = False
 
     def forget(self, *, perhaps: bool = False) -> None:
         """The share partition was begun anew, or `perhaps` it was."""

@@ -38,6 +38,18 @@ def test_a_failed_acknowledgement_may_come_to_light_after_another_delivery() -> 
     assert not share.may_be_over(0), "what was read from the log did not hold it"
 
 
+def test_an_acknowledgement_that_nobody_answered_may_come_to_light_after_another_delivery() -> None:
+    share = _delivered()
+    share.claims(0.1, "m", [(0, 0, bytes([ACCEPT]))])
+    assert share.deliver(4.0, 4.0, "m", [(0, 1, 2)]) == []
+    assert not share.may_be_over(0), "whoever failed to write it delivers it again"
+    share.loosen(restarted=True)
+    assert [share.may_be_over(offset) for offset in range(2)] == [True, False]
+    assert share.deliver(5.0, 5.0, "m", [(0, 0, 2)]) == []
+    share.loosen(restarted=True)
+    assert not share.may_be_over(0), "what was read from the log did not hold it"
+
+
 def test_a_release_that_was_answered_came_after_what_had_failed() -> None:
     share = _delivered()
     share.refused(0.1, share.claims(0.1, "m", [(0, 1, bytes([ACCEPT]))]), certain=False)
