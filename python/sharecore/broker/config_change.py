@@ -234,14 +234,21 @@ async def alter(
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _check_changes(changes)
             # a broker judges its own settings before it asks who may alter them
-            is_brokers = resource_type == ResourceType.BROKER
-            if not is_brokers:
+            if resource_type != ResourceType.BROKER:
                 require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
-            settings = changed(broker, resource_type, name, changes, incremental=incremental)
-            if is_brokers:
-                require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
-            if not request.validate_only:
-                await broker.configs.replace(resource_type, name, settings)
+
+            def settings(
+                resource_type: int = resource_type, name: str = name, changes: Sequence[Change] = changes
+            ) -> dict[str, str]:
+                made = changed(broker, resource_type, name, changes, incremental=incremental)
+                if resource_type == ResourceType.BROKER:
+                    require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
+                return made
+
+            if request.validate_only:
+                settings()
+            else:
+                await broker.configs.alter(resource_type, name, settings)
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
         answers.append(answer)

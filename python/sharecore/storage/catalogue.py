@@ -32,6 +32,13 @@ class Catalogue(ABC):
         """Calls back with each key that begins so and was set or deleted by another broker."""
         self._watching.append((prefix, told))
 
+    async def refresh(self) -> None:  # noqa: B027 - a broker that is alone knows all
+        """Has all show here that any broker had set by now.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR: that cannot be known.
+        """
+
     def when_current(self, done: Done) -> None:
         """Calls back once all that any broker had set by now shows here, or with why that cannot be known."""
         done(None)

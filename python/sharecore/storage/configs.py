@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from enum import IntEnum
@@ -31,6 +32,7 @@ class Configs:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._listeners: list[Listener] = []
+        self._altering = asyncio.Lock()
         self._settings: dict[tuple[int, str], dict[str, str]] = {}
         for key, value in catalogue.scan(_PREFIX):
             resource = resource_of(key)
@@ -49,6 +51,19 @@ class Configs:
     def names(self, resource_type: int) -> list[str]:
         """Resources of a type that have settings."""
         return [name for kind, name in self._settings if kind == resource_type]
+
+    async def alter(self, resource_type: int, name: str, settings: Callable[[], Mapping[str, str]]) -> None:
+        """Sets all settings of a resource to what is made of those that count; one change after the other.
+
+        Args:
+            settings: called once all shows that was set before; what it raises ends the change.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        async with self._altering:
+            await self._catalogue.refresh()
+            await self.replace(resource_type, name, settings())
 
     async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
         """Sets all settings of a resource at once; raises KafkaError(KAFKA_STORAGE_ERROR)."""

@@ -14,6 +14,7 @@ from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.storage import Catalogue, Configs, ResourceType, Ticket
+from sharecore.storage.configs import config_key, decode_settings, resource_of
 from sharecore.tier.claims import cut_batches, decode
 from sharecore.tier.names import settings_topic
 from sharecore.tier.replay import Reading, bounds_of, replay
@@ -32,6 +33,7 @@ _ANEW = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_ID})
 """After these what is upstream is not what was read: an unclean election, or another topic."""
 
 _SLOTS = b"tier/slots"
+_SETTING = b"setting/"
 
 Send = Callable[[str, int, bytes], "asyncio.Future[int]"]
 
@@ -158,23 +160,38 @@ class SettingsCatalogue(Catalogue):
         finally:
             self._asking = None
 
-    async def _look(self) -> KafkaError | None:
+    async def refresh(self) -> None:
+        why = ""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 await self._read_on()
-        except (KafkaError, ValueError, TimeoutError) as error:
-            why = str(error) or f"nobody answers within {_PATIENCE_S:.0f} s"
-        else:
+        except (KafkaError, ValueError) as error:
+            why = str(error)
+        except TimeoutError:
+            why = f"nobody answers within {_PATIENCE_S:.0f} s"
+        if why:
+            raise self._unknown(why)
+
+    async def _look(self) -> KafkaError | None:
+        try:
+            await self.refresh()
             if self.slots is not None:
                 return None
-            why = "there is nothing in it; set again what groups had, then start this node anew"
-        logger.warning(
-            "no share partition begins until %s can be read upstream, where share.auto.offset.reset of its "
-            "group may stand: see that the topic is there, is led and may be read by this node's user: %s",
-            self.topic,
-            why,
-        )
-        await asyncio.sleep(_RETRY_S)
+            raise self._unknown(
+                "there is nothing in it; set again what groups had, then start this node anew"
+            )
+        except KafkaError as error:
+            logger.warning(
+                "no share partition begins until %s can be read upstream, where share.auto.offset.reset of "
+                "its group may stand: see that the topic is there, is led and may be read by this node's "
+                "user: %s",
+                self.topic,
+                error.message,
+            )
+            await asyncio.sleep(_RETRY_S)
+            return error
+
+    def _unknown(self, why: str) -> KafkaError:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the settings in {self.topic} are not known: {why}")
 
     async def _read_on(self) -> None:
@@ -259,7 +276,18 @@ class SettingsCatalogue(Catalogue):
 
 
 class TierConfigs(Configs):
-    """Dynamic configurations that the tier keeps; those of topics are the cluster's, but for some."""
+    """Dynamic configurations that the tier keeps; those of topics are the cluster's, but for some.
+
+    Each setting has a record of its own, so that nodes that change different ones at a time undo nothing.
+    Those that lie in one record a resource, as a single broker keeps them, are read, and kept apart with the
+    next change.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        super().__init__(catalogue)
+        for resource in {_resource_of(key) for key, _ in catalogue.scan(_SETTING)}:
+            self.changed(*resource, self._kept(*resource))
+        catalogue.watch(_SETTING, self._told)
 
     async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
         theirs = settings.keys() - OWN_SETTINGS
@@ -268,7 +296,43 @@ class TierConfigs(Configs):
                 ErrorCode.INVALID_REQUEST,
                 f"{', '.join(sorted(theirs))}: set it on the cluster that this tier is in front of.",
             )
-        await super().replace(resource_type, name, settings)
+        whole = config_key(resource_type, name)
+        is_whole = self._catalogue.get(whole) is not None
+        before = self.get(resource_type, name)
+        puts = [
+            (_key(resource_type, name, setting), value.encode())
+            for setting, value in settings.items()
+            if is_whole or before.get(setting) != value
+        ]
+        deletes = [_key(resource_type, name, setting) for setting in before if setting not in settings]
+        await self._catalogue.change(puts, [*deletes, whole] if is_whole else deletes)
+        # what counts now, where somebody else has set some of it since
+        self._told(whole)
+
+    def _told(self, key: bytes) -> None:
+        resource = resource_of(key) or _resource_of(key)
+        self.changed(*resource, self._kept(*resource))
+
+    def _kept(self, resource_type: int, name: str) -> dict[str, str]:
+        """The settings of a resource, as the catalogue has them."""
+        settings = decode_settings(self._catalogue.get(config_key(resource_type, name)))
+        for key, value in self._catalogue.scan(_key(resource_type, name, "")):
+            # a name may have slashes, settings have none
+            setting = key.removeprefix(_key(resource_type, name, "")).decode()
+            if "/" not in setting:
+                settings[setting] = value.decode()
+        return settings
+
+
+def _key(resource_type: int, name: str, setting: str) -> bytes:
+    """Where one setting of a resource lies in the catalogue."""
+    return _SETTING + f"{int(resource_type)}/{name}/{setting}".encode()
+
+
+def _resource_of(key: bytes) -> tuple[int, str]:
+    """The resource that a setting is of."""
+    kind, _, rest = key.removeprefix(_SETTING).decode().partition("/")
+    return int(kind), rest.rpartition("/")[0]
 
 
 def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]]:

@@ -48,6 +48,21 @@ def alter(
     return code
 
 
+def test_changes_at_a_time_undo_nothing(broker: RunningBroker) -> None:
+    """Each waits for its write, and the next one must not begin with what was before that."""
+    names = ["share.heartbeat.interval.ms", "share.session.timeout.ms", "share.record.lock.duration.ms"]
+    clients = [broker.connect() for _ in names]
+    for client, name in zip(clients, names, strict=True):
+        change = {"name": name, "config_operation": SET, "value": value(broker, GROUP, "shared", name)[0]}
+        asked = {"resource_type": GROUP, "resource_name": "shared", "configs": [change]}
+        client.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked], validate_only=False)
+    for client in clients:
+        assert client.receive(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1).responses[0].error_code == 0
+        client.close()
+    own = [value(broker, GROUP, "shared", name)[1] for name in names]
+    assert own == [8, 8, 8], "each is the group's"
+
+
 @pytest.mark.parametrize("version", range(1, 5))
 def test_describe_in_every_version(broker: RunningBroker, topic: str, version: int) -> None:
     alter(broker, TOPIC, topic, ("retention.ms", SET, "5000"))

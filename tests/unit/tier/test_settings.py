@@ -15,7 +15,7 @@ from sharecore.quotas.entity import USER
 from sharecore.security.acl import Acl
 from sharecore.security.acls import Acls
 from sharecore.security.scram import Credential, Credentials
-from sharecore.storage import ResourceType
+from sharecore.storage import Configs, ResourceType
 from sharecore.tier import settings as settings_module
 from sharecore.tier.settings import SettingsCatalogue, TierConfigs
 from sharecore.tier.wishes import Pin, Wishes
@@ -185,9 +185,54 @@ def test_of_two_nodes_that_set_the_same_the_later_one_counts_on_both() -> None:
         await told(cluster, one)  # before it hears that its own write stands in the log
         await writing
         await told(cluster, other)
-        assert one.get(b"config/32/g") == other.get(b"config/32/g") == b'{"a": "second"}'
+        assert one.get(b"setting/32/g/a") == other.get(b"setting/32/g/a") == b"second"
         assert others.get(ResourceType.GROUP, "g") == {"a": "second"}
         assert configs.get(ResourceType.GROUP, "g") == {"a": "second"}
+
+    run(test)
+
+
+def test_nodes_that_set_different_things_at_a_time_undo_nothing() -> None:
+    async def test(cluster: Cluster) -> None:
+        one, _, others = await two_nodes(cluster)
+        group = ResourceType.GROUP, "g/1"
+        await one.alter(*group, lambda: {"a": "1", "b": "1"})
+        # it hears of nothing by itself: what it does not know it must not take back
+        await others.alter(*group, lambda: {**others.get(*group), "c": "1"})
+        assert others.get(*group) == {"a": "1", "b": "1", "c": "1"}
+        await one.alter(*group, lambda: {"b": "2", "c": "1"})
+        # it made this of what there was before that
+        await others.replace(*group, {**others.get(*group), "d": ""})
+        await others.alter(ResourceType.GROUP, "g", lambda: {"a": "3"})
+        found = await node(cluster)
+        assert found.get(*group) == {"b": "2", "c": "1", "d": ""}
+        assert found.get(ResourceType.GROUP, "g") == {"a": "3"}
+
+    run(test)
+
+
+def test_settings_that_lie_in_one_record_are_read_and_kept_apart_with_the_next_change() -> None:
+    async def test(cluster: Cluster) -> None:
+        _, catalogue, configs = await two_nodes(cluster)
+        await Configs(catalogue).replace(ResourceType.GROUP, "g", {"a": "1", "b": "2"})
+        assert (await node(cluster)).get(ResourceType.GROUP, "g") == {"a": "1", "b": "2"}
+        configs = TierConfigs(catalogue)
+        await configs.alter(ResourceType.GROUP, "g", lambda: {"b": "2", "c": "3"})
+        assert configs.get(ResourceType.GROUP, "g") == {"b": "2", "c": "3"}
+        assert catalogue.get(b"config/32/g") is None
+        assert (await node(cluster)).get(ResourceType.GROUP, "g") == {"b": "2", "c": "3"}
+
+    run(test)
+
+
+def test_nothing_is_set_while_it_is_not_known_what_others_have_set() -> None:
+    async def test(cluster: Cluster) -> None:
+        _, _, others = await two_nodes(cluster)
+        cluster.end += 1
+        cluster.unread = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        with pytest.raises(KafkaError) as error:
+            await others.alter(ResourceType.GROUP, "g", lambda: {"a": "1"})
+        assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
     run(test)
 
