@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from sharecore.quotas.entity import CLIENT_ID, IP, USER, Entity, address_of
 from sharecore.quotas.keys import IP_RATE
-from sharecore.storage import Catalogue, Ticket
+from sharecore.storage import Catalogue
 
 _PREFIX = b"quota/"
 _REMEMBERED_MAX = 10_000
@@ -36,6 +37,7 @@ class ClientQuotas:
         self._entries: dict[Entity, dict[str, float]] = {}
         self._found: dict[tuple[str, str, str], Limit | None] = {}
         self._changed: Callable[[], None] = lambda: None
+        self._changing = asyncio.Lock()
         for key, value in catalogue.scan(_PREFIX):
             self._entries[_entity(key)] = json.loads(value)
         self._read()
@@ -71,38 +73,39 @@ class ClientQuotas:
         """Connections a second that an address may open; None for any number."""
         return self._addresses.get(address, self._addresses.get(None))
 
-    def change(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> Ticket:
-        """Sets quotas, or takes those away whose value is None; they count once the ticket has ended well."""
-        after: dict[Entity, dict[str, float]] = {}
-        for entity, some in changes.items():
-            values = {**self._entries.get(entity, {}), **some}
-            after[entity] = {key: value for key, value in values.items() if value is not None}
-        ticket = self._catalogue.change(
-            [(_key(entity), json.dumps(values).encode()) for entity, values in after.items() if values],
-            [_key(entity) for entity, values in after.items() if not values],
-        )
+    async def change(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> None:
+        """Sets quotas, or takes those away whose value is None; one change after the other.
 
-        def durable(ended: Ticket) -> None:
-            if ended.error is None:
-                for entity, values in after.items():
-                    if values:
-                        self._entries[entity] = values
-                    else:
-                        self._entries.pop(entity, None)
-                self._read()
-                self._changed()
-
-        ticket.add_done_callback(durable)
-        return ticket
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        async with self._changing:
+            await self._catalogue.refresh()
+            after: dict[Entity, dict[str, float]] = {}
+            for entity, some in changes.items():
+                values = {**self._entries.get(entity, {}), **some}
+                after[entity] = {key: value for key, value in values.items() if value is not None}
+            await self._catalogue.change(
+                [(_key(entity), json.dumps(values).encode()) for entity, values in after.items() if values],
+                [_key(entity) for entity, values in after.items() if not values],
+            )
+            for entity in after:
+                # what counts now, where somebody else has set it since
+                self._take(_key(entity))
+        self._read()
+        self._changed()
 
     def _told(self, key: bytes) -> None:
+        self._take(key)
+        self._read()
+        self._changed()
+
+    def _take(self, key: bytes) -> None:
         value = self._catalogue.get(key)
         if value is None:
             self._entries.pop(_entity(key), None)
         else:
             self._entries[_entity(key)] = json.loads(value)
-        self._read()
-        self._changed()
 
     def _read(self) -> None:
         self._found.clear()

@@ -13,6 +13,7 @@ from tests.unit.broker.share_member import Member
 
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
+from sharecore.quotas import entity_of
 
 
 @pytest.fixture
@@ -31,6 +32,21 @@ def limit(broker: RunningBroker, client_id: str, key: str, value: float | None) 
     entries = [{"entity": entity, "ops": [operation]}]
     answer = broker.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=False)
     assert answer.entries[0].error_code == 0, answer
+
+
+def test_changes_at_a_time_undo_nothing(broker: RunningBroker) -> None:
+    """Each waits for its write, and the next one must not begin with what was before that."""
+    keys = ["producer_byte_rate", "consumer_byte_rate", "request_percentage"]
+    entity = [{"entity_type": "client-id", "entity_name": "changed at a time"}]
+    clients = [broker.connect() for _ in keys]
+    for client, key in zip(clients, keys, strict=True):
+        entries = [{"entity": entity, "ops": [{"key": key, "value": 5.0, "remove": False}]}]
+        client.send(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=False)
+    for client in clients:
+        assert client.receive(ApiKey.ALTER_CLIENT_QUOTAS, 1).entries[0].error_code == 0
+        client.close()
+    named = entity_of([("client-id", "changed at a time")])
+    assert broker.look(lambda it: dict(it.quotas.of(named))) == dict.fromkeys(keys, 5.0)
 
 
 def produce(client: Client, topic: str, size: int) -> Any:
