@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sharecore.broker.config_report import CLUSTER_WIDE
@@ -202,6 +203,16 @@ def _check_broker(broker: Services, settings: Mapping[str, str], touched: set[st
     broker.mechanisms.check(config)
 
 
+def _settings(
+    context: RequestContext, resource_type: int, name: str, changes: Sequence[Change], incremental: bool
+) -> dict[str, str]:
+    settings = changed(context.broker, resource_type, name, changes, incremental=incremental)
+    # a broker judges its own settings before it asks who may alter them
+    if resource_type == ResourceType.BROKER:
+        require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
+    return settings
+
+
 async def alter(
     context: RequestContext, request: Any, change: Callable[[Any], Change], *, incremental: bool
 ) -> dict[str, Any]:
@@ -233,22 +244,13 @@ async def alter(
             if times[resource_type, name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _check_changes(changes)
-            # a broker judges its own settings before it asks who may alter them
             if resource_type != ResourceType.BROKER:
                 require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
-
-            def settings(
-                resource_type: int = resource_type, name: str = name, changes: Sequence[Change] = changes
-            ) -> dict[str, str]:
-                made = changed(broker, resource_type, name, changes, incremental=incremental)
-                if resource_type == ResourceType.BROKER:
-                    require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
-                return made
-
+            make = partial(_settings, context, resource_type, name, changes, incremental)
             if request.validate_only:
-                settings()
+                make()
             else:
-                await broker.configs.alter(resource_type, name, settings)
+                await broker.configs.alter(resource_type, name, make)
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
         answers.append(answer)

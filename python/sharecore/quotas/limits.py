@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -37,7 +36,6 @@ class ClientQuotas:
         self._entries: dict[Entity, dict[str, float]] = {}
         self._found: dict[tuple[str, str, str], Limit | None] = {}
         self._changed: Callable[[], None] = lambda: None
-        self._changing = asyncio.Lock()
         for key, value in catalogue.scan(_PREFIX):
             self._entries[_entity(key)] = json.loads(value)
         self._read()
@@ -79,8 +77,7 @@ class ClientQuotas:
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
         """
-        async with self._changing:
-            await self._catalogue.refresh()
+        async with self._catalogue.changing():
             after: dict[Entity, dict[str, float]] = {}
             for entity, some in changes.items():
                 values = {**self._entries.get(entity, {}), **some}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
 
 from sharecore.storage.ticket import Ticket
 from sharecore.waiting import Done, settle
@@ -18,6 +20,7 @@ class Catalogue(ABC):
     def __init__(self, entries: Iterable[tuple[bytes, bytes]] = ()) -> None:
         self._entries = dict(entries)
         self._watching: list[tuple[bytes, Callable[[bytes], object]]] = []
+        self._changing = asyncio.Lock()
 
     def get(self, key: bytes) -> bytes | None:
         """The value under `key`."""
@@ -31,6 +34,17 @@ class Catalogue(ABC):
     def watch(self, prefix: bytes, told: Callable[[bytes], object]) -> None:
         """Calls back with each key that begins so and was set or deleted by another broker."""
         self._watching.append((prefix, told))
+
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[None]:
+        """For a change that is made of what counts: one after the other, each once all set before shows.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR: that cannot be known.
+        """
+        async with self._changing:
+            await self.refresh()
+            yield
 
     async def refresh(self) -> None:  # noqa: B027 - a broker that is alone knows all
         """Has all show here that any broker had set by now.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from enum import IntEnum
@@ -32,7 +31,6 @@ class Configs:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._listeners: list[Listener] = []
-        self._altering = asyncio.Lock()
         self._settings: dict[tuple[int, str], dict[str, str]] = {}
         for key, value in catalogue.scan(_PREFIX):
             resource = resource_of(key)
@@ -61,8 +59,7 @@ class Configs:
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
         """
-        async with self._altering:
-            await self._catalogue.refresh()
+        async with self._catalogue.changing():
             await self.replace(resource_type, name, settings())
 
     async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:

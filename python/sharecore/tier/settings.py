@@ -161,16 +161,11 @@ class SettingsCatalogue(Catalogue):
             self._asking = None
 
     async def refresh(self) -> None:
-        why = ""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 await self._read_on()
-        except (KafkaError, ValueError) as error:
-            why = str(error)
-        except TimeoutError:
-            why = f"nobody answers within {_PATIENCE_S:.0f} s"
-        if why:
-            raise self._unknown(why)
+        except (KafkaError, ValueError, TimeoutError) as error:
+            raise self._unknown(str(error) or f"nobody answers within {_PATIENCE_S:.0f} s") from None
 
     async def _look(self) -> KafkaError | None:
         try:
@@ -285,8 +280,8 @@ class TierConfigs(Configs):
 
     def __init__(self, catalogue: Catalogue) -> None:
         super().__init__(catalogue)
-        for resource in {_resource_of(key) for key, _ in catalogue.scan(_SETTING)}:
-            self.changed(*resource, self._kept(*resource))
+        for key, _ in catalogue.scan(_SETTING):
+            self._told(key)
         catalogue.watch(_SETTING, self._told)
 
     async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
@@ -307,25 +302,33 @@ class TierConfigs(Configs):
         deletes = [_key(resource_type, name, setting) for setting in before if setting not in settings]
         await self._catalogue.change(puts, [*deletes, whole] if is_whole else deletes)
         # what counts now, where somebody else has set some of it since
-        self._told(whole)
+        self._take(resource_type, name, [*(key for key, _ in puts), *deletes])
 
     def _told(self, key: bytes) -> None:
-        resource = resource_of(key) or _resource_of(key)
-        self.changed(*resource, self._kept(*resource))
+        if (resource := resource_of(key)) is None:
+            self._take(*_resource_of(key), [key])
+        else:
+            keys = [
+                own for own, _ in self._catalogue.scan(_key(*resource, "")) if _resource_of(own) == resource
+            ]
+            self._take(*resource, keys, decode_settings(self._catalogue.get(key)))
 
-    def _kept(self, resource_type: int, name: str) -> dict[str, str]:
-        """The settings of a resource, as the catalogue has them."""
-        settings = decode_settings(self._catalogue.get(config_key(resource_type, name)))
-        for key, value in self._catalogue.scan(_key(resource_type, name, "")):
-            # a name may have slashes, settings have none
-            setting = key.removeprefix(_key(resource_type, name, "")).decode()
-            if "/" not in setting:
+    def _take(
+        self, resource_type: int, name: str, keys: Iterable[bytes], before: Mapping[str, str] | None = None
+    ) -> None:
+        """Takes what lies under keys of settings of one resource, over what counted before."""
+        settings = dict(self.get(resource_type, name) if before is None else before)
+        for key in keys:
+            setting, value = key.decode().rpartition("/")[2], self._catalogue.get(key)
+            if value is None:
+                settings.pop(setting, None)
+            else:
                 settings[setting] = value.decode()
-        return settings
+        self.changed(resource_type, name, settings)
 
 
 def _key(resource_type: int, name: str, setting: str) -> bytes:
-    """Where one setting of a resource lies in the catalogue."""
+    """Where one setting of a resource lies in the catalogue; a name may have slashes, settings have none."""
     return _SETTING + f"{int(resource_type)}/{name}/{setting}".encode()
 
 
