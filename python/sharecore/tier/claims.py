@@ -1,8 +1,10 @@
 """Claims: records in a slot's partition that say who writes it from there on.
 
 What a former owner was told is written lies before the claim of the next one. A batch behind a claim counts
-only with the producer id and epoch of the claim's own batch; whatever else stands there came too late: it is
-void. An owner that gives its slot up says so with a release, the last record that it writes.
+only with the producer id and epoch of the claim's own batch, and a sequence ahead of those before it: a
+cluster that has forgotten a producer appends late copies of old batches behind newer ones. Whatever else
+stands there came too late: it is void. An owner that gives its slot up says so with a release, the last
+record that it writes.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ _RELEASE_VALUE = RecordSchema(
 _HEADER = Struct(">qi")
 _LAST_OFFSET_DELTA = Struct(">i")
 _PRODUCER = Struct(">qh")
-_LOG_OVERHEAD, _DELTA_AT, _PRODUCER_AT = 12, 23, 43
+_SEQUENCE = Struct(">i")
+_LOG_OVERHEAD, _DELTA_AT, _PRODUCER_AT, _SEQUENCE_AT = 12, 23, 43, 53
 
 Scanned = tuple[int, int, bytes | None, bytes | None]
 """Offset, timestamp, key and value of a record."""
@@ -81,6 +84,16 @@ class Batch(NamedTuple):
     last_offset: int
     producer: tuple[int, int]
     data: bytes
+
+    @property
+    def sequence(self) -> int:
+        """Of its first record, among those of its producer; 0 follows 2**31 - 1."""
+        (sequence,) = _SEQUENCE.unpack_from(self.data, _SEQUENCE_AT)
+        return int(sequence)
+
+    def is_ahead_of(self, sequence: int) -> bool:
+        """Whether its producer has made it after the batch with that sequence."""
+        return 0 < (self.sequence - sequence) & 0x7FFF_FFFF < 1 << 30
 
 
 def claim_record(slot: int, epoch: int, node_id: int, now_ms: int) -> Record:
@@ -141,6 +154,8 @@ class SlotHistory:
         self.release: Release | None = None
         self.void = 0
         self._name = name
+        self._newest = -1
+        """Sequence of the last batch that counts."""
 
     def take(self, records: bytes) -> list[Scanned]:
         """Takes what follows in the log; returns the records that count, without claims and releases.
@@ -152,7 +167,11 @@ class SlotHistory:
         valid: list[Batch] = []
         for batch in cut_batches(records):
             if self.claim is not None and batch.producer == self.claim.producer:
-                valid.append(batch)
+                if batch.is_ahead_of(self._newest):
+                    self._newest = batch.sequence
+                    valid.append(batch)
+                else:
+                    self.void += 1
                 continue
             # before the first claim nothing counts; behind one, the next claim alone
             counted += self._decode(valid)
@@ -175,6 +194,7 @@ class SlotHistory:
                 claim = _claim_of(record, batch.producer)
                 if claim is not None and (self.claim is None or claim.epoch >= self.claim.epoch):
                     self.claim, self.release = claim, None
+                    self._newest = batch.sequence
                     return self._without_marks(records[index + 1 :], batch.producer)
         except ValueError:
             return None

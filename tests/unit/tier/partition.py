@@ -35,8 +35,16 @@ class Partition:
         self.asked = 0
         self.fences = False
         self.followers: list[Follower] = []
+        self._sequences: dict[Producer, int] = {}
 
-    def append(self, records: Sequence[Record], now_ms: int, producer: Producer, sequence: int = 0) -> int:
+    def append(self, records: Sequence[Record], now_ms: int, producer: Producer) -> int:
+        """Appends what the producer wrote next; returns its offset."""
+        sequence = self._sequences.get(producer, 0)
+        self._sequences[producer] = sequence + len(records)
+        return self.append_again(records, now_ms, producer, sequence)
+
+    def append_again(self, records: Sequence[Record], now_ms: int, producer: Producer, sequence: int) -> int:
+        """Appends without a look at what the producer has written, as a cluster does that forgot it."""
         data = encode_batch(list(records), now_ms=now_ms, producer=(*producer, sequence))
         base, self.end = self.end, self.end + len(records)
         self.written_epoch = max(self.written_epoch, producer.epoch)

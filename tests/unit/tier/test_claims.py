@@ -101,6 +101,38 @@ def test_bytes_that_are_damaged_are_void_from_a_stranger_and_told_from_the_owner
         counted(partition)
 
 
+def test_late_copies_of_what_the_owner_has_written_are_void() -> None:
+    """A cluster that has forgotten a producer takes them, behind what the owner was answered since."""
+    partition = Partition()
+    partition.append(claim(0), 1_000, A)
+    write(partition, A, b"1", b"2")
+    write(partition, A, b"3")
+    again = [(b"\0\0k", b"1"), (b"\0\0k", b"2")]
+    partition.append_again(again, 1_000, A, 1)
+    partition.append_again(claim(0), 1_000, A, 0)
+    partition.append_again([(b"\0\0k", b"3")], 1_000, A, 3)
+    write(partition, A, b"4")
+    partition.append(claim(1, node=2), 1_000, B)
+    partition.append_again(again, 1_000, A, 1)
+    write(partition, B, b"theirs")
+    history, values = counted(partition)
+    assert values == [b"1", b"2", b"3", b"4", b"theirs"]
+    assert history.void == 4
+    assert history.claim == Claim(1, 2, (B.id, B.epoch), 9)
+
+
+def test_the_sequences_of_a_producer_begin_again_at_zero() -> None:
+    partition = Partition()
+    last = 2**31 - 1
+    partition.append_again(claim(0), 1_000, A, last - 1)
+    partition.append_again([(b"\0\0k", b"last")], 1_000, A, last)
+    partition.append_again([(b"\0\0k", b"first")], 1_000, A, 0)
+    partition.append_again([(b"\0\0k", b"last")], 1_000, A, last)
+    history, values = counted(partition)
+    assert values == [b"last", b"first"]
+    assert history.void == 1
+
+
 def test_a_renewed_claim_is_enough_where_all_before_it_was_deleted() -> None:
     """A batch is delivered whole although the log begins within it."""
     partition = Partition()
