@@ -101,6 +101,7 @@ class Auditor:
         self._extent = extent
         self._lags = Lags(self.shares, self.ledger, story, extent)
         self._epochs: dict[tuple[str, str], int] = {}
+        self._hidden: dict[str, int] = {}
         self._loop = loop
         self._story = story
         self._conversations: dict[int, _Conversation] = {}
@@ -173,8 +174,7 @@ class Auditor:
             self._session_ended(group, member)
         for asked in talk.under_way.values():
             if asked is not None and asked.api is ApiKey.SHARE_FETCH:
-                for share in self._of(asked.request.group_id):
-                    share.hidden += 1
+                self._untold(asked.request.group_id)
             elif asked is not None and asked.api in _RESETS:
                 # nobody knows whether it has taken effect
                 for share in self._reset_by(asked.request):
@@ -240,8 +240,15 @@ class Auditor:
             where = f"{group} {self.ledger.names.get(topic_id, str(topic_id)[:8])}-{partition}"
             lock_s = self.lock_s.get(group, 1.0)
             limits = self.limits.get(group, (self._limit, self._limit))
-            found = self.shares[key] = SharePartition(where, lock_s, limits)
+            hidden = self._hidden.get(group, 0)
+            found = self.shares[key] = SharePartition(where, lock_s, limits, hidden=hidden)
         return found
+
+    def _untold(self, group: str) -> None:
+        """A fetch of a group may have leased anything, and nobody was told, or will be."""
+        self._hidden[group] = self._hidden.get(group, 0) + 1
+        for share in self._of(group):
+            share.hidden += 1
 
     def limit_altered(self, group: str, limit: int) -> None:
         """A group's records are delivered as often from now on, or some of them."""

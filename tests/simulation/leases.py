@@ -216,8 +216,8 @@ class SharePartition:
             elif claim.kind == RELEASE:
                 entry.held = False
                 entry.durable = entry.counts[0] - 1
-                # whatever was written before, this was written later
-                entry.doubtful = False
+                # whatever was written before, this was written later, though it brings no start offset back
+                entry.doubtful &= self._start_may_be_behind(claim.offset)
                 entry.free_from = now
             elif claim.late:
                 entry.held = entry.unanswered = False
@@ -226,6 +226,14 @@ class SharePartition:
                 entry.held = entry.unanswered = False
                 entry.settled = NAMES[claim.kind]
         return wrong
+
+    def _start_may_be_behind(self, offset: int) -> bool:
+        """Whether a write that failed may have moved the start offset past this one."""
+        return all(
+            each.doubtful or self.may_be_over(before)
+            for before, each in self.entries.items()
+            if before < offset
+        )
 
     def refused(self, asked: float, claims: Iterable[Claim], *, certain: bool) -> None:
         """Acknowledgements were answered with an error; `certain`ly nothing has changed then."""

@@ -52,12 +52,23 @@ def test_an_acknowledgement_that_nobody_answered_may_come_to_light_after_another
 
 def test_a_release_that_was_answered_came_after_what_had_failed() -> None:
     share = _delivered()
-    share.refused(0.1, share.claims(0.1, "m", [(0, 1, bytes([ACCEPT]))]), certain=False)
-    share.deliver(4.0, 4.0, "m", [(0, 1, 2)])
-    claims = share.claims(4.1, "m", [(0, 0, bytes([RELEASE]))])
+    share.refused(0.1, share.claims(0.1, "m", [(1, 2, bytes([ACCEPT]))]), certain=False)
+    share.deliver(4.0, 4.0, "m", [(0, 2, 2)])
+    claims = share.claims(4.1, "m", [(1, 1, bytes([RELEASE]))])
     assert share.answered(4.1, 4.2, "m", claims) == []
     share.loosen(restarted=True)
-    assert [share.may_be_over(offset) for offset in range(2)] == [False, True]
+    assert [share.may_be_over(offset) for offset in range(3)] == [False, False, True]
+
+
+def test_a_release_does_not_bring_a_start_offset_back() -> None:
+    """What had failed was written after all, with a start offset behind the record; the release came then."""
+    share = _delivered()
+    share.refused(0.1, share.claims(0.1, "m", [(0, 1, bytes([ACCEPT]))]), certain=False)
+    share.deliver(4.0, 4.0, "m", [(0, 1, 2)])
+    claims = share.claims(4.1, "m", [(0, 1, bytes([RELEASE]))])
+    assert share.answered(4.1, 4.2, "m", claims) == []
+    share.loosen(restarted=True)
+    assert [share.may_be_over(offset) for offset in range(3)] == [True, True, False]
 
 
 def test_one_of_two_acknowledgements_under_way_is_refused() -> None:

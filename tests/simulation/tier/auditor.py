@@ -203,8 +203,7 @@ class TierAuditor(Auditor):
                 )
                 if asked is not None and fetch and asked.known is None and self._is_late(asked):
                     asked.known = True
-                    for share in self._of(group):
-                        share.hidden += 1
+                    self._untold(group)
 
     def _acknowledged(self, asked: _Asked, answer: Any, field: str = "error_code") -> None:
         super()._acknowledged(asked, answer, field)

@@ -14,7 +14,7 @@ from tests.simulation.canaries import CANARIES, Canary, _instead, _nothing
 
 from sharecore.partition.leader import SharePartition
 from sharecore.tier import claims, slot_log
-from sharecore.tier.claims import Scanned, SlotHistory, cut_batches
+from sharecore.tier.claims import Batch, Scanned, SlotHistory, cut_batches
 from sharecore.tier.replay import Reading, replay
 from sharecore.tier.settings import SettingsCatalogue
 from sharecore.tier.slot_log import SlotLog
@@ -87,6 +87,11 @@ def _written_at_once(self: ExclusiveWriter, appends: Sequence[_Append]) -> Any:
     return _write(self, [each._replace(done=_nothing) for each in appends])
 
 
+def _however_late(self: Batch, sequence: int) -> bool:
+    """Takes a copy of an old batch for a new one."""
+    return True
+
+
 async def _confirmed_by_nobody(self: Membership, connection: object) -> bool:
     """Takes any heartbeat for a good one."""
     return True
@@ -96,6 +101,11 @@ TIER_CANARIES: dict[str, Canary] = {
     "claims that are not read up to": Canary(_instead(slot_log, "replay", _short_of_the_end), MOVES),
     "base offsets that are not compared": Canary(
         _instead(ExclusiveWriter, "_compare", not_compared), "members,partitions,no epoch checks"
+    ),
+    "late copies that count": Canary(
+        # it takes a cluster that forgets a producer while a copy is under way
+        _instead(Batch, "is_ahead_of", _however_late),
+        f"{MEMBERS},forgotten producers,late answers,cuts,broker kills,node stops,slow brokers",
     ),
     "epochs that fall": Canary(_instead(slot_log, "claim_record", _of_an_old_epoch), MOVES),
     "answers before the write": replace(

@@ -206,10 +206,14 @@ async def _slow_broker(world: TierWorld, chance: random.Random) -> None:
 
 
 async def _forget_producers(world: TierWorld, chance: random.Random) -> None:
-    for log in world.cluster.logs():
-        if log.topic == STATE_TOPIC and chance.random() < 0.5:
+    """Once, or over and over for a while, so that what is sent again meets a cluster that has forgotten."""
+    logs = [log for log in world.cluster.logs() if log.topic == STATE_TOPIC and chance.random() < 0.5]
+    times = chance.choice([1, 1, 50, 200])
+    world.story.tell("fault", f"producers of {len(logs)} slots are forgotten, {times} times")
+    for _ in range(times):
+        for log in logs:
             log.forget_producers()
-    world.story.tell("fault", "producers of the state topic are forgotten")
+        await asyncio.sleep(chance.choice([0.01, 0.1]))
 
 
 async def _forget_sessions(world: TierWorld, chance: random.Random) -> None:

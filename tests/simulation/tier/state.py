@@ -32,6 +32,7 @@ class _Slot:
 
     Attributes:
         producer, epoch, node: of the last claim: what others write behind it does not count.
+        newest: sequence of the last batch that counts; a late copy of one before it does not.
         states: what the log says, by share partition.
         lost: the cluster has lost some of it.
         settled: what was answered, by share partition and the number of its life.
@@ -39,6 +40,7 @@ class _Slot:
 
     lost: bool = False
     producer: tuple[int, int] = (-1, -1)
+    newest: int = -1
     epoch: int = -1
     node: int = -1
     states: dict[bytes, _core.StateContent] = field(default_factory=dict)
@@ -71,7 +73,11 @@ class StateAudit:
         slot, batch = self._slots[log.index], log.batches[index]
         records = self._records(batch, log.index)
         if batch.producer == slot.producer:
-            self._take(slot, records)
+            if batch.sequence > slot.newest:
+                slot.newest = batch.sequence
+                self._take(slot, records)
+            else:
+                self._world.story.tell("cluster", f"slot {log.index}: late copy at {batch.base}")
             return
         for at, (key, value) in enumerate(records):
             if _KIND.unpack_from(key + b"\0\0")[0] == _CLAIM:
@@ -81,7 +87,8 @@ class StateAudit:
                         "cluster",
                         f"slot {log.index} is claimed by node {node}, epoch {epoch}, at {batch.base}",
                     )
-                    slot.producer, slot.epoch, slot.node = batch.producer, epoch, node
+                    slot.producer, slot.newest = batch.producer, batch.sequence
+                    slot.epoch, slot.node = epoch, node
                     self._take(slot, records[at + 1 :])
                     return
         self._world.story.tell("cluster", f"slot {log.index}: void batch at {batch.base}")
