@@ -46,7 +46,7 @@ def all_count(self: SlotHistory, records: bytes) -> list[Scanned]:
     found = []
     for batch in cut_batches(records):
         if self.claim is not None and batch.producer != self.claim.producer:
-            self.claim = self.claim._replace(producer=batch.producer)
+            self.claim, self._newest = self.claim._replace(producer=batch.producer), batch.sequence - 1
         found += _take(self, batch.data)
     return found
 
