@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +53,11 @@ def options() -> argparse.Namespace:
         help="megabytes a second that the broker may read (needs root); 0: all",
     )
     parser.add_argument("--brokers", nargs="+", choices=BROKERS, default=list(BROKERS))
+    parser.add_argument(
+        "--beside",
+        action="store_true",
+        help="also while the consumer reads from another broker here: what of it is the machine's doing",
+    )
     return parser.parse_args()
 
 
@@ -158,8 +164,10 @@ class Measured(NamedTuple):
     turns: tuple[float, float] | None
 
 
-def measure(broker: Broker, kind: str, group: str, count: int, turns: Turns | None) -> Measured:
-    """What others feel while a consumer reads the topic, or nobody does (`idle`)."""
+def measure(
+    broker: Broker, kind: str, group: str, count: int, turns: Turns | None, bootstrap: str = ""
+) -> Measured:
+    """What others feel while a consumer reads the topic, from `bootstrap`, or nobody does (`idle`)."""
     hot, ping = Hot(broker.bootstrap), Ping(broker.port)
     ping.start()
     rate = 0.0
@@ -168,7 +176,7 @@ def measure(broker: Broker, kind: str, group: str, count: int, turns: Turns | No
     if kind == "idle":
         time.sleep(IDLE_S)
     else:
-        arguments = [kind, broker.bootstrap, TOPIC, str(PARTITIONS), str(count), group]
+        arguments = [kind, bootstrap or broker.bootstrap, TOPIC, str(PARTITIONS), str(count), group]
         command = [sys.executable, "-m", "benches.cold.reader", *arguments]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         seen, seconds = done.stdout.split()
@@ -177,6 +185,33 @@ def measure(broker: Broker, kind: str, group: str, count: int, turns: Turns | No
         rate = count * VALUE_BYTES / 1e6 / float(seconds)
     took = None if turns is None else (turns.longest(0.999), turns.longest())
     return Measured(ping.end(), hot.end(), rate, took)
+
+
+def beside(
+    name: str,
+    broker: Broker,
+    scratch: Path,
+    chosen: argparse.Namespace,
+    count: int,
+    turns: Turns | None,
+    progress: Progress,
+) -> Iterator[list[str]]:
+    """The rows of consumers that read from another broker, which has the topic, too."""
+    kind, arguments = BROKERS[name]
+    other = Broker(scratch / "beside", kind, {}, arguments)
+    other.start()
+    try:
+        fill(other, count, progress)
+        for kind in chosen.kinds:
+            for where in ("memory", "the disk"):
+                if where == "the disk":
+                    forget(other.home)
+                group = f"{kind} {where}"
+                configure_group(other.bootstrap, group, share_auto_offset_reset="earliest")
+                found = measure(broker, kind, group, count, turns, other.bootstrap)
+                yield [f"{kind}, from {where}, of another broker", *cells(found)]
+    finally:
+        other.kill()
 
 
 def cells(found: Measured) -> list[str]:
@@ -228,6 +263,9 @@ def main() -> None:
                         found = measure(broker, kind, group, count, turns)
                         table.add_row(name, f"{kind}, from {where}", *cells(found))
                         progress.console.print(f"{name}, {group}: {found.rate:.0f} MB/s")
+                if chosen.beside:
+                    for row in beside(name, broker, Path(scratch), chosen, count, turns, progress):
+                        table.add_row(name, *row)
             finally:
                 broker.kill()
     disk = f"{chosen.disk_mb} MB/s from the disk; " if chosen.disk_mb else ""
