@@ -45,6 +45,18 @@ fn the_last_offset_there_is() {
     );
 }
 
+/// Found by libFuzzer: a log that answers with what lies before the start offset.
+#[test]
+fn a_log_that_goes_back() {
+    numbers(
+        b"\x00\x00\x00* !\x96\x17@$\xf544444444'\x00\x00\xff\xff\x0a\x02\x0a\x00\x00\x00\x044444\x00\x00\x00;\
+        \xf5\x02*|\xff\xff\xff\xff\xff\xff\xffo+\xff=\x02||eeee\xabeeeeeeeeeeeeeeeee+\xff4\x02||eeee\xabeeee\
+        e\x9d=\x02||eeee\xabeeeeeeeeeee\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff;\xff\xffeeee\
+        eeeee%ee\x00\x00\x00eee?\x09\x00\x00eeee!e\x00)\xec\xec\xec\xac\xec\xec\xec\xec))))))])\xf54\x00\x0a\
+        \x00))q1)))))4\x0a.\x00\xb5%",
+    );
+}
+
 #[test]
 fn any_state_batches() {
     run(combiner, 1000, 400);

@@ -178,6 +178,15 @@ def test_a_compression_that_there_is_not_is_told_before_a_wrong_checksum_up_to_v
     assert produce(broker, topic, bytes(spoilt), version).error_code == code
 
 
+def test_a_batch_of_a_transaction_without_its_id_is_refused_whatever_else_is_wrong_with_it(
+    broker: RunningBroker, topic: str
+) -> None:
+    """Nobody looks into the records of whoever may not write them."""
+    spoilt = resealed(batch([b"a"]), 21, b"\xff\xff")
+    code = produce(broker, topic, spoilt, 3).error_code
+    assert code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
 def test_one_bad_partition_leaves_the_others_alone(broker: RunningBroker, topic: str) -> None:
     parts = [{"index": index, "records": batch([b"v"])} for index in (0, 5, 1)]
     answer = broker.ask(

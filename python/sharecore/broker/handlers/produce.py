@@ -61,7 +61,6 @@ def _admit(
 
 def may_begin(context: RequestContext, transactional_id: str | None) -> bool:
     """Whether the client may use the transactional id of a request with batches of a transaction."""
-    return context.broker.authorizer is None or (
-        transactional_id is not None
-        and context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    return transactional_id is not None and context.may(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     )
