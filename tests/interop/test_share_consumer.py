@@ -116,6 +116,17 @@ def test_closing_hands_back_what_was_not_acknowledged(broker: Broker, topic: str
         assert [message.offset() for message in settle(heir, 3, timeout=10)] == [2, 3, 4]
 
 
+def test_what_is_acknowledged_right_before_closing_counts(broker: Broker, topic: str, group: str) -> None:
+    """Closing sends what is left of it while the member leaves over another connection."""
+    produce(broker.bootstrap, topic, values(100))
+    with share_consumer(broker.bootstrap, group, [topic]) as consumer:
+        for message in take(consumer, 100):
+            consumer.acknowledge(message, ACCEPT)
+            consumer.commit_async()
+    with share_consumer(broker.bootstrap, group, [topic]) as again:
+        assert nothing_comes(again, 7.0)
+
+
 def test_two_groups_each_get_everything(broker: Broker, topic: str, group: str) -> None:
     other = f"{group}-other"
     configure_group(broker.bootstrap, other, share_auto_offset_reset="earliest")

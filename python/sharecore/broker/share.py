@@ -36,6 +36,8 @@ from sharecore.waiting import Done
 logger = logging.getLogger(__name__)
 
 _IDLE_CHECK_SECONDS = 60.0
+_LEAVING_SECONDS = 5.0
+"""A member that has left may settle what it holds for so long, as long as a write may take."""
 
 
 class ShareServices:
@@ -69,6 +71,7 @@ class ShareServices:
         self.call_later = loop.call_later
         self.dead_letters = dead_letters
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._leaving: dict[ShareSession, asyncio.TimerHandle] = {}
         self._watched: set[Connection] = set()
         self.topics = TopicDirectory(topics, hidden=INTERNAL_TOPICS)
         state_records = CoordinatorRuntime(
@@ -107,6 +110,7 @@ class ShareServices:
             group_configs.get,
             max_size=config().group_share_max_size,
             rack=config().broker_rack,
+            member_left=self._member_left,
             member_gone=self.sessions.close_member,
         )
         self.offsets = ShareOffsets(
@@ -136,7 +140,7 @@ class ShareServices:
 
     def stop(self) -> None:
         """Closes the leaders."""
-        for timer in self._timers.values():
+        for timer in (*self._timers.values(), *self._leaving.values()):
             timer.cancel()
         self.dead_letters.stop()
         self.partitions.close()
@@ -240,7 +244,16 @@ class ShareServices:
             if partition < len(ends) and (end := ends[partition]) is not None:
                 yield partition, state, end
 
+    def _member_left(self, group_id: str, member_id: str) -> None:
+        """Has the session of a member that has left end by itself; after a while it is ended."""
+        session = self.sessions.leave(group_id, member_id)
+        if session is not None and session not in self._leaving:
+            self._leaving[session] = self.call_later(_LEAVING_SECONDS, self.sessions.close, session)
+
     def _session_closed(self, session: ShareSession) -> None:
+        leaving = self._leaving.pop(session, None)
+        if leaving is not None:
+            leaving.cancel()
         self.partitions.release(session.group_id, session.member_id, session.held)
 
     def _restarted(self, group_id: str, topics: Sequence[TopicInfo]) -> None:

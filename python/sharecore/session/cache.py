@@ -27,6 +27,7 @@ class ShareSessionCache(Sessions):
         self.max_sessions = max_sessions
         self._on_close = on_close
         self._by_connection: dict[Hashable, dict[tuple[str, str], None]] = {}
+        self._left: set[ShareSession] = set()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -38,13 +39,16 @@ class ShareSessionCache(Sessions):
         """A new session, for a request with epoch 0.
 
         It takes the place of one that the member had before: what the member holds stays leased to it, and
-        fetches of the old session that wait are answered.
+        fetches of the old session that wait are answered. One of a member that has left its group ends.
 
         Raises:
             KafkaError: INVALID_REQUEST for an unusable group or member id; SHARE_SESSION_LIMIT_REACHED.
         """
         group, member = _identity(group_id, member_id)
         before = self._sessions.get((group, member))
+        if before in self._left:
+            self.close(before)
+            before = None
         if before is None and len(self._sessions) >= self.max_sessions:
             raise KafkaError(
                 ErrorCode.SHARE_SESSION_LIMIT_REACHED,
@@ -68,10 +72,22 @@ class ShareSessionCache(Sessions):
         self._ended(session)
 
     def close_member(self, group_id: str, member_id: str) -> None:
-        """Ends the session of a member that left its group or was fenced, if it has one."""
+        """Ends the session of a member that fell silent, if it has one."""
         session = self._sessions.get((group_id, member_id))
         if session is not None:
             self.close(session)
+
+    def leave(self, group_id: str, member_id: str) -> ShareSession | None:
+        """Answers the fetches of a member that has left its group; returns its session, if it has one.
+
+        The session goes on: what the member settles last may be on its way, over another connection.
+        """
+        session = self._sessions.get((group_id, member_id))
+        if session is not None:
+            self._left.add(session)
+            for fetch in list(session.fetches):
+                fetch.abandon()
+        return session
 
     def connection_lost(self, connection: Hashable) -> None:
         """Ends every session that was opened over this connection."""
@@ -82,6 +98,7 @@ class ShareSessionCache(Sessions):
         _identity(group_id, member_id)
 
     def _ended(self, session: ShareSession) -> None:
+        self._left.discard(session)
         # a fetch that waits must not lease anew what is released here
         session.close()
         self._on_close(session)

@@ -304,6 +304,43 @@ def test_a_restarted_state_is_loaded_again(broker: RunningBroker, topic: str, me
     assert acquired(again.fetch(0)) == {0: [(7, 9, 1)]}
 
 
+def leave(member: Member) -> None:
+    heartbeat = {"group_id": member.group, "member_id": member.name, "member_epoch": -1}
+    assert member.broker.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **heartbeat).error_code == 0
+
+
+def test_a_member_that_has_left_may_settle_what_it_holds(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    """A client that closes may leave on one connection while what it settles last is under way on another."""
+    produce(broker, topic, 10)
+    assert acquired(member.fetch(0)) == {0: [(0, 9, 1)]}
+    leave(member)
+    assert errors(member.acknowledge({0: [(0, 6, ACCEPT)]}, epoch=-1)) == [(0, 0, 0)]
+    again = Member(broker, member.group, topic, "again")
+    assert acquired(again.fetch(0)) == {0: [(7, 9, 2)]}
+
+
+def test_a_fetch_that_waits_is_answered_when_its_member_leaves(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    member.fetch(0)
+    member.send(max_wait_ms=600_000)
+    leave(member)
+    assert acquired(member.client.receive(ApiKey.SHARE_FETCH, 2)) == {}
+
+
+def test_what_a_member_holds_that_has_left_is_free_in_the_end(
+    broker: RunningBroker, topic: str, member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sharecore.broker.share._LEAVING_SECONDS", 0.3)
+    produce(broker, topic, 10)
+    member.fetch(0)
+    leave(member)
+    again = Member(broker, member.group, topic, "again")
+    assert acquired(again.fetch(0, max_wait_ms=20_000)) == {0: [(0, 9, 2)]}
+
+
 def test_the_state_topic_is_pruned_as_often_as_configured(tmp_path: Path) -> None:
     settings = {
         "group.share.assignment.interval.ms": "0",

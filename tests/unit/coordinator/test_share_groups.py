@@ -54,6 +54,7 @@ class Bench:
         self.topics = Topics()
         self.topics.set("t", T, 3)
         self.persister = MemoryPersister()
+        self.left: list[tuple[str, str]] = []
         self.gone: list[tuple[str, str]] = []
         self.restarted: list[tuple[str, list[str]]] = []
         self.restart()
@@ -70,6 +71,7 @@ class Bench:
             self.states,
             lambda group_id: self.config,
             max_size=3,
+            member_left=lambda group_id, member_id: self.left.append((group_id, member_id)),
             member_gone=lambda group_id, member_id: self.gone.append((group_id, member_id)),
         )
         self.offsets = ShareOffsets(
@@ -331,7 +333,7 @@ def test_a_silent_member_is_removed() -> None:
     bench.world.run(44_000)
     epoch = bench.say("a", epoch).member_epoch
     bench.world.run(2_000)
-    assert bench.gone == [("g", "b")]
+    assert (bench.gone, bench.left) == ([("g", "b")], [])
     assert bench.say("a", epoch).assignment == {T: (0, 1, 2)}
     bench.world.run(46_000)
     assert bench.group().state_name == "Empty"
@@ -345,6 +347,7 @@ def test_a_restart_knows_the_groups_and_their_members() -> None:
     epoch = bench.say("b").member_epoch
     bench.say("c")
     bench.say("c", -1)
+    assert (bench.gone, bench.left) == ([], [("g", "c")])
     before = bench.group()
     bench.restart()
     after = bench.group()

@@ -57,6 +57,30 @@ class Fetch:
         self.abandoned = True
 
 
+def test_the_session_of_a_member_that_has_left_goes_on() -> None:
+    closed = Closed()
+    cache = ShareSessionCache(10, closed)
+    session = cache.open("g", "m", "c")
+    waiting = Fetch()
+    session.fetches[waiting] = None
+    assert cache.leave("g", "m") is session
+    assert waiting.abandoned
+    assert cache.resume("g", "m", FINAL_EPOCH) is session
+    assert closed == []
+    assert cache.leave("g", "another") is None
+
+
+def test_a_member_that_comes_again_has_nothing_of_the_one_that_left() -> None:
+    closed = Closed()
+    cache = ShareSessionCache(1, closed)
+    cache.open("g", "m", "one")
+    cache.leave("g", "m")
+    cache.open("g", "m", "two")
+    assert closed == ["m"]
+    cache.open("g", "m", "three")
+    assert closed == ["m"], "the second one has not left"
+
+
 def test_a_new_session_takes_over_what_the_member_holds() -> None:
     closed = Closed()
     cache = ShareSessionCache(1, closed)

@@ -64,7 +64,8 @@ class ShareGroupCoordinator:
         config: a group's configuration.
         max_size: members that a group may have (`group.share.max.size`).
         rack: of this broker.
-        member_gone: called with group and member id when a member left, was fenced or fell silent.
+        member_left: called with group and member id when a member has left by itself.
+        member_gone: the same when it fell silent.
     """
 
     kinds: Collection[int] = tuple(ShareRecord)
@@ -79,6 +80,7 @@ class ShareGroupCoordinator:
         *,
         max_size: int = 200,
         rack: str | None = None,
+        member_left: Callable[[str, str], None] = lambda group_id, member_id: None,
         member_gone: Callable[[str, str], None] = lambda group_id, member_id: None,
     ) -> None:
         self.max_size = max_size
@@ -90,6 +92,7 @@ class ShareGroupCoordinator:
         self._clock = records.clock
         self._timers = records.timers
         self._rack = rack
+        self._member_left = member_left
         self._member_gone = member_gone
         self._loaded: dict[str, ShareGroup] = {}
         self._sessions: dict[tuple[str, str], Deadline] = {}
@@ -340,6 +343,7 @@ class ShareGroupCoordinator:
             raise _unknown_member(request)
         answer = HeartbeatAnswer(member.member_id, LEAVE_EPOCH)
         self._remove(group, member, lambda error: answered(answer if error is None else error))
+        self._member_left(group.group_id, member.member_id)
 
     def _remove(self, group: ShareGroup, member: Member, done: Done) -> None:
         session = self._sessions.pop((group.group_id, member.member_id), None)
@@ -353,7 +357,6 @@ class ShareGroupCoordinator:
         group.pending = None
         records = [*group.gone_records(member.member_id), group.epoch_record()]
         self._records.append(group.group_id, records, done)
-        self._member_gone(group.group_id, member.member_id)
 
     def _renew_session(self, group: ShareGroup, member: Member) -> None:
         key = group.group_id, member.member_id
@@ -371,6 +374,7 @@ class ShareGroupCoordinator:
             about = {"group": group_id, "member": member_id}
             logger.info("member %s of share group %s fell silent", member_id, group_id, extra=about)
             self._remove(group, member, _log_failure)
+            self._member_gone(group_id, member_id)
 
     # the end of a group
 
