@@ -5,7 +5,7 @@ use super::mask::Mask;
 use super::run::{Cell, Run};
 use crate::offset::{OffsetRange, after, before};
 
-/// How many places are made when a run splits into more parts than expected.
+/// How many places are made at once when a run splits into more and more parts.
 const ROOM: usize = 16;
 
 /// Runs of a leaf that are being rewritten in place; equal neighbours are joined on the way.
@@ -22,6 +22,8 @@ pub(super) struct Edit<'a> {
     available: Mask,
     /// Which of the old runs can, counted from `read` on.
     old: Mask,
+    /// How many places are made next, or more where more are needed.
+    room: usize,
 }
 
 /// What an edit did to its leaf.
@@ -42,10 +44,13 @@ impl<'a> Edit<'a> {
             read: at,
             available: available.before(at),
             old: available.from(at),
+            room: 1,
         }
     }
 
     /// Gives another cell to the pieces of runs in `range`, up to the leaf's end; removes from `range` what is done.
+    ///
+    /// What is left of a run behind a piece is an old run again, so there is one way for pieces and for whole runs.
     #[inline]
     pub(super) fn rewrite<E>(
         &mut self,
@@ -57,37 +62,19 @@ impl<'a> Edit<'a> {
         {
             let (part, cell) = (run.range().clip(*range), run.cell());
             let mut piece = part;
-            loop {
-                let begins = piece.first == part.first;
-                let answer = change(&mut piece, cell);
-                let Ok(new) = answer else {
-                    if !begins {
-                        self.put_part(&run, OffsetRange::new(piece.first, run.last), cell);
-                    }
-                    return answer.map(|_| ());
-                };
-                // the map's own tests write anything
-                debug_assert!(
-                    cfg!(test) || cell.may_become(new),
-                    "{cell:?} cannot become {new:?}"
-                );
-                let last = piece.last >= part.last;
-                if begins {
-                    self.take();
-                    if last && (new == cell || part == run.range()) {
-                        self.put(run.with(new));
-                        break;
-                    }
-                    self.cut(&run, part);
-                }
-                self.put_part(&run, piece, new);
-                if last {
-                    self.put_part(&run, OffsetRange::new(after(part.last), run.last), cell);
-                    break;
-                }
-                piece = OffsetRange::new(after(piece.last), part.last);
+            let new = change(&mut piece, cell)?;
+            // the map's own tests write anything
+            debug_assert!(
+                cfg!(test) || cell.may_become(new),
+                "{cell:?} cannot become {new:?}"
+            );
+            if piece == run.range() || piece.last == part.last && new == cell {
+                self.take();
+                self.put(run.with(new));
+            } else {
+                self.cut(piece, new);
             }
-            range.first = after(part.last);
+            range.first = after(piece.last);
         }
         Ok(())
     }
@@ -99,25 +86,28 @@ impl<'a> Edit<'a> {
         self.old = self.old.from(1);
     }
 
-    /// Makes room for a run that `part` is cut from, and writes what lies before it.
-    fn cut(&mut self, run: &Run, part: OffsetRange) {
-        let (head, tail) = (run.first < part.first, part.last < run.last);
-        self.make_room(1 + usize::from(head) + usize::from(tail));
-        self.put_part(
-            run,
-            OffsetRange::new(run.first, before(part.first)),
-            run.cell(),
-        );
-    }
-
-    /// Writes a part of a run with another cell, unless it is empty.
-    fn put_part(&mut self, run: &Run, part: OffsetRange, cell: Cell) {
-        if !part.is_empty() {
-            self.put(run.part(part, cell));
+    /// Writes a piece of the next old run with another cell, behind what lies before it. What lies after it stays an old
+    /// run.
+    #[inline(never)]
+    fn cut(&mut self, piece: OffsetRange, cell: Cell) {
+        let run = self.leaf.runs[self.read];
+        let (head, tail) = (run.first < piece.first, piece.last < run.last);
+        if tail {
+            self.make_room(1 + usize::from(head));
+            let rest = OffsetRange::new(after(piece.last), run.last);
+            self.leaf.runs[self.read] = run.part(rest, run.cell());
+        } else {
+            self.make_room(usize::from(head));
+            self.take();
         }
+        if head {
+            let head = OffsetRange::new(run.first, before(piece.first));
+            self.put(run.part(head, run.cell()));
+        }
+        self.put(run.part(piece, cell));
     }
 
-    /// Writes a run, or joins it to the one before.
+    /// Writes a run, for which there is room, or joins it to the one before.
     #[allow(
         clippy::inline_always,
         reason = "a run passed on through memory is read in other pieces than it was written in: a CPU waits for that"
@@ -130,9 +120,6 @@ impl<'a> Edit<'a> {
             before.last = run.last;
             return;
         }
-        if self.written == self.read {
-            self.make_room(ROOM);
-        }
         self.leaf.runs[self.written] = run;
         let available = run.cell().is_available().into();
         self.available = self.available.and_at(self.written, available);
@@ -140,14 +127,15 @@ impl<'a> Edit<'a> {
     }
 
     /// Makes sure that there is room for `runs` runs.
-    #[inline(never)]
     fn make_room(&mut self, runs: usize) {
-        let more = runs.saturating_sub(self.read - self.written);
-        if more == 0 {
+        let room = self.read - self.written;
+        if room >= runs {
             return;
         }
-        self.leaf.open(self.read - 1, more);
+        let more = self.room.max(runs - room);
+        self.leaf.open(self.read, more);
         self.read += more;
+        self.room = ROOM;
     }
 
     /// Joins the last new run with the old one after it if they are equal, and closes the room that is left.

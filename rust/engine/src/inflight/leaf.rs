@@ -60,12 +60,12 @@ impl Leaf {
         self.runs.remove(index)
     }
 
-    /// Opens `more` places after the run at `index`; what fills them is to be overwritten.
+    /// Opens `more` places before the run at `index`; what fills them is to be overwritten.
     pub(super) fn open(&mut self, index: usize, more: usize) {
         self.reserve(more);
         let len = self.runs.len();
         self.runs.resize(len + more, self.runs[index]);
-        self.runs.copy_within(index + 1..len, index + 1 + more);
+        self.runs.copy_within(index..len, index + more);
     }
 
     /// Removes `less` runs from `index` on.

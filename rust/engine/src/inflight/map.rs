@@ -9,7 +9,7 @@ use std::hint::select_unpredictable;
 
 use super::block::{Block, first_to_reach};
 use super::run::Run;
-use crate::offset::{Offset, OffsetRange};
+use crate::offset::{Offset, OffsetRange, after};
 
 /// Where a run lies in the map. Any change to the map makes it stale, except the one that the change returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,24 @@ impl RunMap {
     }
 
     /// The run that holds `offset`, or else the first after it.
+    #[inline]
     pub(crate) fn seek(&self, offset: Offset) -> Cursor {
+        // most maps are one leaf
+        if let ([block], [last, ..]) = (&self.blocks[..], &self.lasts[..])
+            && let [leaf] = &block.leaves[..]
+            && offset <= *last
+        {
+            return Cursor {
+                run: leaf.seek(offset),
+                ..Cursor::START
+            };
+        }
+        self.seek_leaf(offset)
+    }
+
+    /// [`seek`](Self::seek) among many leaves.
+    #[inline(never)]
+    fn seek_leaf(&self, offset: Offset) -> Cursor {
         let block = first_to_reach(&self.lasts, offset);
         let Some(found) = self.blocks.get(block) else {
             return Cursor {
@@ -200,8 +217,17 @@ impl RunMap {
     }
 
     /// The first run that can be acquired.
+    #[inline]
     pub(crate) fn first_available(&self) -> Option<Cursor> {
-        self.next_available_from(0)
+        // mostly it lies in the first leaf, which mostly is the only one
+        match self.blocks[0].next_available_in(0, 0) {
+            Some(run) => Some(Cursor {
+                run,
+                ..Cursor::START
+            }),
+            None if self.blocks[0].leaves[0].len() == self.len => None,
+            None => self.next_available_from(0),
+        }
     }
 
     /// Whether the run at `at` continues the batch of the run that ends at `last`.
@@ -210,56 +236,54 @@ impl RunMap {
             .is_some_and(|run| !run.opens_batch() && run.first == last + 1)
     }
 
-    /// The runs from `at` on. `all` and its like walk them faster than `for`: they are loops in loops then.
-    pub(crate) fn runs_from(&self, at: Cursor) -> impl Iterator<Item = &Run> {
-        let (runs, leaves, blocks) = match self.blocks.get(at.block) {
-            Some(block) => (
-                &block.leaves[at.leaf].runs[at.run..],
-                &block.leaves[at.leaf + 1..],
-                &self.blocks[at.block + 1..],
-            ),
-            None => Default::default(),
-        };
-        let leaves = leaves
-            .iter()
-            .chain(blocks.iter().flat_map(|block| &block.leaves));
-        runs.iter().chain(leaves.flat_map(|leaf| &leaf.runs))
+    /// Looks at the runs from `at` on as long as `look` wants more. It is in one place only, unlike in a chain of iterators.
+    #[inline]
+    pub(crate) fn walk(&self, mut at: Cursor, mut look: impl FnMut(&Run) -> bool) {
+        while let Some(block) = self.blocks.get(at.block) {
+            while let Some(leaf) = block.leaves.get(at.leaf) {
+                let runs = leaf.runs.get(at.run..).unwrap_or_default();
+                if !runs.iter().all(&mut look) {
+                    return;
+                }
+                (at.leaf, at.run) = (at.leaf + 1, 0);
+            }
+            at = Cursor {
+                block: at.block + 1,
+                ..Cursor::START
+            };
+        }
     }
 
-    /// The runs before `at`, backwards.
-    fn runs_before(&self, at: Cursor) -> impl Iterator<Item = &Run> {
-        let leaves = &self.blocks[at.block].leaves;
-        let runs = leaves[at.leaf].runs[..at.run].iter().rev();
-        let before = self.blocks[..at.block].iter().rev();
-        let leaves = leaves[..at.leaf]
-            .iter()
-            .rev()
-            .chain(before.flat_map(|block| block.leaves.iter().rev()));
-        runs.chain(leaves.flat_map(|leaf| leaf.runs.iter().rev()))
+    /// Where the batch, as it was first acquired, of the run at a cursor begins.
+    pub(crate) fn batch_first(&self, mut at: Cursor) -> Offset {
+        let mut first = after(self.get(at).expect("a cursor on a run").last);
+        loop {
+            let leaf = &self.blocks[at.block].leaves[at.leaf];
+            for run in leaf.runs[..=at.run].iter().rev() {
+                if after(run.last) != first {
+                    return first;
+                }
+                first = run.first;
+                if run.opens_batch() {
+                    return first;
+                }
+            }
+            let Some(prev) = self.prev(Cursor { run: 0, ..at }) else {
+                return first;
+            };
+            at = prev;
+        }
     }
 
     /// The batch, as it was first acquired, of the run at a cursor.
     pub(crate) fn batch(&self, at: Cursor) -> OffsetRange {
-        let run = self.get(at).expect("a cursor on a run");
-        let mut batch = run.range();
-        if run.opens_batch() && !self.continues(self.next(at), run.last) {
-            return batch;
-        }
-        if !run.opens_batch() {
-            self.runs_before(at).all(|before| {
-                let continues = before.last + 1 == batch.first;
-                if continues {
-                    batch.first = before.first;
-                }
-                continues && !before.opens_batch()
-            });
-        }
-        self.runs_from(at).skip(1).all(|next| {
-            let continues = !next.opens_batch() && next.first == batch.last + 1;
-            if continues {
-                batch.last = next.last;
+        let mut batch = OffsetRange::new(self.batch_first(at), Offset::MIN);
+        self.walk(at, |run| {
+            let belongs = batch.is_empty() || !run.opens_batch() && run.first == after(batch.last);
+            if belongs {
+                batch.last = run.last;
             }
-            continues
+            belongs
         });
         batch
     }

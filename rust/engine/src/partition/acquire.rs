@@ -205,7 +205,7 @@ impl Partition {
         at: Cursor,
         range: OffsetRange,
     ) -> Offset {
-        let (range, slow) = self.survey(at, range);
+        let (range, batch_last, slow) = self.survey(at, range);
         if slow && request.taken > 0 {
             request.budget = 0;
             return range.last;
@@ -215,8 +215,10 @@ impl Partition {
         } else {
             i64::MAX
         };
-        let mut pace =
-            slow.then(|| Pace::new(self.config.max_delivery_count, self.map.batch(at).count()));
+        let mut pace = slow.then(|| {
+            let batch = OffsetRange::new(self.map.batch_first(at), batch_last);
+            Pace::new(self.config.max_delivery_count, batch.count())
+        });
         let mut taken = 0;
         let Self { map, leases, .. } = self;
         let stopped = map.rewrite_from(at, range, |piece, cell| {
@@ -258,39 +260,32 @@ impl Partition {
     pub fn is_slow(&self, offset: Offset) -> bool {
         let at = self.map.seek(offset);
         self.map.get(at).is_some_and(|run| {
-            run.first <= offset && self.survey(at, OffsetRange::new(offset, Offset::MAX - 1)).1
+            run.first <= offset && self.survey(at, OffsetRange::new(offset, Offset::MAX - 1)).2
         })
     }
 
-    /// How much of `range` belongs to the batch of the run at `at`, and whether something available there is near its
-    /// delivery limit.
-    fn survey(&self, at: Cursor, range: OffsetRange) -> (OffsetRange, bool) {
+    /// How much of `range` belongs to the batch of the run at `at`, where that batch ends, and whether something available of it
+    /// in `range` is near its delivery limit. Of a batch that goes on behind `range`, the end is looked for only in that case.
+    fn survey(&self, at: Cursor, range: OffsetRange) -> (OffsetRange, Offset, bool) {
         let slow_from = slow_from(self.config.max_delivery_count);
-        // most batches are one run
-        if let Some(run) = self.map.get(at)
-            && run.first <= range.last
-            && !self.map.continues(self.map.next(at), run.last)
-        {
-            let cell = run.cell();
-            let slow = (cell.delivery_count() >= slow_from) & cell.is_available();
-            return (
-                OffsetRange::new(range.first, run.last.min(range.last)),
-                slow,
-            );
-        }
         let mut slow = false;
         let mut last = before(range.first);
-        self.map.runs_from(at).all(|run| {
+        self.map.walk(at, |run| {
             let begins = last < range.first;
-            if run.first > range.last || !begins && (run.opens_batch() || run.first > after(last)) {
+            let past = run.first > range.last;
+            if !begins && (run.opens_batch() || run.first != after(last)) || past && !slow {
                 return false;
             }
             let cell = run.cell();
-            slow |= cell.delivery_count() >= slow_from && cell.is_available();
+            slow |= !past & (cell.delivery_count() >= slow_from) & cell.is_available();
             last = run.last;
             true
         });
-        (OffsetRange::new(range.first, last.min(range.last)), slow)
+        (
+            OffsetRange::new(range.first, last.min(range.last)),
+            last,
+            slow,
+        )
     }
 
     /// Acquires offsets that were not in flight, up to the edge of a record batch.

@@ -99,12 +99,14 @@ impl Leases {
         {
             return (at, run.range());
         }
-        let own = map.runs_from(at).filter(|run| run.cell().lease() == id);
-        let end = own.into_iter().find(|run| {
-            rest -= run.range().length();
-            rest <= 0
+        let mut last = before(first);
+        map.walk(at, |run| {
+            if run.cell().lease() == id {
+                rest -= run.range().length();
+                last = run.last;
+            }
+            rest > 0
         });
-        let last = end.map_or(before(first), |run| run.last);
         debug_assert_eq!(rest, 0, "runs lean on a lease that does not count them");
         (at, OffsetRange::new(first, last))
     }

@@ -180,10 +180,10 @@ impl Partition {
     /// What members hold from the start offset on, in order; what is being written is still theirs.
     pub fn held(&self) -> Vec<HeldRun<'_>> {
         let mut out: Vec<HeldRun<'_>> = Vec::new();
-        for run in self.map.runs_from(self.map.seek(self.start)) {
+        self.map.walk(self.map.seek(self.start), |run| {
             let lease = run.cell().lease();
             if lease == LeaseId::NONE {
-                continue;
+                return true;
             }
             let held = HeldRun {
                 first: run.first.max(self.start),
@@ -201,7 +201,8 @@ impl Partition {
                 }
                 _ => out.push(held),
             }
-        }
+            true
+        });
         out
     }
 

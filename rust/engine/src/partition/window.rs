@@ -118,7 +118,7 @@ impl Partition {
         let barrier = unread.map_or(Offset::MAX, |unread| self.batch_start(unread));
         let (mut passed, mut next) = (None, None);
         let complete = &mut self.complete;
-        self.map.runs_from(from).all(|run| {
+        self.map.walk(from, |&run| {
             if !run.cell().is_settled() || run.last >= barrier {
                 next = Some(run);
                 return false;
@@ -157,7 +157,7 @@ impl Partition {
     fn batch_start(&self, offset: Offset) -> Offset {
         let at = self.map.seek(offset);
         match self.map.get(at) {
-            Some(run) if run.first <= offset => self.map.batch(at).first,
+            Some(run) if run.first <= offset => self.map.batch_first(at),
             _ => offset,
         }
     }
