@@ -27,17 +27,12 @@ impl std::error::Error for Malformed {}
 pub struct Input<'a> {
     data: &'a [u8],
     at: usize,
-    end: usize,
 }
 
 impl<'a> Input<'a> {
     /// Reads `data` from `at` on.
     pub fn new(data: &'a [u8], at: usize) -> Self {
-        Input {
-            data,
-            at,
-            end: data.len(),
-        }
+        Input { data, at }
     }
 
     /// The offset of what is read next.
@@ -45,9 +40,9 @@ impl<'a> Input<'a> {
         self.at
     }
 
-    /// How many bytes are left where we are: in the message, or in the tagged field.
+    /// How many bytes of the message are left.
     pub fn left(&self) -> usize {
-        self.end.saturating_sub(self.at)
+        self.data.len().saturating_sub(self.at)
     }
 
     /// The next `N` bytes, of something whose size is in its type.
@@ -97,21 +92,5 @@ impl<'a> Input<'a> {
     pub(crate) fn skip_tagged_field(&mut self) -> Result<(), Malformed> {
         let size = self.uvarint()? as usize;
         self.sized(size, "tagged field").map(|_| ())
-    }
-
-    /// Lets `read` read a tagged field, and goes on after its bytes, however many of them were read.
-    pub(crate) fn tagged<T, E: From<Malformed>>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let size = self.uvarint()? as usize;
-        if size > self.left() {
-            return Err(Malformed::past_the_end("tagged field").into());
-        }
-        let (outer, end) = (self.end, self.at + size);
-        self.end = end;
-        let value = read(self)?;
-        (self.at, self.end) = (end, outer);
-        Ok(value)
     }
 }

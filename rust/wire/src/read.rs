@@ -71,8 +71,9 @@ pub fn read<'a, B: Build<'a>>(
             .position(|field| field.tag.is_some_and(|own| u64::from(own) == tag));
         match place {
             Some(place) => {
-                let field = &layout.fields[place];
-                found[place] = Some(input.tagged(|input| value(field, true, input, build))?);
+                // the size is for those who pass over the field: Apache Kafka believes the field itself
+                input.uvarint()?;
+                found[place] = Some(value(&layout.fields[place], true, input, build)?);
             }
             None => input.skip_tagged_field()?,
         }

@@ -105,13 +105,20 @@ fn tagged_fields_come_in_any_order_or_not_at_all() {
     // tag 9 is not known, and stepped over
     let all = [0, 3, 1, 2, 2, b'x', 9, 1, 0xff, 0, 1, 5];
     assert_eq!(shown(&layout, &all), Ok(r#"(5 false "x")"#.into()));
-    // what follows a tagged field begins where its size says
-    let padded = [0, 2, 0, 2, 5, 77, 1, 1, 1];
-    assert_eq!(shown(&layout, &padded), Ok(r#"(5 false "")"#.into()));
-    let past = [0, 1, 1, 9, 2, b'x'];
+    // a field that is known is read whatever size it is said to have, as Apache Kafka reads it
+    for size in [0, 1, 9, 127] {
+        let lies = [0, 2, 1, size, 2, b'x', 0, size, 5];
+        assert_eq!(shown(&layout, &lies), Ok(r#"(5 false "x")"#.into()));
+    }
+    let past = [0, 1, 9, 2, b'x'];
     assert_eq!(
         shown(&layout, &past),
         Err("tagged field reaches past the end".into())
+    );
+    let empty = [0, 1, 0, 1];
+    assert_eq!(
+        shown(&layout, &empty),
+        Err("the message ends too early".into())
     );
 }
 

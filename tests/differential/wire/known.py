@@ -406,9 +406,9 @@ def _equal_neighbours(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
-def _joined(answer: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """The state batches of each partition, equal neighbours joined."""
-    found = []
+def _joined(answer: dict[str, Any]) -> dict[tuple[Any, int], list[dict[str, Any]]]:
+    """The state batches of each partition, in whatever order they are told, equal neighbours joined."""
+    found = {}
     for topic in answer["results"]:
         for part in topic["partitions"]:
             joined: list[dict[str, Any]] = []
@@ -421,7 +421,7 @@ def _joined(answer: dict[str, Any]) -> list[list[dict[str, Any]]]:
                     joined[-1] = last | {"last_offset": batch["last_offset"]}
                 else:
                     joined.append(batch)
-            found.append(joined)
+            found[topic["topic_id"], part["partition"]] = joined
     return found
 
 

@@ -77,6 +77,7 @@ _STEPS = {
     "cut": 6,
     "add": 4,
     "odd": 14,
+    "tags": 5,
     "size": 2,
     "right": 2,
     "correlation": 1,
@@ -120,6 +121,11 @@ def _ask(random: Random) -> Ask:
             # behind the id of a replica, that of a broker which would not be served
             at = random.randrange(_HEADER_BYTES + 5, _HEADER_BYTES + 60)
             changes = [{"at": at, "hex": random.choice(_ODD)}]
+        case "tags":
+            # the last byte of a Fetch says that it has none
+            api, fields = "FETCH", _LOOKS["FETCH"]
+            version = random.choice([each for each in versions(ApiKey.FETCH, response=False) if each >= 12])
+            changes = [{"cut": 1}, {"add": _tags(random, version)}]
         case "size":
             changes = [
                 {"size": random.choice([-1, -(2**31), 0, 1, 2, 3, 4, 7, 8, 9, 2**31 - 1, 104_857_601])}
@@ -127,6 +133,18 @@ def _ask(random: Random) -> Ask:
         case "correlation":
             changes = [{"at": 4, "hex": random.choice(["ffffffff", "80000000", "00000000", "7fffffff"])}]
     return Ask(api, version, fields, "spoilt", spoilt=changes)
+
+
+def _tags(random: Random, version: int) -> str:
+    """Tagged fields of a Fetch, with sizes that lie."""
+    known = {"00": "0363657e"} | ({"01": "ffffffff" + "ff" * 8 + "00"} if version >= 15 else {})
+    tags = [random.choice([*known, *known, "09"]) for _ in range(random.choice([1, 1, 2, 3]))]
+    section = f"{len(tags):02x}"
+    for tag in tags:
+        held = known.get(tag, "7f7f")
+        size = len(held) // 2 + random.choice([0, 0, -2, -1, 1, 5, 60])
+        section += tag + f"{max(0, size):02x}" + held
+    return section + random.choice(["", "", "00" * 8])
 
 
 def _client(random: Random) -> list[Fields]:
