@@ -139,7 +139,7 @@ class Acquisition:
             window.start_offset = first
         window.archive_available(first, window.start_offset - 1)
         window.end_offset = max(window.end_offset, taken_last)
-        window.read_up_to(taken_last + 1)
+        window.read_up_to(lease_last + 1)
 
     def _cut(self, first: int, last: int) -> list[tuple[int, int]]:
         """Cut first to last before record batches, each part as soon as it holds `batch_size` offsets."""

@@ -264,7 +264,8 @@ def test_so_many_connections_may_wait_to_be_accepted(broker: RunningBroker) -> N
 
 def test_so_much_of_an_answer_a_socket_takes_at_a_time(broker: RunningBroker) -> None:
     """socket.send.buffer.bytes: the kernel keeps as much again for itself"""
-    broker.ask(ApiKey.METADATA, 9, topics=[])
+    client = broker.connect()
+    client.ask(ApiKey.METADATA, 9, topics=[])
 
     def sizes(running: Broker) -> set[int]:
         connections = running.server.connections.values()

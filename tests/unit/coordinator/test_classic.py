@@ -305,6 +305,25 @@ def test_commits_come_from_members_of_the_generation() -> None:
     assert refusal(commit, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_that_a_group_is_empty_is_told_when_it_is_durable() -> None:
+    cluster = Cluster()
+    leader, follower = cluster.stable_pair()
+    told: list[KafkaError | None] = []
+    cluster.groups.leave("g", [Leaving(follower.member_id)])
+    cluster.groups.when_left("g", told.append)
+    assert told == [None], "there is one left, and nothing to write"
+    cluster.join(leader.member_id)
+    cluster.groups.leave("g", [Leaving(leader.member_id)])
+    cluster.groups.when_left("g", told.append)
+    assert told == [None]
+    cluster.world.run()
+    assert told == [None, None]
+    cluster.restart()
+    assert cluster.group.is_empty
+    cluster.groups.when_left("g", told.append)
+    assert told == [None] * 3
+
+
 def test_members_that_leave_together_cost_one_rebalance() -> None:
     cluster = Cluster()
     leader, follower = cluster.stable_pair()

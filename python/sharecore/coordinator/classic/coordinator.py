@@ -161,6 +161,10 @@ class ClassicCoordinator:
             self._rebalancer.lost(group, "; ".join(dict.fromkeys(each.reason for each in members)))
         return codes
 
+    def when_left(self, group_id: str, done: Done) -> None:
+        """Tells when it is durable that a group which its members have left is empty."""
+        self._store.when_emptied(group_id, done)
+
     def _leave(self, group: ClassicGroup, leaving: Leaving) -> ErrorCode:
         member_id, instance_id = leaving.member_id, leaving.instance_id
         if not member_id and instance_id is not None:

@@ -18,7 +18,7 @@ from sharecore.coordinator.classic.records import (
 )
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import KafkaError
-from sharecore.waiting import Done
+from sharecore.waiting import Done, settle
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,8 @@ class ClassicStore:
     def __init__(self, records: CoordinatorRuntime) -> None:
         self._records = records
         self.loaded: dict[str, Any] = {}
+        self._emptied: dict[str, list[Done]] = {}
+        """Who waits for the last write of a group without members, while it is under way."""
         records.register(self)
 
     def write(self, group: ClassicGroup, assignments: Mapping[str, bytes], done: Done) -> None:
@@ -63,14 +65,26 @@ class ClassicStore:
         self._records.append(group.group_id, [(encode_group_key(group.group_id), value)], done)
 
     def write_empty(self, group: ClassicGroup) -> None:
-        """Writes a group without members, whom nobody is told of."""
+        """Writes a group without members; see `when_emptied`."""
+        waiting = self._emptied[group.group_id] = []
 
         def written(error: KafkaError | None) -> None:
+            if self._emptied.get(group.group_id) is waiting:
+                del self._emptied[group.group_id]
+            settle(waiting, error)
             if error is not None:
                 about = {"group": group.group_id}
                 logger.error("that group %s is empty was not written: %s", group.group_id, error, extra=about)
 
         self.write(group, {}, written)
+
+    def when_emptied(self, group_id: str, done: Done) -> None:
+        """Tells when what `write_empty` writes of a group is durable: at once where nothing is under way."""
+        waiting = self._emptied.get(group_id)
+        if waiting is None:
+            done(None)
+        else:
+            waiting.append(done)
 
     def delete(self, group_id: str, done: Done) -> None:
         """Writes that there is no such group any more."""

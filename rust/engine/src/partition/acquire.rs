@@ -331,7 +331,7 @@ impl Partition {
         }
         self.end = self.end.max(last);
         if self.read_gap.is_some() {
-            self.read_up_to(last + 1);
+            self.read_up_to(taken + 1);
         }
         request.taken += taken - first + 1;
         request.budget -= taken - first + 1;
