@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -165,9 +165,9 @@ class Measured(NamedTuple):
 
 
 def measure(
-    broker: Broker, kind: str, group: str, count: int, turns: Turns | None, bootstrap: str = ""
+    broker: Broker, source: Broker, kind: str, group: str, count: int, turns: Turns | None
 ) -> Measured:
-    """What others feel while a consumer reads the topic, from `bootstrap`, or nobody does (`idle`)."""
+    """What others feel at a broker while a consumer reads the topic of `source`, or nobody does (`idle`)."""
     hot, ping = Hot(broker.bootstrap), Ping(broker.port)
     ping.start()
     rate = 0.0
@@ -176,7 +176,7 @@ def measure(
     if kind == "idle":
         time.sleep(IDLE_S)
     else:
-        arguments = [kind, bootstrap or broker.bootstrap, TOPIC, str(PARTITIONS), str(count), group]
+        arguments = [kind, source.bootstrap, TOPIC, str(PARTITIONS), str(count), group]
         command = [sys.executable, "-m", "benches.cold.reader", *arguments]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         seen, seconds = done.stdout.split()
@@ -187,31 +187,17 @@ def measure(
     return Measured(ping.end(), hot.end(), rate, took)
 
 
-def beside(
-    name: str,
-    broker: Broker,
-    scratch: Path,
-    chosen: argparse.Namespace,
-    count: int,
-    turns: Turns | None,
-    progress: Progress,
-) -> Iterator[list[str]]:
-    """The rows of consumers that read from another broker, which has the topic, too."""
-    kind, arguments = BROKERS[name]
-    other = Broker(scratch / "beside", kind, {}, arguments)
-    other.start()
-    try:
-        fill(other, count, progress)
-        for kind in chosen.kinds:
-            for where in ("memory", "the disk"):
-                if where == "the disk":
-                    forget(other.home)
-                group = f"{kind} {where}"
-                configure_group(other.bootstrap, group, share_auto_offset_reset="earliest")
-                found = measure(broker, kind, group, count, turns, other.bootstrap)
-                yield [f"{kind}, from {where}, of another broker", *cells(found)]
-    finally:
-        other.kill()
+def measure_reads(
+    broker: Broker, source: Broker, kinds: Sequence[str], count: int, turns: Turns | None
+) -> Iterator[tuple[str, Measured]]:
+    """`measure` with each kind of consumer, from memory and from the disk."""
+    for kind in kinds:
+        for where in ("memory", "the disk"):
+            if where == "the disk":
+                forget(source.home)
+            group = f"{kind} {where}"
+            configure_group(source.bootstrap, group, share_auto_offset_reset="earliest")
+            yield f"{kind}, from {where}", measure(broker, source, kind, group, count, turns)
 
 
 def cells(found: Measured) -> list[str]:
@@ -247,27 +233,25 @@ def main() -> None:
             turns = Turns(broker.home) if kind == "sharecore" else None
             if turns is not None:
                 broker.environment |= turns.environment
-            broker.start()
+            sources = {"": broker}
+            if chosen.beside:
+                sources[", of another broker"] = Broker(Path(scratch) / f"{kind}-beside", kind, {}, arguments)
             try:
-                fill(broker, count, progress)
-                if chosen.disk_mb:
-                    slow_down(broker, chosen.disk_mb)
+                for source in sources.values():
+                    source.start()
+                    fill(source, count, progress)
+                    if chosen.disk_mb:
+                        slow_down(source, chosen.disk_mb)
                 create_topic(broker.bootstrap, HOT)
-                table.add_row(name, "nothing", *cells(measure(broker, "idle", "", count, turns)))
-                for kind in chosen.kinds:
-                    for where in ("memory", "the disk"):
-                        if where == "the disk":
-                            forget(broker.home)
-                        group = f"{kind} {where}"
-                        configure_group(broker.bootstrap, group, share_auto_offset_reset="earliest")
-                        found = measure(broker, kind, group, count, turns)
-                        table.add_row(name, f"{kind}, from {where}", *cells(found))
-                        progress.console.print(f"{name}, {group}: {found.rate:.0f} MB/s")
-                if chosen.beside:
-                    for row in beside(name, broker, Path(scratch), chosen, count, turns, progress):
-                        table.add_row(name, *row)
+                idle = measure(broker, broker, "idle", "", count, turns)
+                table.add_row(name, "nothing", *cells(idle))
+                for of, source in sources.items():
+                    for meanwhile, found in measure_reads(broker, source, chosen.kinds, count, turns):
+                        table.add_row(name, meanwhile + of, *cells(found))
+                        progress.console.print(f"{name}, {meanwhile}{of}: {found.rate:.0f} MB/s")
             finally:
-                broker.kill()
+                for source in sources.values():
+                    source.kill()
     disk = f"{chosen.disk_mb} MB/s from the disk; " if chosen.disk_mb else ""
     load = f"{chosen.megabytes} MB of records of {VALUE_BYTES} bytes; {disk}{machine()}"
     console.print(load)
