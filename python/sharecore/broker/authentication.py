@@ -247,7 +247,8 @@ class Authenticator:
             loop.call_soon(connection.close)
             return answer
 
-        loop.call_later(delay_ms / 1000, ripe)
+        # the loop counts whole milliseconds, from when its turn began: a guess costs no less than the delay
+        loop.call_later((delay_ms + 1) / 1000 if delay_ms else 0, ripe)
         connection.on_frame = _deaf
         connection.stop_reading()
         return Pending(future, finish)

@@ -121,8 +121,7 @@ def test_plain(broker: RunningBroker) -> None:
 def test_plain_that_is_refused(client: Client, message: bytes, said: str) -> None:
     began = time.monotonic()
     answer = authenticate(client, "PLAIN", message)
-    # a timer counts from when its turn of the loop began
-    assert time.monotonic() - began >= 0.045
+    assert time.monotonic() - began >= 0.05
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert said in answer.error_message
     assert not may_ask(client)
