@@ -149,14 +149,15 @@ class Produce:
             stays so for everybody. Raises `KafkaError`.
         admit: called with context, log, records, transactional id and time before a batch of a transaction is
             appended. Raises `KafkaError`.
-        may_begin: whether a context may use a transactional id, asked where a batch is of a transaction.
+        may_begin: whether a context may use a transactional id, asked where a batch is of a transaction; not
+            if the request has none.
     """
 
     def __new__(
         cls,
         now_ms: Callable[[], int],
         place: Callable[[Any, Any, int], tuple[Any, bool]],
-        admit: Callable[[Any, Any, bytes, str | None, int], object],
+        admit: Callable[[Any, Any, bytes, str, int], object],
         may_begin: Callable[[Any, str | None], bool],
     ) -> Self: ...
     def forget(self) -> None:

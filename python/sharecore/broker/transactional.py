@@ -27,7 +27,7 @@ def fenced_as_known(code: ErrorCode, version: int, known_since: int) -> ErrorCod
 
 
 def admit(
-    groups: Coordinators, log: Log, records: bytes, transactional_id: str | None, version: int, now_ms: int
+    groups: Coordinators, log: Log, records: bytes, transactional_id: str, version: int, now_ms: int
 ) -> None:
     """Makes a batch part of its producer's open transaction; the caller appends it at once.
 
@@ -38,8 +38,6 @@ def admit(
     Raises:
         KafkaError: the producer is fenced, its transaction is not open or does not have the partition.
     """
-    if transactional_id is None:
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     first = FirstBatch(*_PRODUCER.unpack_from(records, _PRODUCER_AT))
     producer = ProducerState(first.producer_id, first.epoch)
     partition = TopicPartition(log.topic, log.index)

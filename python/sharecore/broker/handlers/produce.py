@@ -53,9 +53,7 @@ def _place(context: RequestContext, topic: UUID | str | None, index: int) -> tup
     return found.partitions[index], broker.authorizer is None
 
 
-def _admit(
-    context: RequestContext, log: Log, records: bytes, transactional_id: str | None, now_ms: int
-) -> None:
+def _admit(context: RequestContext, log: Log, records: bytes, transactional_id: str, now_ms: int) -> None:
     admit(context.broker.groups, log, records, transactional_id, context.api_version, now_ms)
 
 
