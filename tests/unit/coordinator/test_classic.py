@@ -347,6 +347,31 @@ def test_a_full_group_counts_who_has_joined_again() -> None:
     assert (waiting, newcomer) == ([], [])
 
 
+def test_who_finds_no_room_comes_back_as_nobody() -> None:
+    cluster = Cluster(max_size=3)
+    members = cluster.stable_pair()
+    late = cluster.join(must_return=True)[0].member_id
+    cluster.join()
+    for each in members:
+        cluster.join(each.member_id)
+    assert cluster.join(late)[0] == JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    cluster.groups.leave("g", [Leaving(members[1].member_id)])
+    assert cluster.join(late)[0].error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_member_that_joins_again_too_late_has_lost_its_place() -> None:
+    cluster = Cluster(max_size=3)
+    leader, follower = cluster.stable_pair()
+    newcomers = [cluster.join() for _ in range(3)]
+    assert newcomers == [[], [], []]
+    for late in (leader, follower):
+        assert cluster.join(late.member_id)[0].error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    cluster.world.run(60_000)
+    members = {joined.member_id for answers in newcomers for joined in answers}
+    assert set(cluster.group.members) == members
+    assert len(members) == 3
+
+
 def test_of_protocols_that_are_liked_as_well_it_is_apaches() -> None:
     # a Java hash table has "a" in front of "sticky", and that in front of "range"
     for mine, yours, chosen in (("range", "sticky", "sticky"), ("sticky", "a", "a")):

@@ -216,6 +216,7 @@ class ClassicCoordinator:
             done(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
         if not group.has_room_for(request.member_id, limits.max_size):
+            group.turn_away(request.member_id)
             done(JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return
         names = [name for name, _ in request.protocols]

@@ -181,6 +181,15 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
         member.session.cancel()
 
+    def turn_away(self, member_id: str) -> None:
+        """Forgets who found no room: the id it was given to come back with, or the member it was."""
+        pending = self.pending_joins.pop(member_id, None)
+        if pending is not None:
+            pending.cancel()
+        member = self.members.get(member_id)
+        if member is not None:
+            self.remove(member)
+
     def replace_static(self, instance_id: str, new_id: str) -> tuple[str, ClassicMember]:
         """Replaces the id of a static member whose process was replaced.
 

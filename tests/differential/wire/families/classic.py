@@ -73,6 +73,8 @@ class _Member:
         self.generation = -1
         self.is_expected = False
         self.waits_for = ""
+        self.asked_as = ""
+        """The id in its last JoinGroup."""
 
 
 class _Life:
@@ -136,7 +138,7 @@ class _Life:
         # what waits for an assignment is never answered by Apache Kafka once its member has gone
         if any(each.waits_for == "sync" for each in self.members):
             return True
-        joining = sum(each.waits_for == "join" and each.id not in self.joined for each in self.members)
+        joining = sum(each.waits_for == "join" and each.asked_as not in self.joined for each in self.members)
         return len(self.joined) + joining > 2 and (
             member_id == self.leader or (instance is not None and self.leader.startswith(f"{instance}-"))
         )
@@ -214,7 +216,7 @@ class _Life:
         fields = self._joining(member.id if random.random() < 0.93 else "")
         fields |= {"group_instance_id": member.instance if version >= 5 else None} | wrong
         yield Ask("JOIN_GROUP", version, fields, member.connection, later=True)
-        member.waits_for = "join"
+        member.waits_for, member.asked_as = "join", fields["member_id"]
         yield from self._answers()
         if member.is_expected and not member.waits_for:
             member.is_expected = False
@@ -225,7 +227,7 @@ class _Life:
                 return
             fields = self._joining(member.id) | {"group_instance_id": None}
             yield Ask("JOIN_GROUP", version, fields, member.connection, later=True)
-            member.waits_for = "join"
+            member.waits_for, member.asked_as = "join", fields["member_id"]
             yield from self._answers()
 
     def _answers(self) -> Scenario:
