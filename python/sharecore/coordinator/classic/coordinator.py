@@ -169,9 +169,7 @@ class ClassicCoordinator:
         member_id, instance_id = leaving.member_id, leaving.instance_id
         if not member_id and instance_id is not None:
             member_id = group.static.get(instance_id, "")
-        pending = group.pending_joins.pop(member_id, None)
-        if pending is not None:
-            pending.cancel()
+        if group.take_pending(member_id):
             return ErrorCode.NONE
         try:
             self._rebalancer.take_out(group, group.check_member(member_id, instance_id))
@@ -242,7 +240,7 @@ class ClassicCoordinator:
         member_id = f"{request.client_id}-{uuid4()}"
 
         def expired() -> None:
-            if group.pending_joins.pop(member_id, None) is not None:
+            if group.take_pending(member_id):
                 self._rebalancer.complete_if_all_joined(group, at_once=True)
 
         group.pending_joins[member_id] = self._timers.call_later(request.session_timeout_ms / 1000, expired)

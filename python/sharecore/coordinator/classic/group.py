@@ -160,9 +160,14 @@ class ClassicGroup:
             self.static[member.instance_id] = member.member_id
         if self.leader is None:
             self.leader = member.member_id
-        pending = self.pending_joins.pop(member.member_id, None)
-        if pending is not None:
-            pending.cancel()
+        self.take_pending(member.member_id)
+
+    def take_pending(self, member_id: str) -> bool:
+        """Waits no longer for who was given an id to come back with; whether it was waited for."""
+        timer = self.pending_joins.pop(member_id, None)
+        if timer is not None:
+            timer.cancel()
+        return timer is not None
 
     def update(self, member: ClassicMember, protocols: Protocols) -> None:
         """Notes what protocols a member speaks now."""
@@ -183,9 +188,7 @@ class ClassicGroup:
 
     def turn_away(self, member_id: str) -> None:
         """Forgets who found no room: the id it was given to come back with, or the member it was."""
-        pending = self.pending_joins.pop(member_id, None)
-        if pending is not None:
-            pending.cancel()
+        self.take_pending(member_id)
         member = self.members.get(member_id)
         if member is not None:
             self.remove(member)
