@@ -281,7 +281,7 @@ upgrade: .venv/.installed .venv-test/.installed ## forth and back between the re
 	build/upgrade/.venv/bin/pip install -q "$$(echo build/upgrade/dist/sharecore-*.whl)[broker]"
 	$(BIN)/python -m tests.upgrade build/upgrade/.venv/bin/sharecore $(SHARECORE) $(ARGS)
 
-tier: .venv/.installed .venv-test/.installed jars ## nodes in front of Apache Kafka 3.9.1: killed KILLS times (20); three before three brokers, RECORDS (2,000,000), CONSUMERS (20), PAUSED_S (60), UPSTREAMS ("3.9.1 4.3.1")
+tier: .venv/.installed .venv-test/.installed jars ## nodes in front of Apache Kafka 3.9.1: killed KILLS times (20); three before three brokers, and one before one, RECORDS (2,000,000), CONSUMERS (20), PAUSED_S (60), UPSTREAMS ("3.9.1 4.3.1")
 	KILLS=$${KILLS:-20} $(PYTEST) -s tests/interop/tier tests/tier
 
 conformance-tier: .venv/.installed .venv-test/.installed jars ## Apache's own share-group tests on a node in front of Apache Kafka 3.9.1 (half an hour; ARGS="--upstream 4.3.1", "--nodes 3")

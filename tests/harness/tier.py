@@ -48,10 +48,11 @@ class _Part(Broker):
 
 
 class Cluster:
-    """A controller and three brokers of Apache Kafka, with three replicas of everything.
+    """A controller and brokers of Apache Kafka, with a replica of everything on each.
 
     Args:
         version: one of `VERSIONS`.
+        count: of brokers.
         settings: of all brokers, beyond those.
         links: has each of `nodes` nodes reach each broker over a link of its own, and the brokers each other.
 
@@ -67,22 +68,24 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
         links: Links | None = None,
         nodes: int = 0,
+        count: int = 3,
     ) -> None:
+        replicas, in_sync = str(count), str(max(1, count - 1))
         given = {
             "offsets.topic.num.partitions": "4",
-            "offsets.topic.replication.factor": "3",
+            "offsets.topic.replication.factor": replicas,
             "transaction.state.log.num.partitions": "4",
-            "transaction.state.log.replication.factor": "3",
-            "transaction.state.log.min.isr": "2",
-            "default.replication.factor": "3",
-            "min.insync.replicas": "2",
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": in_sync,
+            "default.replication.factor": replicas,
+            "min.insync.replicas": in_sync,
             "group.initial.rebalance.delay.ms": "0",
         } | dict(settings or {})
         self._controller = _Part(home / "controller", 100, "", given, version)
         self.ways: dict[int, list[int]] = {number: [] for number in range(1, nodes + 1)}
         self.sights: list[tuple[int, ...]] = []
         self.brokers = []
-        for number in range(3):
+        for number in range(count):
             port = self._controller.port if links is None else links.open(self._controller.port)
             broker = _Part(home / f"broker-{number}", number, f"100@127.0.0.1:{port}", given, version)
             if links is not None:

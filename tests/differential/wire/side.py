@@ -24,6 +24,8 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     "log.retention.ms": "-1",
     "log.roll.ms": "1000000000000000",
+    "log.initial.task.delay.ms": "0",
+    "log.flush.start.offset.checkpoint.interval.ms": "50",
     "offsets.topic.num.partitions": "2",
     "share.coordinator.state.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
@@ -43,7 +45,8 @@ SETTINGS = {
     "group.share.max.share.sessions": "4",
 }
 """What both brokers are told: members hear of changes at once, and what runs out may run out soon. Records of
-1970 and markers of today stay in one segment, behind the end of which Apache Kafka does not read on.
+1970 and markers of today stay in one segment, behind the end of which Apache Kafka does not read on. It
+writes down soon which records were deleted, or a kill brings them back.
 """
 
 CLOSED = "the connection was closed"
@@ -55,6 +58,7 @@ _START_SECONDS_MAX = 600.0
 _SECONDS_MAX = 300.0
 _PATIENCE_SECONDS = 60.0
 _MOMENT_SECONDS = 0.03
+_CHECKPOINT_SECONDS = 0.2
 
 
 class Side:
@@ -86,6 +90,7 @@ class Side:
             self._until_loaded(wanted)
 
     def restart(self) -> None:
+        time.sleep(_CHECKPOINT_SECONDS)
         self.stop()
         self.start()
 

@@ -122,7 +122,7 @@ def _classic(random: Random) -> Scenario:
     join: dict[str, Any] = {
         "group_id": group,
         "session_timeout_ms": 30_000,
-        "rebalance_timeout_ms": 1000,
+        "rebalance_timeout_ms": 30_000,
         "member_id": "",
         "group_instance_id": None,
         "protocol_type": "consumer",
