@@ -24,7 +24,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from tests.harness.broker import Broker
-from tests.harness.tier import VERSIONS, Cluster, Nodes
+from tests.harness.tier import THREE_COPIES, VERSIONS, Cluster, Nodes
 
 UPSTREAM, NODE, NODES, APACHE, ALONE = (
     "their cluster directly",
@@ -71,8 +71,8 @@ class Several:
     """Nodes as one that is measured, with what makes and ends them."""
 
     def __init__(self, home: Path, cluster: Cluster | Broker, count: int) -> None:
-        three = {"sharecore.tier.replication.factor": "3", "sharecore.tier.min.insync.replicas": "2"}
-        self._nodes = Nodes(home, cluster.bootstrap, **three if isinstance(cluster, Cluster) else {})
+        copies = THREE_COPIES if isinstance(cluster, Cluster) else {}
+        self._nodes = Nodes(home, cluster.bootstrap, **copies)
         for _ in range(count):
             self._nodes.add()
 

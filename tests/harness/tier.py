@@ -24,6 +24,8 @@ TIER = QUICK_GROUPS | {
     "sharecore.tier.replication.factor": "1",
     "sharecore.tier.min.insync.replicas": "1",
 }
+THREE_COPIES = {"sharecore.tier.replication.factor": "3", "sharecore.tier.min.insync.replicas": "2"}
+"""Of the state, in front of three brokers."""
 _JAVA_OPTIONS = "-Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _numbers = itertools.count()
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.harness.clients import configure_group
 from tests.harness.links import Links
 from tests.harness.running import Client
-from tests.harness.tier import Cluster, Nodes, wait_until
+from tests.harness.tier import THREE_COPIES, Cluster, Nodes, wait_until
 from tests.harness.tier_ledger import Ledger
 
 from sharecore.protocol import ApiKey
@@ -24,13 +24,6 @@ STILL_S = 20.0
 
 
 @pytest.fixture
-def links() -> Iterator[Links]:
-    made = Links()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def cluster(tmp_path: Path, links: Links) -> Iterator[Cluster]:
     made = Cluster(tmp_path / "cluster", "3.9.1", links=links, nodes=2)
     made.start()
@@ -40,15 +33,7 @@ def cluster(tmp_path: Path, links: Links) -> Iterator[Cluster]:
 
 @pytest.fixture
 def nodes(tmp_path: Path, cluster: Cluster) -> Iterator[Nodes]:
-    made = Nodes(
-        tmp_path,
-        cluster.bootstrap,
-        **{
-            "sharecore.tier.slots": "16",
-            "sharecore.tier.replication.factor": "3",
-            "sharecore.tier.min.insync.replicas": "2",
-        },
-    )
+    made = Nodes(tmp_path, cluster.bootstrap, **THREE_COPIES, **{"sharecore.tier.slots": "16"})
     yield made
     made.kill()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.harness.links import Links
 from tests.harness.running import Client
-from tests.harness.tier import Cluster, Nodes, wait_until
+from tests.harness.tier import THREE_COPIES, Cluster, Nodes, wait_until
 from tests.harness.tier_story import (
     CRASH_S,
     PAUSED_S,
@@ -38,13 +38,6 @@ CUT_S = 20.0
 NODES = 4
 
 
-@pytest.fixture
-def links() -> Iterator[Links]:
-    made = Links()
-    yield made
-    made.close()
-
-
 @pytest.fixture(params=upstreams())
 def cluster(request: pytest.FixtureRequest, tmp_path: Path, links: Links) -> Iterator[Cluster]:
     made = Cluster(tmp_path / "cluster", request.param, links=links, nodes=NODES)
@@ -55,16 +48,8 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path, links: Links) -> Ite
 
 @pytest.fixture
 def nodes(tmp_path: Path, cluster: Cluster) -> Iterator[Nodes]:
-    made = Nodes(
-        tmp_path,
-        cluster.bootstrap,
-        **{
-            "sharecore.tier.slots": "16",
-            "sharecore.tier.replication.factor": "3",
-            "sharecore.tier.min.insync.replicas": "2",
-            "sharecore.upstream.request.timeout.ms": "5000",
-        },
-    )
+    settings = {"sharecore.tier.slots": "16", "sharecore.upstream.request.timeout.ms": "5000"}
+    made = Nodes(tmp_path, cluster.bootstrap, **THREE_COPIES, **settings)
     yield made
     made.kill()
 

@@ -31,13 +31,6 @@ CUT_S = 20.0
 """Longer than the cluster waits for the node."""
 
 
-@pytest.fixture
-def links() -> Iterator[Links]:
-    made = Links()
-    yield made
-    made.close()
-
-
 @pytest.fixture(params=upstreams())
 def cluster(request: pytest.FixtureRequest, tmp_path: Path, links: Links) -> Iterator[Cluster]:
     made = Cluster(tmp_path / "cluster", request.param, links=links, nodes=1, count=1)
