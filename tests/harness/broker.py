@@ -153,7 +153,7 @@ class Broker:
             "KAFKA_LIBS": str(self._libs),
             "APACHE_UNSTABLE": "false",
             "SUITE_ROLE": "broker",
-            "SUITE_NODE_ID": "0",
+            "SUITE_NODE_ID": self._settings.get("node.id", "0"),
             "SUITE_HOST": "127.0.0.1",
             "SUITE_LISTENER": "EXTERNAL",
             "SUITE_PORT": str(self.port),

@@ -37,6 +37,7 @@ const UNWRITTEN: [i16; 3] = [
 struct Told {
     partition: Py<PyTuple>,
     id: PartitionId,
+    /// Its id and epoch, where the client is sent to it: Apache Kafka's answers have zeros otherwise.
     leader: (i32, i32),
     error: Refusal,
     acknowledge_error: Refusal,
@@ -101,30 +102,17 @@ pub(crate) fn check_led<'py>(
 
 impl PyShareAnswer {
     /// The place of a partition, which is named from now on.
-    fn place(
-        answer: &Bound<'_, Self>,
-        id: PartitionId,
-        partition: &Bound<'_, PyTuple>,
-    ) -> PyResult<usize> {
-        let py = answer.py();
-        let cluster = {
-            let held = answer.borrow();
-            if let Some(place) = held.places.get(&id) {
-                return Ok(*place);
-            }
-            held.cluster.clone_ref(py)
-        };
-        let leader = leader_of(cluster.bind(py), partition)?;
+    fn place(answer: &Bound<'_, Self>, id: PartitionId, partition: &Bound<'_, PyTuple>) -> usize {
         let mut held = answer.borrow_mut();
         let place = held.told.len();
         match held.places.entry(id) {
-            Entry::Occupied(known) => return Ok(*known.get()),
+            Entry::Occupied(known) => return *known.get(),
             Entry::Vacant(new) => new.insert(place),
         };
         held.told.push(Told {
             partition: partition.clone().unbind(),
             id,
-            leader,
+            leader: (0, 0),
             error: (0, None),
             acknowledge_error: (0, None),
             records: None,
@@ -136,7 +124,7 @@ impl PyShareAnswer {
             held.topics.push((id.0, Vec::new()));
         }
         held.topics[at].1.push(place);
-        Ok(place)
+        place
     }
 
     /// Why this broker does not lead a partition any more, where acknowledgements could not be written: a client that
@@ -321,7 +309,8 @@ impl PyShareAnswer {
     }
 
     pub(crate) fn name(answer: &Bound<'_, Self>, partition: &Bound<'_, PyTuple>) -> PyResult<()> {
-        Self::place(answer, partition_id(partition)?, partition).map(|_| ())
+        Self::place(answer, partition_id(partition)?, partition);
+        Ok(())
     }
 
     #[pyo3(signature = (partition, error, *, acknowledging = false))]
@@ -334,19 +323,24 @@ impl PyShareAnswer {
         let py = answer.py();
         let code: i16 = error.getattr(intern!(py, "code"))?.extract()?;
         let text: Option<String> = error.getattr(intern!(py, "message"))?.extract()?;
-        let place = Self::place(answer, partition_id(partition)?, partition)?;
-        let redirects = matches!(code, NOT_LEADER_OR_FOLLOWER | FENCED_LEADER_EPOCH);
+        let place = Self::place(answer, partition_id(partition)?, partition);
         let refusal = (code, text.filter(|text| !text.is_empty()));
+        let leader = if matches!(code, NOT_LEADER_OR_FOLLOWER | FENCED_LEADER_EPOCH) {
+            let cluster = answer.borrow().cluster.clone_ref(py);
+            Some(leader_of(cluster.bind(py), partition)?)
+        } else {
+            None
+        };
         let mut held = answer.borrow_mut();
         let told = &mut held.told[place];
-        let leader = told.leader.0;
         if acknowledging {
             told.acknowledge_error = refusal;
         } else {
             told.error = refusal;
         }
-        if redirects {
-            held.redirected.push(leader);
+        if let Some(leader) = leader {
+            told.leader = leader;
+            held.redirected.push(leader.0);
         }
         Ok(())
     }
@@ -360,7 +354,7 @@ impl PyShareAnswer {
         acquired: Vec<(i64, i64, i64)>,
         error: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let place = Self::place(answer, partition_id(partition)?, partition)?;
+        let place = Self::place(answer, partition_id(partition)?, partition);
         {
             let mut held = answer.borrow_mut();
             if !acquired.is_empty() {

@@ -14,6 +14,7 @@ _SERVER_ERROR = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _STATELESS = (_SERVER_ERROR, _UNKNOWN_TOPIC_OR_PARTITION)
 _OUT_OF_ORDER = 45
+_CORRUPT_MESSAGE = 2
 _INVALID_RECORD = 87
 _UNKNOWN_TOPIC_ID = 100
 _INVALID_RECORD_STATE = 121
@@ -369,10 +370,8 @@ def _offsets(answer: Any) -> dict[tuple[str, int], int]:
 
 def _no_batch(exchange: Exchange, difference: Difference) -> bool:
     """A batch that Apache Kafka stumbles over."""
-    return exchange.ask.api == "PRODUCE" and (difference.apache, difference.ours) == (
-        _SERVER_ERROR,
-        _INVALID_RECORD,
-    )
+    ours = (_CORRUPT_MESSAGE, _INVALID_RECORD)
+    return exchange.ask.api == "PRODUCE" and difference.apache == _SERVER_ERROR and difference.ours in ours
 
 
 def _no_such_isolation(exchange: Exchange, difference: Difference) -> bool:

@@ -12,6 +12,8 @@ from tests.differential.wire.batches import to_bytes
 from tests.differential.wire.producers import Ids
 
 NO_ID = "00000000-0000-0000-0000-000000000000"
+NODE_ID = 4
+"""Of both brokers; not 0, which stands in fields that are not filled."""
 _CLOCK_BEGINS = 1_000_000_000_000
 """Times that scripts write into records without a producer are earlier."""
 _WRITTEN_MS = 1000

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from tests.differential.wire.names import NODE_ID
 from tests.differential.wire.script import Ask, Fields
 from tests.differential.wire.spoil import spoil
 from tests.harness.broker import Broker
@@ -20,7 +21,8 @@ from sharecore.protocol import ApiKey, codec
 from sharecore.protocol.malformed import MalformedMessage
 
 SETTINGS = {
-    "node.id": "0",
+    "node.id": str(NODE_ID),
+    "broker.rack": "rack-1",
     "auto.create.topics.enable": "false",
     "log.retention.ms": "-1",
     "log.roll.ms": "1000000000000000",

@@ -14,7 +14,7 @@ from tests.differential.wire.families.common import (
     some,
     weighted,
 )
-from tests.differential.wire.names import NO_ID
+from tests.differential.wire.names import NO_ID, NODE_ID
 from tests.differential.wire.script import Ask, Fields, Restart, Scenario, Stage
 
 _STEPS = {
@@ -111,8 +111,8 @@ def _timeout(random: Random) -> int:
 
 
 def _assignment(random: Random) -> list[int]:
-    brokers: tuple[int, ...] = weighted(random, {(0,): 8, (): 1, (7,): 1, (0, 0): 1, (0, 7): 1, (-1,): 1})
-    return list(brokers)
+    wrong: list[list[int]] = [[], [0], [NODE_ID, NODE_ID], [NODE_ID, 0], [-1]]
+    return [NODE_ID] if random.random() < 0.6 else random.choice(wrong)
 
 
 def _create(random: Random) -> Ask:
