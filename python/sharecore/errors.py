@@ -196,6 +196,8 @@ _RETRIABLE = frozenset(
 
 NO_SUCH_PARTITION = "This server does not host this topic-partition."
 """Kafka's words for UNKNOWN_TOPIC_OR_PARTITION."""
+NO_SUCH_TOPIC_ID = "This server does not host this topic ID."
+"""And for UNKNOWN_TOPIC_ID."""
 
 
 DENIED = {

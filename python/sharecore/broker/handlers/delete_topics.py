@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sharecore.broker.context import RequestContext
 from sharecore.broker.topic_rules import TIME_IS_OVER, has_no_time
-from sharecore.errors import NO_SUCH_PARTITION, ErrorCode, KafkaError
+from sharecore.errors import NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
 
@@ -69,7 +69,7 @@ def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict
     else:
         topic = broker.topics.by_id(topic_id)
         if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, NO_SUCH_TOPIC_ID)
         name = topic.name
     if not context.may(Operation.DELETE, ResourceType.CLUSTER):
         context.require(Operation.DESCRIBE, ResourceType.TOPIC, name, said=True)

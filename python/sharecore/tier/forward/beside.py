@@ -57,7 +57,7 @@ def about_many(route: Handle, keys: Keys) -> Handle:
         told = await route(desk, context, keys.select(request, theirs))
         assert told is not None
         answers = keys.answers(told) | keys.answers(own)
-        return {**told, **keys.join(named, answers, ErrorCode.UNKNOWN_SERVER_ERROR)}
+        return {**told, **keys.join(keys.named(request), answers, ErrorCode.UNKNOWN_SERVER_ERROR)}
 
     return handle
 

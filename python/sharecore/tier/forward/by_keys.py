@@ -10,7 +10,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.coordinators import MOVED
-from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.forward.desk import Desk, code_of, throttle_of
 from sharecore.tier.forward.shapes import Keys
 
 CheckKey = Callable[[Desk, RequestContext, str], None]
@@ -53,13 +53,13 @@ class ByKeys:
                 for key in some:
                     self._failed(desk, key, error, answers)
                 continue
-            throttle_ms = max(throttle_ms, response.throttle_time_ms)
+            throttle_ms = max(throttle_ms, throttle_of(response))
             for key, each in self.keys.answers(response).items():
                 if getattr(each, self.keys.error) in MOVED:
                     desk.coordinators.forget(self.kind, key)
                 answers[key] = each if self.tell is None else self.tell(context, request, each)
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
-        return self.keys.join(keys, answers, missing) | {"throttle_time_ms": throttle_ms}
+        return self.keys.join(self.keys.named(request), answers, missing) | {"throttle_time_ms": throttle_ms}
 
     async def _split(
         self, desk: Desk, context: RequestContext, keys: Sequence[str], answers: dict[str, Any]

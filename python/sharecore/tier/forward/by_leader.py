@@ -9,7 +9,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.forward.desk import Desk, code_of, throttle_of
 from sharecore.tier.forward.shapes import Key, Place, Places
 
 _UNKNOWN = frozenset(
@@ -52,6 +52,7 @@ class ByLeader:
         right: what the client must be allowed to do with a topic.
         writes: whether it changes the partitions.
         wait: the field that says for how many milliseconds a broker may wait; none where it is empty.
+        check: raises KafkaError for a name that no topic can have.
         after_loss: what a client is told where a broker may have done what it was asked, and did not answer.
         ask: makes of a partition in the request what the leader is asked.
         tell: makes of the leader's answer for a partition what the client is told.
@@ -61,6 +62,7 @@ class ByLeader:
     right: int
     writes: bool = False
     wait: str = ""
+    check: Callable[[Any], None] | None = None
     after_loss: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
     ask: Callable[[Any], Any] | None = None
     tell: Callable[[Any], Any] | None = None
@@ -98,7 +100,7 @@ class ByLeader:
             except KafkaError as error:
                 self.lose(desk, split, chosen, error)
                 continue
-            throttle_ms = max(throttle_ms, getattr(response, "throttle_time_ms", 0))
+            throttle_ms = max(throttle_ms, throttle_of(response))
             self.take(desk, context, split, response)
         return self.answer(context, request, split) | {"throttle_time_ms": throttle_ms}
 
@@ -107,10 +109,13 @@ class ByLeader:
         split, shown = Split(), desk.own.shown
         for key, parts in self.places.read(request, context.api_version):
             try:
+                if self.check is not None:
+                    self.check(key)
                 name = desk.topic(context, key, self.right, writes=self.writes)
             except KafkaError as error:
                 for index, _ in parts:
-                    split.refuse((key, index), self.places.refused(index, error.code), error.code)
+                    refused = self.places.refused(index, error.code, error.message)
+                    split.refuse((key, index), refused, error.code)
                 continue
             asked = name if key in shown else key
             for index, part in parts:

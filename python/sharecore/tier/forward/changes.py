@@ -11,7 +11,7 @@ from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import ResourceType as Resource
-from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.forward.desk import Desk, code_of, throttle_of
 from sharecore.tier.forward.shapes import Keys
 from sharecore.tier.topics import INTERNAL_PREFIX, OWN_SETTINGS
 
@@ -82,7 +82,9 @@ async def create_partitions(desk: Desk, context: RequestContext, request: Any) -
             desk.topic(context, topic.name, Operation.ALTER, writes=True)
             allowed.append(topic)
         except KafkaError as error:  # noqa: PERF203
-            answers[topic.name] = _refused(_GROWN, topic.name, error.code, error.message)
+            # Apache Kafka has no words for this one here
+            text = "" if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error.message
+            answers[topic.name] = _refused(_GROWN, topic.name, error.code, text)
     throttle_ms = await _change(desk, context, request, _GROWN, allowed, answers)
     counts = {topic.name: topic.count for topic in allowed if not _code(answers.get(topic.name))}
     if not request.validate_only:
@@ -110,7 +112,7 @@ async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> di
     if allowed:
         try:
             response = await desk.send(context, desk.controller(context), changed, wait_ms=request.timeout_ms)
-            answers, throttle_ms = list(response.responses), getattr(response, "throttle_time_ms", 0)
+            answers, throttle_ms = list(response.responses), throttle_of(response)
         except KafkaError as error:
             code = _lost(desk, error)
             answers = [
@@ -144,8 +146,7 @@ async def _change(
     answers |= keys.answers(response)
     for answer in answers.values():
         desk.noticed(_code(answer))
-    throttle_ms: int = getattr(response, "throttle_time_ms", 0)
-    return throttle_ms
+    return throttle_of(response)
 
 
 def _lost(desk: Desk, error: KafkaError) -> ErrorCode:

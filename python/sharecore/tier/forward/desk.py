@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from sharecore.broker.context import RequestContext
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, ErrorCode, KafkaError
 from sharecore.network import Connection
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import ResourceType
@@ -134,15 +134,17 @@ class Desk:
         topics = context.broker.topics
         if isinstance(key, str):
             context.require(right, ResourceType.TOPIC, key)
-            topic, unknown = topics.get(key), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            topic = topics.get(key)
         else:
-            topic, unknown = (None if key is None else topics.by_id(key)), ErrorCode.UNKNOWN_TOPIC_ID
+            topic = None if key is None else topics.by_id(key)
             if topic is not None:
                 context.require(right, ResourceType.TOPIC, topic.name)
         if topic is None:
             # it may be new
             self.upstream.stale()
-            raise KafkaError(unknown)
+            if isinstance(key, str):
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, NO_SUCH_TOPIC_ID)
         if topic.name in self.own.closed:
             raise KafkaError(
                 ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"{topic.name} only shows who coordinates."
@@ -163,6 +165,12 @@ class Desk:
         context.require(right, ResourceType.TRANSACTIONAL_ID, name)
         if self.own.is_transactional_id(name):
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def throttle_of(response: Any) -> int:
+    """For how many milliseconds a broker throttles; the oldest versions of answers do not say it."""
+    throttle_ms: int = getattr(response, "throttle_time_ms", 0)
+    return throttle_ms
 
 
 def code_of(error: KafkaError, *, unsent: ErrorCode, sent: ErrorCode) -> ErrorCode:

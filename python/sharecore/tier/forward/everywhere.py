@@ -11,7 +11,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.desk import Desk, throttle_of
 
 Shown = Callable[[Desk, RequestContext, Any], bool]
 """Whether the client sees an entry."""
@@ -42,7 +42,7 @@ class Everywhere:
                 code = ErrorCode.COORDINATOR_NOT_AVAILABLE
                 continue
             code = code or response.error_code
-            throttle_ms = max(throttle_ms, response.throttle_time_ms)
+            throttle_ms = max(throttle_ms, throttle_of(response))
             listed = getattr(response, self.listed)
             found = [each for each in listed if self.shown(desk, context, each)]
             merged = {**response._asdict(), self.listed: merged[self.listed] + found}

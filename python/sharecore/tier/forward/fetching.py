@@ -13,7 +13,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.by_leader import ByLeader
-from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.desk import Desk, throttle_of
 from sharecore.tier.forward.lines import Lines
 from sharecore.tier.forward.shapes import Key
 
@@ -170,8 +170,7 @@ class Fetching:
             self._by_leader.lose(desk, split, part.chosen, error)
             return 0
         self._by_leader.take(desk, context, split, response)
-        throttle_ms: int = getattr(response, "throttle_time_ms", 0)
-        return throttle_ms
+        return throttle_of(response)
 
     def _answer(self, context: RequestContext, request: Any, split: Any, waiting: _Waiting) -> dict[str, Any]:
         """The answer: what is not there yet has no records, and the ends that were told last."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from sharecore.broker.context import NOT_REQUESTED, RequestContext
 from sharecore.broker.handlers.init_producer_id import refusal as producer_refusal
+from sharecore.broker.topic_rules import check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Operation, ResourceType
@@ -154,11 +155,12 @@ _LED: dict[ApiKey, ByLeader] = {
         ask=without_epoch,
     ),
     ApiKey.DELETE_RECORDS: ByLeader(
-        Places(failed={"low_watermark": -1}), Operation.DELETE, writes=True, wait="timeout_ms",
+        Places(failed={"low_watermark": -1}, empty=False), Operation.DELETE, writes=True, wait="timeout_ms",
         after_loss=ErrorCode.REQUEST_TIMED_OUT,
     ),
     ApiKey.DESCRIBE_PRODUCERS: ByLeader(
-        Places(partitions="partition_indexes", index=""), Operation.READ,
+        Places(partitions="partition_indexes", index="", text="error_message"), Operation.READ,
+        check=check_name,
     ),
 }  # fmt: skip
 PRODUCED = ByLeader(
@@ -181,7 +183,7 @@ PRODUCED = ByLeader(
 )
 FETCHED = ByLeader(
     Places("topics", "topic", "partitions", "partition", 13, "responses",
-           failed={"high_watermark": -1, "aborted_transactions": None, "records": b""}),
+           failed={"high_watermark": -1, "aborted_transactions": (), "records": b""}),
     Operation.READ,
     ask=without_epoch,
     tell=without_leader,

@@ -11,7 +11,7 @@ from sharecore.protocol import ApiKey
 from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
 from sharecore.tier.forward.beside import own_answer
-from sharecore.tier.forward.desk import Desk, code_of
+from sharecore.tier.forward.desk import Desk, code_of, throttle_of
 from sharecore.tier.topics import OWN_SETTINGS
 
 _Resource = tuple[int, str]
@@ -21,11 +21,11 @@ _Told = dict[_Resource, dict[str, Any]]
 async def describe_configs(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
     """Tells settings; of topics the cluster's, with those beside them that the tier keeps."""
     own = await own_answer(context, request)
-    results = {(each["resource_type"], each["resource_name"]): each for each in own["results"]}
+    results = own["results"]
     topics = {
         key: desk.own.shown.get(key[1], key[1])
-        for key, each in results.items()
-        if key[0] == ResourceType.TOPIC and not each.get("error_code")
+        for each in results
+        if (key := _key(each))[0] == ResourceType.TOPIC and not each.get("error_code")
     }
     asked = [
         each._replace(resource_name=topics[each.resource_type, each.resource_name])
@@ -33,14 +33,20 @@ async def describe_configs(desk: Desk, context: RequestContext, request: Any) ->
         if (each.resource_type, each.resource_name) in topics
     ]
     told, throttle_ms = await _ask(desk, context, request._replace(resources=asked), "results")
-    for key, name in topics.items():
+    for each in results:
+        name = topics.get(_key(each))
+        if name is None:
+            continue
         found = told.get((ResourceType.TOPIC, name)) or _nothing(ResourceType.TOPIC, name)
-        kept = [entry for entry in results[key]["configs"] if entry["name"] in OWN_SETTINGS]
+        kept = [entry for entry in each["configs"] if entry["name"] in OWN_SETTINGS]
         theirs = [entry for entry in found["configs"] if entry.name not in OWN_SETTINGS]
-        results[key] = {**found, "resource_name": key[1], "configs": theirs + kept}
-        if found["error_code"]:
-            results[key]["configs"] = []
-    return {"results": list(results.values()), "throttle_time_ms": throttle_ms}
+        told_of = [] if found["error_code"] else theirs + kept
+        each |= {**found, "resource_name": each["resource_name"], "configs": told_of}
+    return {"results": results, "throttle_time_ms": throttle_ms}
+
+
+def _key(result: dict[str, Any]) -> _Resource:
+    return result["resource_type"], result["resource_name"]
 
 
 async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
@@ -95,7 +101,7 @@ async def _ask(desk: Desk, context: RequestContext, request: Any, answered: str)
         keys = [(each.resource_type, each.resource_name) for each in request.resources]
         return {key: _nothing(*key, code) for key in keys}, 0
     told = {(each.resource_type, each.resource_name): each._asdict() for each in getattr(response, answered)}
-    return told, response.throttle_time_ms
+    return told, throttle_of(response)
 
 
 def _nothing(kind: int, name: str, code: int = ErrorCode.UNKNOWN_SERVER_ERROR) -> dict[str, Any]:

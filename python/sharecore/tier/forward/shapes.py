@@ -24,7 +24,9 @@ class Places:
         topics, name, partitions, index: fields of the request; no index where partitions are numbers alone.
         ids_since: the version from which on topics are named by `topic_id`.
         answered_topics, answered_partitions, answered_index, error: fields of the answer.
+        text: the field of the answer that says why a partition is refused, where there is one.
         failed: what the answer for a partition has besides where it is an error.
+        empty: whether topics of which nothing is asked are told of.
     """
 
     topics: str = "topics"
@@ -36,7 +38,9 @@ class Places:
     answered_partitions: str = "partitions"
     answered_index: str = "partition_index"
     error: str = "error_code"
+    text: str = ""
     failed: Mapping[str, Any] = field(default_factory=dict)
+    empty: bool = True
 
     def key(self, version: int) -> str:
         """The field that names a topic."""
@@ -87,9 +91,10 @@ class Places:
             for part in getattr(topic, self.answered_partitions)
         }
 
-    def refused(self, index: int, code: int) -> dict[str, Any]:
+    def refused(self, index: int, code: int, text: str = "") -> dict[str, Any]:
         """The answer for a partition that cannot be served."""
-        return {self.answered_index: index, self.error: code, **self.failed}
+        said = {self.text: text} if self.text and text else {}
+        return {self.answered_index: index, self.error: code, **self.failed, **said}
 
     def join(self, request: Any, version: int, answers: Mapping[Place, Any], missing: int) -> dict[str, Any]:
         """The answer to the whole request, in its order.
@@ -108,6 +113,7 @@ class Places:
                     ],
                 }
                 for topic, parts in self.read(request, version)
+                if parts or self.empty
             ]
         }
 
@@ -129,10 +135,14 @@ class Keys:
     error: str = "error_code"
     failed: Mapping[str, Any] = field(default_factory=dict)
 
+    def named(self, request: Any) -> list[Any]:
+        """The keys in the order of the request, as often as it names them."""
+        asked = getattr(request, self.asked)
+        return [getattr(each, self.name) if self.name else each for each in asked]
+
     def read(self, request: Any) -> list[Any]:
         """The keys, each once."""
-        asked = getattr(request, self.asked)
-        return list(dict.fromkeys(getattr(each, self.name) if self.name else each for each in asked))
+        return list(dict.fromkeys(self.named(request)))
 
     def select(self, request: Any, chosen: Collection[Any]) -> Any:
         """The request for some of its keys."""

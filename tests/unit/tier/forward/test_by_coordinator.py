@@ -200,6 +200,18 @@ async def test_groups_that_are_named_together_are_asked_of_their_coordinators() 
     await through.end()
 
 
+@pytest.mark.parametrize("version", [0, 6])
+@in_virtual_time
+async def test_a_group_that_is_named_twice_is_told_of_twice(version: int) -> None:
+    """In the oldest version, whose answer does not say for how long a client is throttled, too."""
+    through = await way()
+    groups = [{"group_id": "one", "group_state": "Stable"}]
+    through.cluster.says[ApiKey.DESCRIBE_GROUPS].append({"groups": groups})
+    answer = await through.ask(through.client(), ApiKey.DESCRIBE_GROUPS, version, groups=["one", "one"])
+    assert [(each.group_id, each.group_state) for each in answer.groups] == [("one", "Stable")] * 2
+    await through.end()
+
+
 @pytest.mark.parametrize("version", [5, 8])
 @in_virtual_time
 async def test_committed_offsets_come_without_the_epochs_of_another_cluster(version: int) -> None:
@@ -233,4 +245,14 @@ async def test_groups_are_listed_from_all_brokers_but_not_the_tiers_own() -> Non
     ]
     answer = await through.ask(through.client(), ApiKey.LIST_TRANSACTIONS, 0)
     assert sorted(each.transactional_id for each in answer.transaction_states) == ["mine", "other"]
+    await through.end()
+
+
+@pytest.mark.parametrize("version", [0, 5])
+@in_virtual_time
+async def test_groups_are_listed_in_every_version(version: int) -> None:
+    through = await way()
+    through.cluster.says[ApiKey.LIST_GROUPS] += [{"groups": [{"group_id": "one"}]}, {"groups": []}]
+    answer = await through.ask(through.client(), ApiKey.LIST_GROUPS, version)
+    assert [each.group_id for each in answer.groups] == ["one"]
     await through.end()

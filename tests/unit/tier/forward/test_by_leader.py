@@ -238,3 +238,28 @@ async def test_offsets_are_listed_without_the_epochs_of_another_cluster() -> Non
     assert [topic.name for topic in body.topics] == ["a", "__state"]
     assert {part.current_leader_epoch for topic in body.topics for part in topic.partitions} == {-1}
     await through.end()
+
+
+@in_virtual_time
+async def test_topics_of_which_nothing_is_to_be_deleted_are_not_told_of() -> None:
+    through = await way()
+    parts = [{"partition_index": 0, "offset": 5}]
+    topics = [{"name": "none", "partitions": parts}, {"name": "a", "partitions": []}]
+    answer = await through.ask(through.client(), ApiKey.DELETE_RECORDS, 2, topics=topics)
+    assert [(each.name, *each.partitions) for each in answer.topics] == [
+        ("none", (0, -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    ]
+    await through.end()
+
+
+@in_virtual_time
+async def test_producers_of_what_is_no_topic_are_refused_with_words() -> None:
+    through = await way()
+    topics = [{"name": name, "partition_indexes": [0]} for name in ("none", "a b")]
+    answer = await through.ask(through.client(), ApiKey.DESCRIBE_PRODUCERS, 0, topics=topics)
+    (unknown,), (wrong,) = (each.partitions for each in answer.topics)
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert unknown.error_message == "This server does not host this topic-partition."
+    assert wrong.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert "a b" in wrong.error_message
+    await through.end()

@@ -11,6 +11,7 @@ from tests.unit.upstream.cluster import Cluster
 
 from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers import SERVED
+from sharecore.coordinator.registry import GroupRegistry
 from sharecore.network import Connection
 from sharecore.protocol import ApiKey, codec, read_header
 from sharecore.tier.forward import Forwarding, Own, ask_offers
@@ -95,7 +96,7 @@ class Through:
             config=SimpleNamespace(fetch_max_bytes=1 << 20),
             authorizer=self._authorizer,
             throttles=SimpleNamespace(room=lambda *_: 1 << 31),
-            groups=SimpleNamespace(registry={}),
+            groups=SimpleNamespace(registry=GroupRegistry()),
             cluster=SimpleNamespace(nodes=lambda _: [SimpleNamespace(node_id=1)]),
             identity=SimpleNamespace(node_id=1),
         )
