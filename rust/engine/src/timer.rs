@@ -61,13 +61,16 @@ impl<T: Default> Timers<T> {
     #[inline]
     pub fn insert(&mut self, now: u64, deadline: u64, value: T) -> u32 {
         let deadline = self.begin(now, deadline);
+        let prev = self.last_before(deadline);
+        let next = self.entries[prev].next;
         let index = self.entries.insert(Entry {
             deadline: deadline.into(),
-            next: 0,
-            prev: 0,
+            next,
+            prev,
             value,
         });
-        self.link(index, deadline);
+        self.entries[prev].next = index;
+        self.entries[next].prev = index;
         index
     }
 
@@ -75,8 +78,11 @@ impl<T: Default> Timers<T> {
     pub fn restart(&mut self, index: u32, now: u64, deadline: u64) {
         self.unlink(index);
         let deadline = self.begin(now, deadline);
-        self.entries[index].deadline = deadline.into();
-        self.link(index, deadline);
+        let prev = self.last_before(deadline);
+        let next = std::mem::replace(&mut self.entries[prev].next, index);
+        self.entries[next].prev = index;
+        let entry = &mut self.entries[index];
+        (entry.deadline, entry.next, entry.prev) = (deadline.into(), next, prev);
     }
 
     /// Chooses the ring of a timer that begins; returns when the timer ends.
@@ -152,18 +158,15 @@ impl<T> Timers<T> {
         self.entries.get(index).map(|entry| &entry.value)
     }
 
-    /// Puts an entry, which is in no ring, behind those that end no later.
+    /// The entry behind which a timer belongs that begins: the last that ends no later.
     #[inline]
-    fn link(&mut self, index: u32, deadline: u64) {
+    fn last_before(&self, deadline: u64) -> u32 {
         let mut prev = self.entries[self.ring].prev;
         // one more makes the entry that holds the ring together the earliest of all
         while deadline + 1 < u64::from(self.entries[prev].deadline).wrapping_add(1) {
             prev = self.entries[prev].prev;
         }
-        let next = std::mem::replace(&mut self.entries[prev].next, index);
-        self.entries[next].prev = index;
-        let entry = &mut self.entries[index];
-        (entry.next, entry.prev) = (next, prev);
+        prev
     }
 
     /// Takes an entry out of its ring, if it is in one.

@@ -43,6 +43,25 @@ impl Mask {
         self.before(at).and_at(at, self.from(at).from(1))
     }
 
+    /// This set where the run at `at` belongs to it or not.
+    pub(super) fn with(self, at: usize, belongs: bool) -> Self {
+        let bit = 1_u64.wrapping_shl(at as u32);
+        Self(self.0 & !bit).and_at(at, belongs.into())
+    }
+
+    /// This set where the run at `at` is cut: a part of it belongs or does not, what is left at its `head` and `tail` is as
+    /// it was.
+    pub(super) fn cut(self, at: usize, head: bool, tail: bool, belongs: bool) -> Self {
+        let was = self.from(at).0 & 1 != 0;
+        let (part, end) = (usize::from(head), usize::from(head) + usize::from(tail));
+        let parts = Self(u64::from(head & was))
+            .and_at(end, (tail & was).into())
+            .and_at(part, belongs.into());
+        self.before(at)
+            .and_at(at, parts)
+            .and_at(at + end + 1, self.from(at).from(1))
+    }
+
     fn high(at: usize) -> u64 {
         u64::MAX.wrapping_shl(at as u32)
     }
@@ -82,6 +101,25 @@ mod tests {
                 let mut less = list.clone();
                 less.remove(at);
                 assert_eq!(mask.removed(at), less.into_iter().collect());
+                for belongs in [false, true] {
+                    let mut other = list.clone();
+                    other[at] = belongs;
+                    assert_eq!(mask.with(at, belongs), other.into_iter().collect());
+                    for (head, tail) in [(true, false), (false, true), (true, true)] {
+                        let (was, mut cut) = (list[at], list.clone());
+                        let left = [(head, was), (true, belongs), (tail, was)];
+                        cut.splice(
+                            at..=at,
+                            left.iter().filter(|part| part.0).map(|part| part.1),
+                        );
+                        if cut.len() <= 64 {
+                            assert_eq!(
+                                mask.cut(at, head, tail, belongs),
+                                cut.into_iter().collect()
+                            );
+                        }
+                    }
+                }
             }
             for (at, belongs) in (0..=len).flat_map(|at| [(at, false), (at, true)]) {
                 if len < 64 {

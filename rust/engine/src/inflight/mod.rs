@@ -7,6 +7,7 @@ mod map;
 mod mask;
 mod rewrite;
 mod run;
+mod set;
 mod shape;
 #[cfg(test)]
 mod tests;

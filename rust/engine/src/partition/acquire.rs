@@ -1,8 +1,9 @@
 //! Acquire: which of the offsets that the log returned a member gets (KIP-932, "Fetching and acknowledging records").
 
 use super::Partition;
+use super::lease::Leases;
 use super::member::MemberId;
-use super::pace::{Pace, slow_from};
+use super::pace::{Pace, is_last_attempt, share, slow_from};
 use crate::inflight::{Cell, Cursor, LeaseId, Run};
 use crate::offset::{OFFSET_MAX, Offset, OffsetRange, after, before};
 use crate::record_state::RecordState;
@@ -49,6 +50,34 @@ struct Request<'a> {
     taken: i64,
     batch_size: i64,
     record_limit: bool,
+}
+
+impl Request<'_> {
+    /// How many records of a batch may be given at most.
+    fn limit(&self) -> i64 {
+        if self.record_limit {
+            self.budget
+        } else {
+            i64::MAX
+        }
+    }
+
+    /// Leases records that are available once more. Returns their cell.
+    fn lease_again(&mut self, leases: &mut Leases, piece: OffsetRange, cell: Cell) -> Cell {
+        debug_assert_eq!(
+            cell.lease(),
+            LeaseId::NONE,
+            "nobody holds what is available"
+        );
+        let delivery_count = (cell.delivery_count() + 1).min(COUNT_MAX);
+        let lease = leases.open(self.member, piece, self.now_ms, self.deadline_ms);
+        self.out.push(Acquired {
+            first: piece.first,
+            last: piece.last,
+            delivery_count,
+        });
+        Cell::acquired(delivery_count, lease)
+    }
 }
 
 impl Partition {
@@ -137,7 +166,8 @@ impl Partition {
             && run.first <= range.last
         {
             let first = run.first.max(range.first);
-            let last = self.acquire_again(request, at, OffsetRange::new(first, range.last));
+            let range = OffsetRange::new(first, range.last);
+            let last = self.acquire_again(request, at, run, range);
             if request.budget <= 0 || last == range.last {
                 break;
             }
@@ -173,14 +203,18 @@ impl Partition {
         }
         let mut unread = range.first;
         let mut at = self.map.seek(unread);
-        while request.budget > 0 && self.map.get(at).is_some_and(|run| run.first <= range.last) {
+        while request.budget > 0
+            && let Some(mut run) = self.map.get(at)
+            && run.first <= range.last
+        {
             let batch = self.map.batch(at);
             if self.unread_from().is_some() && unread < batch.first {
                 self.acquire_new(request, OffsetRange::new(unread, batch.first - 1));
                 at = self.map.seek(batch.first.max(range.first));
+                run = self.map.get(at).expect("what was in flight still is");
             }
             if request.budget > 0 {
-                self.acquire_again(request, at, batch.clip(range));
+                self.acquire_again(request, at, run, batch.clip(range));
             }
             unread = batch.last + 1;
             at = self.map.seek(unread);
@@ -197,24 +231,24 @@ impl Partition {
         }
     }
 
-    /// Acquires what is available in `range` of the batch of the run at `at`. Returns the last offset that was looked
-    /// at.
+    /// Acquires what is available in `range` of the batch of `run`, which is at `at`. Returns the last offset that was
+    /// looked at.
     fn acquire_again(
         &mut self,
         request: &mut Request<'_>,
         at: Cursor,
+        run: Run,
         range: OffsetRange,
     ) -> Offset {
+        if request.taken == 0 && self.acquire_slow(request, at, run, range) {
+            return range.last;
+        }
         let (range, batch_last, slow) = self.survey(at, range);
         if slow && request.taken > 0 {
             request.budget = 0;
             return range.last;
         }
-        let mut limit = if request.record_limit {
-            request.budget
-        } else {
-            i64::MAX
-        };
+        let mut limit = request.limit();
         let mut pace = slow.then(|| {
             let batch = OffsetRange::new(self.map.batch_first(at), batch_last);
             Pace::new(self.config.max_delivery_count, batch.count())
@@ -234,25 +268,46 @@ impl Partition {
             piece.last = piece
                 .last
                 .min(piece.first.saturating_add(limit - taken - 1));
-            debug_assert_eq!(
-                cell.lease(),
-                LeaseId::NONE,
-                "nobody holds what is available"
-            );
-            let delivery_count = (cell.delivery_count() + 1).min(COUNT_MAX);
-            let lease = leases.open(request.member, *piece, request.now_ms, request.deadline_ms);
-            request.out.push(Acquired {
-                first: piece.first,
-                last: piece.last,
-                delivery_count,
-            });
             taken += piece.length();
-            Ok(Cell::acquired(delivery_count, lease))
+            Ok(request.lease_again(leases, *piece, cell))
         });
         debug_assert!(stopped.is_ok() || taken >= limit);
         request.taken += taken;
         request.budget = if slow { 0 } else { request.budget - taken };
         range.last
+    }
+
+    /// Acquires the first records of `range` where they are near their delivery limit and `run`, at `at`, has as many as a
+    /// fetch then gets: nothing else of their batch needs to be looked at. Returns whether it is so.
+    fn acquire_slow(
+        &mut self,
+        request: &mut Request<'_>,
+        at: Cursor,
+        run: Run,
+        range: OffsetRange,
+    ) -> bool {
+        let max_delivery_count = self.config.max_delivery_count;
+        let count = run.cell().delivery_count();
+        if !run.cell().is_available() | (count < slow_from(max_delivery_count)) {
+            return false;
+        }
+        let share = if is_last_attempt(max_delivery_count, count) {
+            1
+        } else {
+            share(max_delivery_count, count, self.map.batch(at).count())
+        };
+        let piece = OffsetRange::new(
+            range.first,
+            before(range.first.saturating_add(share.min(request.limit()))),
+        );
+        if run.range().clip(range).last < piece.last {
+            return false;
+        }
+        let cell = request.lease_again(&mut self.leases, piece, run.cell());
+        self.map.set_apart(at, piece, cell);
+        request.taken = piece.length();
+        request.budget = 0;
+        true
     }
 
     /// Whether what a fetch from `offset` on gets next is near its delivery limit, or in one batch with what is: a fetch that

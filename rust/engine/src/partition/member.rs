@@ -51,16 +51,31 @@ impl Members {
     /// The member of this name, if it is known.
     pub(crate) fn find(&self, name: &str) -> Option<MemberId> {
         let hash = hash(name);
+        let place = self.places.get(self.place(hash))?;
+        if place.hash == hash && self.is_called(place.member, name) {
+            return Some(place.member);
+        }
+        self.find_displaced(name)
+    }
+
+    /// The member of this name, which may have found another one in its place.
+    #[inline(never)]
+    fn find_displaced(&self, name: &str) -> Option<MemberId> {
+        let hash = hash(name);
         let mut at = self.place(hash);
         while let Some(place) = self.places.get(at)
             && place.member != MemberId::default()
         {
-            if place.hash == hash && *self.slots[place.member.0].name == *name {
+            if place.hash == hash && self.is_called(place.member, name) {
                 return Some(place.member);
             }
             at = self.after(at);
         }
         None
+    }
+
+    fn is_called(&self, member: MemberId, name: &str) -> bool {
+        member != MemberId::default() && *self.slots[member.0].name == *name
     }
 
     /// The member of this name, which is known from now on.

@@ -6,6 +6,20 @@ pub(super) fn slow_from(max_delivery_count: u16) -> u16 {
     max_delivery_count.div_ceil(2).max(2)
 }
 
+/// Whether a record is given up unless it is accepted this time; there is no such attempt where all are slow.
+pub(super) fn is_last_attempt(max_delivery_count: u16, delivery_count: u16) -> bool {
+    max_delivery_count > 2 && delivery_count == max_delivery_count - 1
+}
+
+/// How many records come with one near its delivery limit that is the first of a batch of `batch_count` to be given: half of the
+/// batch, or a quarter, and so on.
+pub(super) fn share(max_delivery_count: u16, delivery_count: u16, batch_count: i64) -> i64 {
+    batch_count
+        .checked_shr(u32::from(delivery_count - slow_from(max_delivery_count)) + 1)
+        .unwrap_or(0)
+        .max(1)
+}
+
 /// How many records of one batch a fetch gets if some are near their delivery limit.
 pub(super) struct Pace {
     max_delivery_count: u16,
@@ -30,16 +44,11 @@ impl Pace {
     /// taken before it, the rest is delivered too, up to a record on its last attempt.
     #[inline(never)] // else what is needed near the limit alone is computed for every batch
     pub(super) fn limit(&mut self, delivery_count: u16, taken: i64) -> i64 {
-        if self.max_delivery_count > 2 && delivery_count == self.max_delivery_count - 1 {
+        if is_last_attempt(self.max_delivery_count, delivery_count) {
             return taken.max(1);
         }
-        let slow_from = slow_from(self.max_delivery_count);
-        if self.limit.is_none() && delivery_count >= slow_from {
-            let share = self
-                .batch_count
-                .checked_shr(u32::from(delivery_count - slow_from) + 1)
-                .unwrap_or(0)
-                .max(1);
+        if self.limit.is_none() && delivery_count >= slow_from(self.max_delivery_count) {
+            let share = share(self.max_delivery_count, delivery_count, self.batch_count);
             self.limit = Some(if taken < share { share } else { i64::MAX });
         }
         self.limit.unwrap_or(i64::MAX)
