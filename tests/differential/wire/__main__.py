@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.differential.wire.families import FAMILIES
-from tests.differential.wire.run import Run, brokers, play, report
+from tests.differential.wire.families import FAMILIES, OF_NODES
+from tests.differential.wire.run import Run, broker_and_node, brokers, play, report
 from tests.differential.wire.script import Stage, from_lines
 from tests.harness.broker import ROOT
 
@@ -30,14 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 2
     if arguments.replay:
-        return _replay(arguments.replay, libs)
+        return _replay(arguments.replay, libs, through=arguments.through)
     seed = secrets.randbits(40) if arguments.seed is None else arguments.seed
-    families = arguments.families or list(FAMILIES)
+    families = arguments.families or (OF_NODES if arguments.through else list(FAMILIES))
     out = arguments.out or Path(tempfile.mkdtemp(prefix="wire-"))
     out.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, Apache Kafka {arguments.kafka}, families {' '.join(families)}", flush=True)
-    with brokers(libs) as player:
-        stage = Stage(arguments.kafka, restarts=True)
+    with broker_and_node(libs) if arguments.through else brokers(libs) as player:
+        stage = Stage(arguments.kafka, restarts=not arguments.through)
         run = Run(player, out, _say, stage, shrink_seconds=arguments.shrink_seconds)
         try:
             play(
@@ -58,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if differing else 0
 
 
-def _replay(file: Path, libs: Path) -> int:
-    with brokers(libs) as player:
+def _replay(file: Path, libs: Path, *, through: bool) -> int:
+    with broker_and_node(libs) if through else brokers(libs) as player:
         played = player.replay(from_lines(file.read_text().splitlines()), watch=_say)
     if played.differences:
         _say(report("a script", 0, file, played))
@@ -82,6 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, metavar="S", help="of the first scenarios; default: a fresh one")
     parser.add_argument(
         "--families", nargs="+", choices=list(FAMILIES), metavar="NAME", help=", ".join(FAMILIES)
+    )
+    parser.add_argument(
+        "--through", action="store_true", help="ours is a node of a tier in front of another Apache Kafka"
     )
     parser.add_argument("--kafka", default="4.3.1", metavar="VERSION", help="4.3.1 (default) or 4.4.0")
     parser.add_argument(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tests.differential.wire.compare import MISSING, Difference
@@ -424,7 +425,9 @@ def _joined(answer: dict[str, Any]) -> dict[tuple[Any, int], list[dict[str, Any]
     return found
 
 
-_KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
+Known = Mapping[str, Callable[[Exchange, Difference], bool]]
+NOTHING_MORE: Known = MappingProxyType({})
+_KNOWN: Known = {
     "wording of an error message": _wording,
     "reason of a refusal": _reason,
     "documentation of a setting": _documentation,
@@ -459,11 +462,15 @@ _KNOWN: dict[str, Callable[[Exchange, Difference], bool]] = {
     "no batch at all": _no_batch,
     "no such isolation": _no_such_isolation,
 }
-NAMES = [ORDER, *_KNOWN]
 
 
-def explain(exchange: Exchange, difference: Difference) -> str | None:
-    """The name of the difference, None where it has none."""
+def explain(exchange: Exchange, difference: Difference, more: Known = NOTHING_MORE) -> str | None:
+    """The name of the difference, None where it has none.
+
+    Args:
+        more: differences of what is compared, beyond those of every broker.
+    """
     if isinstance(exchange.apache, str) or isinstance(exchange.ours, str):
         return None  # one of them does not answer
-    return next((name for name, shows in _KNOWN.items() if shows(exchange, difference)), None)
+    named = [*more.items(), *_KNOWN.items()]
+    return next((name for name, shows in named if shows(exchange, difference)), None)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.differential.wire.aliases import bind
 from tests.differential.wire.compare import Difference, differences, same_order
-from tests.differential.wire.known import ORDER, Exchange, explain
+from tests.differential.wire.known import NOTHING_MORE, ORDER, Exchange, Known, explain
 from tests.differential.wire.masks import learn_producers, learn_topics, own_only, plain
 from tests.differential.wire.names import Names
 from tests.differential.wire.script import Answer, Ask, Close, Restart, Scenario, Sleep, Step, to_line
@@ -31,10 +31,13 @@ from tests.differential.wire.world import World, to_broker
 _TOPICS_CHANGE = {"CREATE_TOPICS", "DELETE_TOPICS", "CREATE_PARTITIONS"}
 _CONFIGS_CHANGE = {"INCREMENTAL_ALTER_CONFIGS", "ALTER_CONFIGS"}
 _TRANSACTIONS_END = {"END_TXN", "INIT_PRODUCER_ID"}
+_RECORDS_COME = {"PRODUCE", "END_TXN"}
 _LAST_EPOCH = -1
 _PATIENCE_SECONDS = 60
 _SOON_SECONDS = 10
 """Shorter than what waits for something may wait for it."""
+_READ_SECONDS = 0.1
+"""A node has read by then what the cluster behind it has."""
 _BEGAN_MS = 60_000
 """How long ago producers wrote, so that no clock of a broker says the same."""
 
@@ -62,10 +65,15 @@ class Played:
 
 
 class Player:
-    """Two brokers that have been started; scripts get names of their own on them."""
+    """Two brokers that have been started; scripts get names of their own on them.
 
-    def __init__(self, apache: Side, ours: Side, salt: str = "w") -> None:
+    Args:
+        more: differences that are known beyond those of every broker.
+    """
+
+    def __init__(self, apache: Side, ours: Side, salt: str = "w", more: Known = NOTHING_MORE) -> None:
         self._sides = (apache, ours)
+        self._more = more
         self._prefixes = (f"{salt}{number:06}-" for number in itertools.count(1))
 
     def play(self, scenario: Scenario, watch: Callable[[str], None] | None = None) -> Played:
@@ -76,7 +84,7 @@ class Player:
             watch: told each step and what Apache Kafka answered.
         """
         played = Played()
-        script = _Script(self._sides, next(self._prefixes))
+        script = _Script(self._sides, next(self._prefixes), self._more)
         try:
             step = next(scenario)
             while True:
@@ -106,8 +114,9 @@ class Player:
 class _Script:
     """One playing of a script."""
 
-    def __init__(self, sides: tuple[Side, Side], prefix: str) -> None:
+    def __init__(self, sides: tuple[Side, Side], prefix: str, more: Known) -> None:
         self._sides = sides
+        self._more = more
         began_ms = int(time.time() * 1000) - _BEGAN_MS
         self._names = (Names(prefix, began_ms), Names(prefix, began_ms))
         self._world = World()
@@ -210,7 +219,7 @@ class _Script:
             played.known[ORDER] += 1
         exchange = Exchange(ask, literal, apache, ours, self._world.members(literal.get("group_id")))
         for difference in found:
-            name = explain(exchange, difference)
+            name = explain(exchange, difference, self._more)
             if name is None:
                 played.differences.append(difference)
             else:
@@ -242,6 +251,8 @@ class _Script:
 
     def _settle(self, ask: Ask, answer: Any) -> None:
         """Waits until Apache Kafka knows of a change that it answered before all its parts did."""
+        if ask.api in _RECORDS_COME and self._sides[1].reads_behind:
+            time.sleep(_READ_SECONDS)
         if ask.api in _TOPICS_CHANGE:
             known_before = [self._names[0].prefix + name for name in self._names[0].topics()]
             names = list(dict.fromkeys([*known_before, *map(self._names[0].to_broker, _made(ask, answer))]))

@@ -13,10 +13,14 @@ from pathlib import Path
 from random import Random
 
 from tests.differential.wire.families import FAMILIES
+from tests.differential.wire.known_through import KNOWN
 from tests.differential.wire.minimise import minimise
+from tests.differential.wire.names import NODE_ID
 from tests.differential.wire.player import Played, Player
 from tests.differential.wire.script import Stage, Step, to_line
 from tests.differential.wire.side import Side
+
+from sharecore.tier.view import FIRST_NODE_ID
 
 
 @contextmanager
@@ -24,13 +28,32 @@ def brokers(libs: Path | None = None, salt: str = "w") -> Iterator[Player]:
     """Both brokers, new and ready; killed at the end."""
     with tempfile.TemporaryDirectory(prefix="wire-") as home:
         sides = Side(Path(home) / "apache", "apache", libs), Side(Path(home) / "sharecore", "sharecore")
-        try:
-            with ThreadPoolExecutor(2) as both:
-                list(both.map(Side.start, sides))
+        with _started(sides):
             yield Player(*sides, salt=salt)
-        finally:
-            for side in sides:
-                side.stop()
+
+
+@contextmanager
+def broker_and_node(libs: Path) -> Iterator[Player]:
+    """A broker of Apache Kafka, and a node in front of another one; all killed at the end."""
+    with tempfile.TemporaryDirectory(prefix="wire-") as home:
+        behind = Side(Path(home) / "behind", "apache", libs)
+        settings = {"node.id": str(FIRST_NODE_ID + NODE_ID)}  # as nodes are told of to clients
+        apache = Side(Path(home) / "apache", "apache", libs, settings)
+        upstream = f"127.0.0.1:{behind.port}"
+        node = Side(Path(home) / "sharecore", "sharecore", upstream=upstream)
+        with _started([behind]), _started([apache, node]):
+            yield Player(apache, node, more=KNOWN)
+
+
+@contextmanager
+def _started(sides: Sequence[Side]) -> Iterator[None]:
+    try:
+        with ThreadPoolExecutor(len(sides)) as all_of_them:
+            list(all_of_them.map(Side.start, sides))
+        yield
+    finally:
+        for side in sides:
+            side.stop()
 
 
 @dataclass

@@ -51,6 +51,12 @@ SETTINGS = {
 writes down soon which records were deleted, or a kill brings them back.
 """
 
+TIER = {
+    "sharecore.tier.slots": "2",
+    "sharecore.tier.replication.factor": "1",
+    "sharecore.tier.min.insync.replicas": "1",
+}
+"""And what a node is told."""
 CLOSED = "the connection was closed"
 SILENT = "no answer"
 _SIZE = struct.Struct(">i")
@@ -71,14 +77,25 @@ class Side:
         kind: `apache` or `sharecore`.
         libs: the folder with Apache Kafka's jars.
         settings: what it is told otherwise than the other broker.
+        upstream: the cluster that it is a node in front of.
+
+    Attributes:
+        reads_behind: whether records come to it after their producer was answered.
     """
 
     def __init__(
-        self, home: Path, kind: str, libs: Path | None = None, settings: Mapping[str, str] | None = None
+        self,
+        home: Path,
+        kind: str,
+        libs: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        upstream: str = "",
     ) -> None:
         home.mkdir(parents=True)
         self.kind = kind
-        self._broker = Broker(home, kind, SETTINGS | dict(settings or {}), libs=libs)
+        self.reads_behind = bool(upstream)
+        given = SETTINGS | (TIER if upstream else {}) | dict(settings or {})
+        self._broker = Broker(home, kind, given, ("--upstream", upstream) if upstream else (), libs)
         self._peers: dict[str, Peer] = {}
 
     @property

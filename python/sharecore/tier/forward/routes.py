@@ -128,7 +128,9 @@ BY_KEYS: dict[ApiKey, ByKeys] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: ByKeys(
         GROUP, Keys("group_ids", "groups", "group_id"), _describe_group, _with_operations
     ),
-    ApiKey.DELETE_GROUPS: ByKeys(GROUP, Keys("groups_names", "results", "group_id"), _delete_group),
+    ApiKey.DELETE_GROUPS: ByKeys(
+        GROUP, Keys("groups_names", "results", "group_id", once=True), _delete_group
+    ),
     ApiKey.DESCRIBE_TRANSACTIONS: ByKeys(
         TRANSACTION,
         Keys("transactional_ids", "transaction_states", "transactional_id"),

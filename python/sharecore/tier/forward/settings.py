@@ -85,7 +85,8 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
         key = resource.resource_type, resource.resource_name
         if not responses.get(key, {}).get("error_code"):
             responses[key] = told.get(key) or _nothing(*key)
-    return {"responses": list(responses.values()), "throttle_time_ms": throttle_ms}
+    told_of = [responses[each.resource_type, each.resource_name] for each in request.resources]
+    return {"responses": told_of, "throttle_time_ms": throttle_ms}
 
 
 async def _ask(desk: Desk, context: RequestContext, request: Any, answered: str) -> tuple[_Told, int]:

@@ -126,6 +126,7 @@ class Keys:
         asked, name: fields of the request; no name where the keys stand by themselves.
         answered, answered_name, error: fields of the answer.
         failed: what the answer for a key has besides where it is an error.
+        once: whether a key that is named several times is told of once.
     """
 
     asked: str
@@ -134,11 +135,13 @@ class Keys:
     name: str = ""
     error: str = "error_code"
     failed: Mapping[str, Any] = field(default_factory=dict)
+    once: bool = False
 
     def named(self, request: Any) -> list[Any]:
-        """The keys in the order of the request, as often as it names them."""
+        """The keys in the order of the request, as often as the answer tells of them."""
         asked = getattr(request, self.asked)
-        return [getattr(each, self.name) if self.name else each for each in asked]
+        keys = [getattr(each, self.name) if self.name else each for each in asked]
+        return list(dict.fromkeys(keys)) if self.once else keys
 
     def read(self, request: Any) -> list[Any]:
         """The keys, each once."""

@@ -43,3 +43,18 @@ FAMILIES: dict[str, Callable[[Random, Stage], Scenario]] = {
     "spoilt": spoilt.scenario,
     "frames": frames.scenario,
 }
+OF_NODES = [
+    "configs",
+    "offsets",
+    "state",
+    "heartbeats",
+    "fetches",
+    "producers",
+    "transactions",
+    "malformed",
+    "classic",
+]
+"""Those in which a node of a tier answers alike. Placement, versions and fetch sessions are its own; its
+share groups may have the names of groups of the cluster; records are fetched anew where only committed ones
+are wanted.
+"""

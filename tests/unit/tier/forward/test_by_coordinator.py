@@ -212,6 +212,15 @@ async def test_a_group_that_is_named_twice_is_told_of_twice(version: int) -> Non
     await through.end()
 
 
+@in_virtual_time
+async def test_a_group_that_is_to_be_deleted_twice_is_told_of_once() -> None:
+    through = await way()
+    through.cluster.says[ApiKey.DELETE_GROUPS].append({"results": [{"group_id": "one", "error_code": 69}]})
+    answer = await through.ask(through.client(), ApiKey.DELETE_GROUPS, 2, groups_names=["one", "one"])
+    assert [(each.group_id, each.error_code) for each in answer.results] == [("one", 69)]
+    await through.end()
+
+
 @pytest.mark.parametrize("version", [5, 8])
 @in_virtual_time
 async def test_committed_offsets_come_without_the_epochs_of_another_cluster(version: int) -> None:
