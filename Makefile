@@ -400,7 +400,7 @@ bench-broker: .venv/.installed jars ## the broker beside Apache Kafka 4.3.1 on t
 bench-tier bench-requests bench-client bench-groups bench-dlq bench-cold bench-compaction bench-security: \
 	export SHARECORE ?= $(CURDIR)/.venv/bin/sharecore
 
-bench-tier: .venv/.installed .venv-test/.installed jars ## one and three nodes in front of Apache Kafka beside that cluster, Apache's share groups and sharecore alone (ARGS="--records 200000", "--take-over": 10,000 share partitions)
+bench-tier: .venv/.installed .venv-test/.installed jars ## one and three nodes in front of Apache Kafka beside that cluster, Apache's share groups and sharecore alone (ARGS="--records 200000", "--take-over": 10,000 share partitions, "--limited 0.1": nodes with a tenth of a CPU each, as root)
 	$(BIN)/python -m benches.tier $(ARGS)
 
 bench-requests: .venv/.installed .venv-test/.installed jars ## one record a request, beside Apache, NATS JetStream and Redis Streams (ARGS="--clients 20 --only share")

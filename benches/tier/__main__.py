@@ -1,5 +1,6 @@
 """One and three nodes in front of Apache Kafka beside that cluster, Apache 4.3.1's share groups with as many
-replicas, and sharecore alone; or, with `--take-over`, how long many share partitions take to be led again.
+replicas, and sharecore alone; or, with `--take-over`, how long many share partitions take to be led again;
+or, with `--limited`, three nodes beside one where each has the same part of a CPU.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from benches.apache import as_kafka_starts_it
 from benches.broker.steps import PARTITIONS, RECORD_BYTES, STEPS, Measured, Run
 from benches.machine import machine
+from benches.tier.limited import limited
 from benches.tier.steps import steps_of
 from benches.tier.take_over import take_over
 from rich import box
@@ -62,6 +64,12 @@ def options() -> argparse.Namespace:
         "--brokers", type=int, choices=(1, 3), default=3, help="of each cluster, and replicas of its state"
     )
     parser.add_argument("--take-over", action="store_true", help="measure only a take-over")
+    parser.add_argument(
+        "--limited",
+        type=float,
+        metavar="SHARE",
+        help="measure nodes with so much of a CPU each (0.1; as root)",
+    )
     parser.add_argument("--groups", type=int, default=10, help="groups of a take-over")
     parser.add_argument("--partitions", type=int, default=1_000, help="partitions that each of them reads")
     return parser.parse_args()
@@ -193,6 +201,14 @@ def main() -> None:
                 console.print(f"| {what} | {value:,.1f} |")
             return
         as_kafka_starts_it()
+        if chosen.limited:
+            told = limited(
+                Path(scratch), chosen.upstream, chosen.records, chosen.limited, max(1, chosen.warm_up)
+            )
+            console.print(f"nodes with {chosen.limited} of a CPU each in front of {chosen.upstream}; {where}")
+            for what, value in told.items():
+                console.print(f"| {what} | {value:,.1f} |")
+            return
         bench = Bench(chosen, console)
         for number in range(chosen.rounds):
             bench.round(Path(scratch) / str(number))

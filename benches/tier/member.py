@@ -1,4 +1,4 @@
-"""A member of a share group that takes what comes: member BOOTSTRAP GROUP TOPIC.
+"""A member of a share group that takes what comes: member BOOTSTRAP GROUP TOPIC [SETTING=VALUE ...].
 
 For each line of its input it says how many records it has, and when the first and the last came, in ns.
 """
@@ -12,7 +12,7 @@ import time
 from tests.harness.clients import share_consumer
 
 
-def main(bootstrap: str, group: str, topic: str) -> None:
+def main(bootstrap: str, group: str, topic: str, *more: str) -> None:
     count, first, last = 0, 0, 0
 
     def tell() -> None:
@@ -21,7 +21,7 @@ def main(bootstrap: str, group: str, topic: str) -> None:
             time.sleep(0.05)
 
     threading.Thread(target=tell, daemon=True).start()
-    settings = {"share.acknowledgement.mode": "implicit"}
+    settings = {"share.acknowledgement.mode": "implicit"} | dict(each.split("=", 1) for each in more)
     with share_consumer(bootstrap, group, [topic], **settings) as consumer:
         while True:
             found = len(consumer.poll(1))

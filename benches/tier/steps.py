@@ -38,8 +38,13 @@ def plain_latency(run: Run[Measured]) -> Figures:
         consumer.close()
 
 
-def share_of_many(run: Run[Measured]) -> Figures:
-    """Several members, each a process of its own; from the first record of any to the last of all."""
+def share_of_many(run: Run[Measured], count: int = MEMBERS, *settings: str) -> Figures:
+    """Several members, each a process of its own; from the first record of any to the last of all.
+
+    Args:
+        count: how many.
+        settings: of all of them, `NAME=VALUE`.
+    """
     command = [
         sys.executable,
         "-m",
@@ -47,15 +52,16 @@ def share_of_many(run: Run[Measured]) -> Figures:
         run.broker.bootstrap,
         run.group("many"),
         run.topic,
+        *settings,
     ]
     members = [
         subprocess.Popen(
             command, cwd=ROOT, env=os.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        for _ in range(MEMBERS)
+        for _ in range(count)
     ]
     # each says how many it has, as it gets them; what the others have it does not know
-    counts, first, last = [0] * MEMBERS, 0, 0
+    counts, first, last = [0] * count, 0, 0
     try:
         while sum(counts) < run.records:
             for place, member in enumerate(members):
