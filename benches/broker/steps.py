@@ -79,8 +79,8 @@ def cell(table: str, column: str) -> float:
     return float(dict(zip(rows[0], rows[-1], strict=True))[column])
 
 
-def producer(run: Run[Measured]) -> Figures:
-    create_topic(run.broker.bootstrap, run.topic, partitions=PARTITIONS)
+def producer(run: Run[Measured], partitions: int = PARTITIONS) -> Figures:
+    create_topic(run.broker.bootstrap, run.topic, partitions=partitions)
     size = ("--num-records", str(run.records), "--record-size", str(RECORD_BYTES), "--throughput", "-1")
     shown = tool(run, "ProducerPerformance", "--topic", run.topic, *size)
     rate = re.search(rf"{run.records} records sent, ([\d.]+) records/sec", shown)

@@ -20,13 +20,14 @@ from benches.apache import as_kafka_starts_it
 from benches.broker.steps import PARTITIONS, RECORD_BYTES, STEPS, Measured, Run
 from benches.machine import machine
 from benches.tier.limited import limited
+from benches.tier.several import Several
 from benches.tier.steps import steps_of
 from benches.tier.take_over import take_over
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from tests.harness.broker import Broker
-from tests.harness.tier import THREE_COPIES, VERSIONS, Cluster, Nodes
+from tests.harness.tier import VERSIONS, Cluster
 
 UPSTREAM, NODE, NODES, APACHE, ALONE = (
     "their cluster directly",
@@ -73,29 +74,6 @@ def options() -> argparse.Namespace:
     parser.add_argument("--groups", type=int, default=10, help="groups of a take-over")
     parser.add_argument("--partitions", type=int, default=1_000, help="partitions that each of them reads")
     return parser.parse_args()
-
-
-class Several:
-    """Nodes as one that is measured, with what makes and ends them."""
-
-    def __init__(self, home: Path, cluster: Cluster | Broker, count: int) -> None:
-        copies = THREE_COPIES if isinstance(cluster, Cluster) else {}
-        self._nodes = Nodes(home, cluster.bootstrap, **copies)
-        for _ in range(count):
-            self._nodes.add()
-
-    @property
-    def bootstrap(self) -> str:
-        return ",".join(node.bootstrap for node in self._nodes.made)
-
-    def cpu_seconds(self) -> float:
-        return sum(node.cpu_seconds() for node in self._nodes.made)
-
-    def start(self) -> None:
-        self._nodes.start()
-
-    def kill(self) -> None:
-        self._nodes.kill()
 
 
 class Bench:
@@ -196,18 +174,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         if chosen.take_over:
             found = take_over(Path(scratch), chosen.upstream, chosen.groups, chosen.partitions)
-            console.print(f"two nodes in front of {chosen.upstream}, one is killed; {where}")
-            for what, value in found.items():
-                console.print(f"| {what} | {value:,.1f} |")
+            _tell(console, f"two nodes in front of {chosen.upstream}, one is killed; {where}", found)
             return
         as_kafka_starts_it()
         if chosen.limited:
-            told = limited(
-                Path(scratch), chosen.upstream, chosen.records, chosen.limited, max(1, chosen.warm_up)
-            )
-            console.print(f"nodes with {chosen.limited} of a CPU each in front of {chosen.upstream}; {where}")
-            for what, value in told.items():
-                console.print(f"| {what} | {value:,.1f} |")
+            warm_up = max(1, chosen.warm_up)
+            found = limited(Path(scratch), chosen.upstream, chosen.records, chosen.limited, warm_up)
+            each = f"nodes with {chosen.limited} of a CPU each in front of {chosen.upstream}"
+            _tell(console, f"{each}; {where}", found)
             return
         bench = Bench(chosen, console)
         for number in range(chosen.rounds):
@@ -216,6 +190,12 @@ def main() -> None:
     load = f"{chosen.records:,} records of {RECORD_BYTES} bytes, {PARTITIONS} partitions, {copies}"
     console.print(f"{load}, but for sharecore alone; nodes in front of {chosen.upstream}; {where}")
     console.print(table(bench.figures, (UPSTREAM, NODE, NODES, APACHE, ALONE)))
+
+
+def _tell(console: Console, title: str, found: dict[str, float]) -> None:
+    console.print(title)
+    for what, value in found.items():
+        console.print(f"| {what} | {value:,.1f} |")
 
 
 def table(figures: Figures, names: Sequence[str]) -> Table:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benches.broker.steps import RECORD_BYTES, Run, tool
+from benches.broker.steps import Run, producer
+from benches.tier.several import Several
 from benches.tier.steps import share_of_many
 from tests.harness.broker import Broker
-from tests.harness.clients import create_topic
-from tests.harness.tier import SMALL, VERSIONS, Nodes, wait_until
+from tests.harness.tier import SMALL, VERSIONS, wait_until
 
 PARTITIONS = 12
 """As many for each of three nodes as for each other."""
@@ -26,20 +26,6 @@ _PERIOD_US = 10_000
 _GROUPS = Path("/sys/fs/cgroup")
 _SETTINGS = ("fetch.wait.max.ms=5",)
 """librdkafka's members wait at one node at a time."""
-
-
-class _Together:
-    """Nodes as one that is measured."""
-
-    def __init__(self, nodes: Nodes) -> None:
-        self._nodes = nodes
-
-    @property
-    def bootstrap(self) -> str:
-        return ",".join(node.bootstrap for node in self._nodes.made)
-
-    def cpu_seconds(self) -> float:
-        return sum(node.cpu_seconds() for node in self._nodes.made)
 
 
 def limited(home: Path, version: str, records: int, share: float, warm_up: int) -> dict[str, float]:
@@ -55,9 +41,7 @@ def limited(home: Path, version: str, records: int, share: float, warm_up: int) 
         ending.callback(cluster.kill)
         cluster.start()
         filled = Run("the cluster", cluster, records, 1)
-        create_topic(cluster.bootstrap, filled.topic, PARTITIONS)
-        size = ("--num-records", str(records), "--record-size", str(RECORD_BYTES), "--throughput", "-1")
-        tool(filled, "ProducerPerformance", "--topic", filled.topic, *size)
+        producer(filled, PARTITIONS)
         for count in (1, 3):
             rate, cpu = _measure(home / str(count), cluster, filled, count, share, warm_up)
             name = f"{count} node{'s' if count > 1 else ''}"
@@ -69,20 +53,18 @@ def limited(home: Path, version: str, records: int, share: float, warm_up: int) 
 def _measure(
     home: Path, cluster: Broker, filled: Run[Broker], count: int, share: float, warm_up: int
 ) -> tuple[float, float]:
-    nodes = Nodes(home, cluster.bootstrap, **{"sharecore.tier.slots": str(SLOTS)})
+    nodes = Several(home, cluster, count, **{"sharecore.tier.slots": str(SLOTS)})
     with ExitStack() as ending:
         ending.callback(nodes.kill)
-        for _ in range(count):
-            nodes.add().start()
+        nodes.start()
         wait_until(nodes.made[-1], f"has {SLOTS // count} of {SLOTS} slots, gives up 0 and gets 0")
         for node in nodes.made:
             ending.enter_context(_part_of_a_cpu(node.pid, share))
-        together = _Together(nodes)
         for turn in range(warm_up + 1):
-            run = Run(f"{count} nodes", together, filled.records, filled.round, turn=turn)
-            before = together.cpu_seconds()
+            run = Run(f"{count} nodes", nodes, filled.records, filled.round, turn=turn)
+            before = nodes.cpu_seconds()
             rate = share_of_many(run, MEMBERS, *_SETTINGS)["records/s"]
-        return rate, together.cpu_seconds() - before
+        return rate, nodes.cpu_seconds() - before
 
 
 @contextmanager

@@ -19,11 +19,8 @@ SMALL = {
     "transaction.state.log.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
-TIER = QUICK_GROUPS | {
-    "sharecore.tier.slots": "4",
-    "sharecore.tier.replication.factor": "1",
-    "sharecore.tier.min.insync.replicas": "1",
-}
+ONE_COPY = {"sharecore.tier.replication.factor": "1", "sharecore.tier.min.insync.replicas": "1"}
+TIER = QUICK_GROUPS | ONE_COPY | {"sharecore.tier.slots": "4"}
 THREE_COPIES = {"sharecore.tier.replication.factor": "3", "sharecore.tier.min.insync.replicas": "2"}
 """Of the state, in front of three brokers."""
 _JAVA_OPTIONS = "-Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"

@@ -10,13 +10,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.harness import java
 from tests.harness.broker import SHARECORE, Broker
 from tests.harness.clients import configure_group
 from tests.harness.links import Links
-from tests.harness.tier import Cluster, Nodes, wait_until
+from tests.harness.tier import THREE_COPIES, Cluster, Nodes, wait_until
 from tests.harness.tier_ledger import Ledger
 
 from sharecore.tier.view import FIRST_NODE_ID
@@ -219,6 +220,21 @@ def ledger_of(cluster: Cluster, node: Broker, bootstrap: str) -> Ledger:
         java=[probe] * others,
         pace=int(os.environ.get("PACE", "10")),
     )
+
+
+def nodes_of(home: Path, cluster: Cluster) -> Nodes:
+    """Nodes that hear soon of a broker that does not answer; each broker has a copy of their state."""
+    settings = {"sharecore.tier.slots": "16", "sharecore.upstream.request.timeout.ms": "5000"}
+    copies = THREE_COPIES if len(cluster.brokers) > 1 else {}
+    return Nodes(home, cluster.bootstrap, **copies, **settings)
+
+
+def add_behind_door(nodes: Nodes, cluster: Cluster, links: Links) -> int:
+    """Adds a node that clients, and itself to the brokers, are linked with; gives the port of clients."""
+    node = nodes.add(cluster.bootstrap_of(len(nodes.made) + 1))
+    door = links.open(node.port)
+    node.arguments += ("--advertise", f"127.0.0.1:{door}")
+    return door
 
 
 def stop_for(node: Broker, seconds: float) -> None:

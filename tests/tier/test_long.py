@@ -15,15 +15,17 @@ from pathlib import Path
 import pytest
 from tests.harness.links import Links
 from tests.harness.running import Client
-from tests.harness.tier import THREE_COPIES, Cluster, Nodes, wait_until
+from tests.harness.tier import Cluster, Nodes, wait_until
 from tests.harness.tier_story import (
     CRASH_S,
     PAUSED_S,
     RECORDS,
     Story,
+    add_behind_door,
     cut_for,
     join,
     ledger_of,
+    nodes_of,
     restart,
     stop_for,
     tier,
@@ -48,19 +50,14 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path, links: Links) -> Ite
 
 @pytest.fixture
 def nodes(tmp_path: Path, cluster: Cluster) -> Iterator[Nodes]:
-    settings = {"sharecore.tier.slots": "16", "sharecore.upstream.request.timeout.ms": "5000"}
-    made = Nodes(tmp_path, cluster.bootstrap, **THREE_COPIES, **settings)
+    made = nodes_of(tmp_path, cluster)
     yield made
     made.kill()
 
 
 @pytest.mark.timeout(7200)
 def test_nothing_is_lost_nor_settled_twice(cluster: Cluster, nodes: Nodes, links: Links) -> None:
-    doors = []
-    for number in range(1, NODES + 1):
-        node = nodes.add(cluster.bootstrap_of(number))
-        doors.append(links.open(node.port))
-        node.arguments += ("--advertise", f"127.0.0.1:{doors[-1]}")
+    doors = [add_behind_door(nodes, cluster, links) for _ in range(NODES)]
     first, second, third, fourth = nodes.made
     for node in (first, second, third):
         node.start()

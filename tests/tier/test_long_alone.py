@@ -19,9 +19,11 @@ from tests.harness.tier_story import (
     PAUSED_S,
     RECORDS,
     Story,
+    add_behind_door,
     cut_for,
     join,
     ledger_of,
+    nodes_of,
     restart,
     stop_for,
     upstreams,
@@ -41,17 +43,15 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path, links: Links) -> Ite
 
 @pytest.fixture
 def nodes(tmp_path: Path, cluster: Cluster) -> Iterator[Nodes]:
-    settings = {"sharecore.tier.slots": "16", "sharecore.upstream.request.timeout.ms": "5000"}
-    made = Nodes(tmp_path, cluster.bootstrap, **settings)
+    made = nodes_of(tmp_path, cluster)
     yield made
     made.kill()
 
 
 @pytest.mark.timeout(7200)
 def test_nothing_is_lost_nor_settled_twice_by_one_node(cluster: Cluster, nodes: Nodes, links: Links) -> None:
-    node = nodes.add(cluster.bootstrap_of(1))
-    door = links.open(node.port)
-    node.arguments += ("--advertise", f"127.0.0.1:{door}")
+    door = add_behind_door(nodes, cluster, links)
+    (node,) = nodes.made
     node.start()
     (broker,) = cluster.brokers
     ledger = ledger_of(cluster, node, f"127.0.0.1:{door}")

@@ -15,6 +15,7 @@ from tests.differential.wire.names import NODE_ID
 from tests.differential.wire.script import Ask, Fields
 from tests.differential.wire.spoil import spoil
 from tests.harness.broker import Broker
+from tests.harness.tier import ONE_COPY
 from tests.harness.wire import Peer
 
 from sharecore.protocol import ApiKey, codec
@@ -51,11 +52,7 @@ SETTINGS = {
 writes down soon which records were deleted, or a kill brings them back.
 """
 
-TIER = {
-    "sharecore.tier.slots": "2",
-    "sharecore.tier.replication.factor": "1",
-    "sharecore.tier.min.insync.replicas": "1",
-}
+TIER = ONE_COPY | {"sharecore.tier.slots": "2"}
 """And what a node is told."""
 CLOSED = "the connection was closed"
 SILENT = "no answer"

@@ -19,13 +19,9 @@ from tests.harness.clients import (
     share_consumer,
     take,
 )
+from tests.harness.tier import ONE_COPY
 
-TIER = QUICK_GROUPS | {
-    "sharecore.tier.slots": "2",
-    "sharecore.tier.replication.factor": "1",
-    "sharecore.tier.min.insync.replicas": "1",
-    "node.id": "1",
-}
+TIER = QUICK_GROUPS | ONE_COPY | {"sharecore.tier.slots": "2", "node.id": "1"}
 
 
 @pytest.fixture(scope="module")
