@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from sharecore.coordinator.topics import TopicInfo
@@ -29,6 +30,10 @@ class TopicDirectory:
     def find_id(self, topic_id: UUID) -> TopicInfo | None:
         """The topic with this id."""
         return self._info(self._topics.by_id(topic_id))
+
+    def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
+        """Calls back if a topic that is not found was deleted."""
+        self._topics.when_gone(topic_id, name, gone)
 
     def names(self) -> list[str]:
         """Names of all topics."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -27,6 +27,15 @@ class TopicView(Protocol):
 
     def find_id(self, topic_id: UUID) -> TopicInfo | None:
         """The topic with this id."""
+
+
+class NotedTopics(TopicView, Protocol):
+    """The topics, and what became of those that are noted."""
+
+    def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
+        """Calls back, at once or later, if a topic that a group has noted was deleted; one that is not known
+        yet is waited for.
+        """
 
 
 def existing(topics: TopicView, names: Iterable[str]) -> list[TopicInfo]:

@@ -90,6 +90,11 @@ class Topics(ABC):
         """Calls back with what happened to which topic, after it happened."""
         self._listeners.append(listener)
 
+    def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
+        """Calls back, at once or later, if a topic that somebody has noted was deleted."""
+        if topic_id not in self._by_id:
+            gone()
+
     def _add(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic

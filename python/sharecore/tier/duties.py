@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from sharecore.broker.coordinators import Coordinators
@@ -31,6 +31,7 @@ class SlotDuties:
         groups, share: the services of the node.
         slot_of, slot_of_group: in which slot a partition of a topic lies, and a group.
         drain_ms: how long members are waited for, to settle what they hold of a slot that is given up.
+        look: asks the cluster what topics it has now.
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class SlotDuties:
         slot_of: Callable[[UUID, int], int],
         slot_of_group: Callable[[str], int],
         drain_ms: int,
+        look: Callable[[], Awaitable[None]],
     ) -> None:
         self._groups, self._share = groups, share
         self._clock = clock
         self._slot_of, self._slot_of_group = slot_of, slot_of_group
         self._drain_ms = drain_ms
+        self.look = look
         self._taken: set[int] = set()
         self._moved: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None

@@ -246,6 +246,7 @@ class TierGround:
             self._slot_of,
             lambda group_id: slot_of_group(group_id, len(self._slots)),
             self._config.sharecore_tier_drain_timeout_ms,
+            self._upstream.refreshed,
         )
         self._lease_end = LeaseEnd(self._lease, self._lease_ended, asyncio.get_running_loop())
         self._nodes.moved = self._duties.moved

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -31,6 +31,9 @@ _CLAIM_S = 3.0
 
 class Duties(Protocol):
     """What a node does with its slots."""
+
+    def look(self) -> Awaitable[None]:
+        """Learns what topics there are now: what lies in a slot may be of one that was made a moment ago."""
 
     def take_over(self, slot: int) -> None:
         """Goes on where the slot's last owner was; raises KafkaError where its records cannot be read."""
@@ -302,6 +305,7 @@ class Leadership:
     async def _claim_once(self, slot: Slot, role: Role, read: Read | None) -> None:
         began = self.figures.now()
         records = await slot.log.claim(role.epoch, role.right, read)
+        await self._do.look()
         slot.state.claimed(records)
         slot.groups.claimed(records)
         slot.standing = _State.OWNED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 from uuid import UUID, uuid5
@@ -79,6 +79,11 @@ class UpstreamTopics(Topics):
 
     async def delete(self, name: str) -> None:
         raise _elsewhere()
+
+    def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
+        # another node may have noted a topic that no answer has told this one of yet
+        if self.by_id(topic_id) is None:
+            self._metadata.when_gone(topic_id, name, gone)
 
     def _changed(self, change: Change, topic: UpstreamTopic) -> None:
         if change is Change.CREATED:

@@ -111,6 +111,7 @@ class Upstream:
         self._all = False
         self._stale = asyncio.Event()
         self._refreshes: list[asyncio.Future[None]] = []
+        self._awaited = asyncio.Event()
         self._turn = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -193,9 +194,10 @@ class Upstream:
         self._stale.set()
 
     async def refreshed(self) -> None:
-        """Has it refreshed now, and waits until that is done, well or not."""
+        """Has it refreshed now, or soon where that was just done; waits until it is, well or not."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._refreshes.append(done)
+        self._awaited.set()
         self.stale()
         await done
 
@@ -211,6 +213,7 @@ class Upstream:
             self._turn += 1
             # who comes while it is under way waits for the next: what this one tells may be older
             waiting, self._refreshes = self._refreshes, []
+            self._awaited.clear()
             try:
                 await self._refresh(None if self._all else self._kept)
             except KafkaError:
@@ -219,7 +222,11 @@ class Upstream:
                 if not done.done():
                     done.set_result(None)
             if self.metadata.doubtful:
-                await asyncio.sleep(MISSING_MS / 1000)
+                # an answer that comes sooner confirms nothing
+                await asyncio.sleep(self.settings.retry_backoff_ms / 1000)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(MISSING_MS / 1000):
+                        await self._awaited.wait()
             elif self._stale.is_set():
                 await asyncio.sleep(backoff.seconds())
             else:
@@ -239,6 +246,8 @@ class Upstream:
         self._note(None)
         refused = self.metadata.take(response, self.clock.monotonic_ms(), whole=topics is None)
         self._connections.know(self.metadata)
+        if topics is None and (missing := self.metadata.missing):
+            await self._refresh(missing)
         if self.metadata.doubtful:
             self.stale()
         return refused

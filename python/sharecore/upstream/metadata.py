@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from sharecore.errors import ErrorCode
 from sharecore.waiting import settle
 
 MISSING_MS = 1_000
-"""How far apart the answers are that must both be without a topic before it counts as deleted."""
+"""How far apart the answers are that must both say that there is no such topic: then it was deleted."""
 _NAMESPACE = uuid.UUID("6f1a3c1e-4d0c-5a86-9d1b-0a9c5f0b7d32")
 _ABSENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 
@@ -63,6 +63,20 @@ class TopicChange(Enum):
 
 
 Changed = Callable[[TopicChange, Topic], None]
+Gone = Callable[[], object]
+
+
+class _Sought:
+    """A topic that somebody has noted and no answer has named yet.
+
+    Attributes:
+        since_ms: since when all answers say that there is none with that id; None before the first.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.since_ms: int | None = None
+        self.callbacks: list[Gone] = []
 
 
 def made_id(cluster_id: str, name: str) -> uuid.UUID:
@@ -90,6 +104,7 @@ class Metadata:
         """Topics without ids whose leader epochs have gone back, and since when all answers say so."""
         self._gone: set[uuid.UUID] = set()
         """Ids of topics that are no more; a broker that lags behind may still name them."""
+        self._sought: dict[uuid.UUID, _Sought] = {}
         self._callbacks: list[Changed] = []
 
     def on_change(self, callback: Changed) -> None:
@@ -154,9 +169,13 @@ class Metadata:
             each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in response.brokers
         }
         refused: dict[str, int] = {}
+        absent: set[str] = set()
         for topic in response.topics:
-            if topic.error_code in _ABSENT:
+            if topic.error_code in _ABSENT and topic.name is not None:
+                absent.add(topic.name)
                 self._miss(topic.name, now_ms)
+            else:
+                self._missing_ms.pop(topic.name, None)
             # a topic with a partition that has no leader is one all the same
             if topic.error_code and topic.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
                 refused[topic.name] = topic.error_code
@@ -165,25 +184,57 @@ class Metadata:
         if whole:
             named = {topic.name for topic in response.topics}
             for name in self._topics.keys() - named:
-                self._miss(name, now_ms)
+                self._missing_ms.setdefault(name, now_ms)
+        self._seek(absent, now_ms)
         return refused
 
-    def _miss(self, name: str | None, now_ms: int) -> None:
-        if name is None or name not in self._topics:
+    def _miss(self, name: str, now_ms: int) -> None:
+        if name not in self._topics:
             return
         since_ms = self._missing_ms.setdefault(name, now_ms)
         if now_ms - since_ms >= MISSING_MS:
             self.drop(name)
+
+    def when_gone(self, topic_id: uuid.UUID, name: str, gone: Gone) -> None:
+        """Calls back once it is sure that a topic that somebody has noted, and nobody knows here, was deleted; it
+        may also be so new that no answer has named it, and then nobody is called.
+        """
+        if topic_id in self._gone:
+            gone()
+        elif topic_id not in self._names:
+            self._sought.setdefault(topic_id, _Sought(name)).callbacks.append(gone)
+
+    def _seek(self, absent: Collection[str], now_ms: int) -> None:
+        """Looks which of the topics that are sought are there, and which have been absent for long enough."""
+        for topic_id, sought in list(self._sought.items()):
+            if topic_id in self._names:
+                del self._sought[topic_id]
+            elif sought.name in absent or sought.name in self._topics:
+                if sought.since_ms is None:
+                    sought.since_ms = now_ms
+                if now_ms - sought.since_ms >= MISSING_MS:
+                    del self._sought[topic_id]
+                    self._gone.add(topic_id)
+                    settle(sought.callbacks)
+
+    @property
+    def missing(self) -> set[str]:
+        """Topics that an answer with all of them should have named and did not: only who asks for them by
+        name is told whether they are gone, or not to be described.
+        """
+        return self._missing_ms.keys() | {
+            sought.name for sought in self._sought.values() if sought.name not in self._topics
+        }
 
     @property
     def doubtful(self) -> bool:
         """Whether a topic was missing in an answer, or another one perhaps, and another answer has to confirm
         that.
         """
-        return bool(self._missing_ms or self._older_ms)
+        absent = any(sought.since_ms is not None for sought in self._sought.values())
+        return absent or bool(self._missing_ms or self._older_ms)
 
     def _put(self, answer: Any, now_ms: int) -> None:
-        self._missing_ms.pop(answer.name, None)
         given = getattr(answer, "topic_id", None)
         before = self._topics.get(answer.name)
         if given is None and before is not None and before.has_id:

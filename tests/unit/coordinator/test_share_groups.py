@@ -28,6 +28,8 @@ class Topics:
     def __init__(self) -> None:
         self.version = 0
         self.topics: dict[str, TopicInfo] = {}
+        self.awaited: list[Callable[[], object]] | None = None
+        """Who is to hear that a topic was deleted, where that is not known at once."""
 
     def set(self, name: str, topic_id: UUID, partitions: int) -> None:
         self.topics[name] = TopicInfo(name, topic_id, partitions)
@@ -42,6 +44,12 @@ class Topics:
 
     def find_id(self, topic_id: UUID) -> TopicInfo | None:
         return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
+
+    def when_gone(self, topic_id: UUID, name: str, gone: Callable[[], object]) -> None:
+        if self.awaited is None:
+            gone()
+        else:
+            self.awaited.append(gone)
 
 
 class Bench:
@@ -116,6 +124,10 @@ class Bench:
         first = self.say(member, epoch, topics, group=group)
         second = self.say(member, first.member_epoch, group=group)
         return first if second.assignment is None else second
+
+    def noted(self) -> set[str]:
+        """Topics of which the group has noted state."""
+        return {state.name for state in self.group().initialized.values()}
 
     def group(self, name: str = "g") -> ShareGroup:
         group = self.groups.find(name)
@@ -372,6 +384,33 @@ def test_only_an_empty_group_is_deleted_and_its_state_with_it() -> None:
     assert bench.persister._states == {}
     bench.restart()
     assert bench.groups.find("g") is None
+
+
+def test_state_of_a_topic_that_is_not_known_yet_stays_until_it_is_sure_that_it_is_gone() -> None:
+    """Who coordinates now may not have heard of a topic that was made through another node a moment ago."""
+    bench = Bench()
+    bench.topics.set("u", U, 1)
+    bench.join("m", topics=["t", "u"])
+    before = bench.persister._states.copy()
+    topic = bench.topics.topics["u"]
+    bench.topics.drop("u")
+    bench.topics.awaited = []
+    bench.restart()
+    bench.groups.resign(0)
+    bench.restart()
+    assert bench.persister._states == before
+    assert bench.noted() == {"t", "u"}
+    bench.topics.set("u", U, 1)
+    assert bench.offsets.initialized("g")[1] == (topic, [0])
+    bench.topics.drop("u")
+    of_a_former_coordinator, gone = bench.topics.awaited
+    of_a_former_coordinator()
+    bench.world.run()
+    assert bench.persister._states == before
+    gone()
+    bench.world.run()
+    assert {key.topic_id for key in bench.persister._states} == {T}
+    assert bench.noted() == {"t"}
 
 
 def test_a_name_that_belongs_to_another_type_is_refused() -> None:

@@ -70,6 +70,10 @@ class Leading:
         return [self]
 
 
+async def _look() -> None:
+    """There is nothing new."""
+
+
 @pytest.mark.parametrize(("settled_after_s", "takes_s"), [(0.0, 0.0), (0.1, 0.1), (5.0, 0.3)])
 def test_members_are_waited_for_but_not_for_ever(settled_after_s: float, takes_s: float) -> None:
     config = BrokerConfig.from_properties({"sharecore.tier.drain.timeout.ms": "300"})
@@ -79,7 +83,7 @@ def test_members_are_waited_for_but_not_for_ever(settled_after_s: float, takes_s
         drain_ms = config.sharecore_tier_drain_timeout_ms
         slot_of = partial(slot_of_partition, slots=4)
         duties = SlotDuties(
-            cast(Any, None), cast(Any, share), SystemClock(), slot_of, lambda group_id: 0, drain_ms
+            cast(Any, None), cast(Any, share), SystemClock(), slot_of, lambda group_id: 0, drain_ms, _look
         )
         began = asyncio.get_running_loop().time()
         await duties.rest(2)
@@ -100,7 +104,13 @@ def test_state_is_asked_for_where_slots_have_moved(monkeypatch: pytest.MonkeyPat
     async def test() -> None:
         slot_of = partial(slot_of_partition, slots=4)
         duties = SlotDuties(
-            cast(Any, records), cast(Any, share), SystemClock(), slot_of, {"a": 1, "b": 2}.__getitem__, 300
+            cast(Any, records),
+            cast(Any, share),
+            SystemClock(),
+            slot_of,
+            {"a": 1, "b": 2}.__getitem__,
+            300,
+            _look,
         )
         duties.take_over(1)
         duties.moved(slot_of(TOPIC, 3))

@@ -45,6 +45,9 @@ class Tier:
     def _lost(self, log: SlotLog, error: KafkaError) -> None:
         self.leadership.lost(log, error)
 
+    async def look(self) -> None:
+        await asyncio.sleep(0)
+
     def take_over(self, slot: int) -> None:
         if self.damaged:
             self.damaged = False

@@ -71,6 +71,9 @@ class Member:
     def _lost(self, log: SlotLog, error: KafkaError) -> None:
         self.leadership.lost(log, error)
 
+    async def look(self) -> None:
+        await asyncio.sleep(0)
+
     def take_over(self, slot: int) -> None:
         self.done.append(("take", slot))
 

@@ -54,6 +54,7 @@ class Sight(NamedTuple):
 
     topics: dict[str, list[Log]]
     coordinators: dict[str, int]
+    ids: dict[str, uuid.UUID]
 
 
 @dataclass
@@ -65,6 +66,7 @@ class Cluster:
         ids: by topic; none where the brokers give none.
         coordinators: brokers by group or transactional id; the first of all where nothing is told.
         silent: brokers that answer nothing.
+        forbidden: topics that the user may not describe.
         blind: topics and coordinators as they are told by brokers that have lost sight of the others.
     """
 
@@ -79,6 +81,7 @@ class Cluster:
     generation: int = 0
     sessions: dict[int, Session] = field(default_factory=dict)
     silent: set[int] = field(default_factory=set)
+    forbidden: set[str] = field(default_factory=set)
     blind: dict[int, Sight] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -102,7 +105,7 @@ class Cluster:
 
     def lose_sight(self, node: int) -> None:
         """Has a broker tell for ever what it knows now, and write nothing, as nobody follows it."""
-        self.blind[node] = Sight(deepcopy(self.topics), dict(self.coordinators))
+        self.blind[node] = Sight(deepcopy(self.topics), dict(self.coordinators), dict(self.ids))
 
     def bodies(self, api: ApiKey) -> list[Any]:
         return [each.body for each in self.asked if each.api is api]
@@ -127,7 +130,7 @@ class _Broker(BrokerInMemory):
     @property
     def _sight(self) -> Sight:
         cluster = self._cluster
-        return cluster.blind.get(self.node) or Sight(cluster.topics, cluster.coordinators)
+        return cluster.blind.get(self.node) or Sight(cluster.topics, cluster.coordinators, cluster.ids)
 
     def wake(self) -> None:
         """Something was appended."""
@@ -237,8 +240,8 @@ class _Broker(BrokerInMemory):
 
     def _metadata(self, body: Any) -> dict[str, Any]:
         cluster = self._cluster
-        topics = self._sight.topics
-        names = topics if body.topics is None else [topic.name for topic in body.topics]
+        shown = [name for name in self._sight.topics if name not in cluster.forbidden]
+        names = shown if body.topics is None else [topic.name for topic in body.topics]
         return {
             "cluster_id": "a cluster",
             "controller_id": 0,
@@ -251,6 +254,8 @@ class _Broker(BrokerInMemory):
 
     def _topic(self, name: str) -> dict[str, Any]:
         logs = self._sight.topics.get(name)
+        if name in self._cluster.forbidden:
+            return {"error_code": 29, "name": name}
         if logs is None:
             return {"error_code": 3, "name": name}
         partitions = [
@@ -263,7 +268,7 @@ class _Broker(BrokerInMemory):
             }
             for index, log in enumerate(logs)
         ]
-        return {"name": name, "topic_id": self._cluster.ids.get(name), "partitions": partitions}
+        return {"name": name, "topic_id": self._sight.ids.get(name), "partitions": partitions}
 
     def _find_coordinator(self, body: Any) -> dict[str, Any]:
         keys = getattr(body, "coordinator_keys", None) or [body.key]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -160,6 +161,76 @@ async def test_all_topics_are_kept_and_one_that_is_not_named_is_missing() -> Non
     del cluster.topics["b"]
     await asyncio.sleep(8)
     assert seen[2:] == [("created", "c"), ("deleted", "b")]
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_a_topic_that_this_user_may_not_describe_any_more_is_not_taken_for_deleted() -> None:
+    """An answer with all topics is without it, as if it were gone; who asks for it by name is told why."""
+    cluster = Cluster()
+    cluster.create("a")
+    upstream, seen = await watched(cluster, metadata_max_age_ms=2_000)
+    await upstream.all_topics()
+    cluster.forbidden.add("a")
+    await asyncio.sleep(20)
+    assert seen == [("created", "a")]
+    assert upstream.metadata.get("a") is not None
+    assert len(cluster.bodies(ApiKey.METADATA)) < 30
+    del cluster.topics["a"]
+    cluster.forbidden.clear()
+    await asyncio.sleep(8)
+    assert seen == [("created", "a"), ("deleted", "a")]
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_a_topic_that_others_have_noted_is_gone_when_two_answers_a_second_apart_say_so() -> None:
+    cluster = Cluster()
+    for name in ("known", "new", "forbidden", "gone", "another"):
+        cluster.create(name)
+    ids = dict(cluster.ids)
+    late = {name: (cluster.topics.pop(name), cluster.ids.pop(name)) for name in ("new", "gone")}
+    cluster.forbidden.add("forbidden")
+    upstream, seen = await watched(cluster, metadata_max_age_ms=2_000)
+    await upstream.all_topics()
+    cluster.create("another")
+    await upstream.all_topics()
+    told: list[str] = []
+    for name, topic_id in ids.items():
+        upstream.metadata.when_gone(topic_id, name, partial(told.append, name))
+    await upstream.refreshed()
+    cluster.topics["new"], cluster.ids["new"] = late["new"]
+    assert told == ["another"]
+    told.clear()
+    await asyncio.sleep(10)
+    assert told == ["gone"]
+    assert ("deleted", "gone") not in seen
+    cluster.forbidden.clear()
+    await asyncio.sleep(3)
+    assert told == ["gone"]
+    assert ("created", "forbidden") in seen
+    upstream.metadata.when_gone(ids["gone"], "gone", partial(told.append, "at once"))
+    assert told == ["gone", "at once"]
+    await upstream.close()
+
+
+@in_virtual_time
+async def test_a_name_that_another_topic_has_says_that_the_first_is_gone_if_no_answer_knows_it() -> None:
+    """A broker that has lost sight of the others goes on to tell of a topic that was made again since."""
+    cluster = Cluster(nodes=2)
+    cluster.create("a")
+    upstream, _ = await watched(cluster, metadata_max_age_ms=2_000)
+    await upstream.all_topics()
+    cluster.lose_sight(0)
+    before, told = cluster.ids["a"], list[str]()
+    await upstream.all_topics()
+    cluster.create("a")
+    upstream.metadata.when_gone(cluster.ids["a"], "a", partial(told.append, "the newer one"))
+    await asyncio.sleep(10)
+    assert told == []
+    assert upstream.metadata.by_id(cluster.ids["a"]) is not None
+    upstream.metadata.when_gone(before, "a", partial(told.append, "the older one"))
+    assert told == ["the older one"]
     await upstream.close()
 
 

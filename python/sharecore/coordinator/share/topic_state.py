@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeGuard
 from uuid import UUID
 
 from sharecore.coordinator.share.group import ShareGroup, TopicState
-from sharecore.coordinator.topics import TopicInfo, TopicView, existing
+from sharecore.coordinator.topics import NotedTopics, TopicInfo, existing
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import Persister, StateSummary
@@ -41,7 +42,7 @@ class ShareTopicStates:
         topics: the topics that exist.
     """
 
-    def __init__(self, persister: Persister, records: CoordinatorRuntime, topics: TopicView) -> None:
+    def __init__(self, persister: Persister, records: CoordinatorRuntime, topics: NotedTopics) -> None:
         self._persister = persister
         self._records = records
         self._topics = topics
@@ -288,14 +289,11 @@ class ShareTopicStates:
                 state.partitions -= group.initialized[topic_id].partitions
                 if not state.partitions:
                     del group.initializing[topic_id]
-        gone = [
-            topic_id
-            for topic_id in (*group.initialized, *group.initializing)
-            if self._topics.find_id(topic_id) is None
-        ]
-        unfinished = [*group.deleting, *gone]
-        if unfinished:
-            self.delete_topics(group, unfinished, _ignore)
+        if group.deleting:
+            self.delete_topics(group, list(group.deleting), _ignore)
+        for topic_id, state in {**group.initialized, **group.initializing}.items():
+            if self._topics.find_id(topic_id) is None:
+                self._topics.when_gone(topic_id, state.name, partial(self.forget_topics, group, [topic_id]))
 
     def _write_plan(self, group: ShareGroup, planned: Done) -> None:
         """Writes down what is about to be done; it may be done once that is durable."""
