@@ -203,9 +203,9 @@ class TierGround:
             )
         for name, partitions, replicas, settings in missing:
             await admin.create_topic(name, partitions, replicas, settings)
-        found = (await self._upstream.topics([topic]))[topic]
-        if isinstance(found, KafkaError):
-            raise found
+        # that it is there is known from one broker: another one may not have heard of it
+        found = self._upstream.metadata.get(topic)
+        assert found is not None
         policy = (await admin.topic_configs(topic)).get("cleanup.policy")
         if policy != "delete":
             raise ConfigError(

@@ -159,6 +159,10 @@ class Leadership:
             slot.role = role
             if role.next_id != NOBODY:
                 self._leave(slot, role)
+            elif slot.standing is _State.RELEASED and not role.awaits:
+                # given back before the node that it was released for has claimed it
+                self._drop(slot)
+                self._take(slot)
             elif not slot.is_leaving:
                 if self._is_to_be_taken(slot):
                     self._take(slot)
@@ -360,18 +364,22 @@ class Leadership:
     def _tell_heir(self, slot: Slot, role: Role) -> None:
         self._changed(slot.log.index, Standing(role.next_id, max(slot.log.epoch, role.epoch) + 1))
 
-    def _resign(self, slot: Slot) -> None:
+    def _drop(self, slot: Slot) -> None:
         before, slot.standing = slot.standing, _State.FREE
         slot.stop()
         slot.log.resign()
         if before in (_State.OWNED, _State.RELEASED):
             self._do.resign(slot.log.index)
+
+    def _resign(self, slot: Slot) -> None:
+        self._drop(slot)
         if slot.role is not None:
             with contextlib.suppress(RuntimeError):
                 asyncio.get_running_loop().call_later(_RETRY_S, self._take_again, slot)
 
     def _take_again(self, slot: Slot) -> None:
         if slot.role is not None and slot.standing is _State.FREE:
-            # who has it now, if anybody, has had a better right
-            slot.role = Role(slot.role.epoch)
+            if not slot.role.awaits:
+                # who has it now, if anybody, has had a better right
+                slot.role = Role(slot.role.epoch)
             self._take(slot)

@@ -136,6 +136,9 @@ class Nodes:
     def changed(self, slot: int, standing: Standing) -> None:
         """A slot was taken or given up by this node, or found to be another's."""
         known = self.standings[slot]
+        if standing.epoch < known.epoch and known.node_id == self._node_id:
+            # all take it for this node's, which cannot have it by the right that it has
+            self.tell()
         if standing.epoch < known.epoch or standing == known:
             return
         self.standings[slot] = standing

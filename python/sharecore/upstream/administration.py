@@ -223,6 +223,9 @@ class Administration:
                 next(iter(nodes), -1), ApiKey.DESCRIBE_CONFIGS, {"resources": [resource]}
             )
             (found,) = answer.results
+            unheard = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if unheard and self._upstream.metadata.get(name) is not None:
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"a broker has not heard of {name} yet")
             if found.error_code:
                 raise refusal(
                     found.error_code,

@@ -196,8 +196,8 @@ class Metadata:
             self.drop(name)
 
     def when_gone(self, topic_id: uuid.UUID, name: str, gone: Gone) -> None:
-        """Calls back once it is sure that a topic that somebody has noted, and nobody knows here, was deleted; it
-        may also be so new that no answer has named it, and then nobody is called.
+        """Calls back once it is sure that a topic that somebody has noted, and that is not known here, was
+        deleted; it may also be so new that no answer has named it, and then nobody is called.
         """
         if topic_id in self._gone:
             gone()

@@ -27,7 +27,8 @@ def _api_versions(cluster: Cluster, broker: Broker, version: int, body: Any, rep
 
 
 def _metadata(cluster: Cluster, broker: Broker, version: int, body: Any, reply: Reply) -> None:
-    names = list(cluster.topics) if body.topics is None else [topic.name for topic in body.topics]
+    known = {name for name, _ in broker.leaders}
+    asked = cluster.topics.keys() & known if body.topics is None else {each.name for each in body.topics}
     live = broker.live or {broker.node}
     reply(
         {
@@ -36,7 +37,12 @@ def _metadata(cluster: Cluster, broker: Broker, version: int, body: Any, reply: 
             "brokers": [
                 {"node_id": node, "host": "kafka", "port": PORT + node, "rack": None} for node in sorted(live)
             ],
-            "topics": [_topic(cluster, broker, live, name) for name in names],
+            "topics": [
+                _topic(cluster, broker, live, name)
+                if name in known
+                else {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "name": name}
+                for name in sorted(asked)
+            ],
         }
     )
 

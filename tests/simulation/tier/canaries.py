@@ -6,22 +6,26 @@ that count, a lease without an end.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
-from tests.simulation.canaries import CANARIES, Canary, _instead, _nothing
+from tests.simulation.canaries import CANARIES, Canary, _instead, _never, _nothing
 
 from sharecore.partition.leader import SharePartition
+from sharecore.storage import Topics
 from sharecore.tier import claims, slot_log
 from sharecore.tier.claims import Batch, Scanned, SlotHistory, cut_batches
 from sharecore.tier.replay import Reading, replay
 from sharecore.tier.settings import SettingsCatalogue
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.sources import Sources
+from sharecore.tier.topics import UpstreamTopics
 from sharecore.tier.upstream_log import UpstreamLog
 from sharecore.tier.window import Window
-from sharecore.upstream import Membership
+from sharecore.upstream import Membership, Upstream
 from sharecore.upstream.writer import ExclusiveWriter, _Append
 
 MEMBERS = "members,transactions"
@@ -97,6 +101,16 @@ async def _confirmed_by_nobody(self: Membership, connection: object) -> bool:
     return True
 
 
+@contextmanager
+def _known_by_all() -> Iterator[None]:
+    """A topic that a node does not know is none, though it was made through another one a moment ago."""
+    with (
+        mock.patch.object(UpstreamTopics, "when_gone", Topics.when_gone),
+        mock.patch.object(Upstream, "refreshed", _never),
+    ):
+        yield
+
+
 TIER_CANARIES: dict[str, Canary] = {
     "claims that are not read up to": Canary(_instead(slot_log, "replay", _short_of_the_end), MOVES),
     "base offsets that are not compared": Canary(
@@ -131,6 +145,7 @@ TIER_CANARIES: dict[str, Canary] = {
     ),
     "aborted transactions of others": Canary(_instead(Window, "aborted", _of_whole_chunks), MEMBERS),
     "settings that others do not hear of": Canary(_instead(SettingsCatalogue, "_hear", _nothing), MOVES),
+    "topics that are not known yet": Canary(_known_by_all, "slot moves,topic administrators"),
     "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing), MEMBERS),
     "limits that are never told": Canary(_instead(Sources, "_ask", _nothing), MEMBERS),
     "locks without a timer": Canary(

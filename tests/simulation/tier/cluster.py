@@ -73,6 +73,7 @@ class Broker:
         self.leaders: dict[Place, tuple[int, int]] = {}
         self.live: set[int] = set()
         self.up = True
+        self.heard_at = 0.0
         self._cluster = cluster
 
     def accept(self) -> asyncio.Protocol:
@@ -272,10 +273,11 @@ class Cluster:
         self.wake()
 
     def tell(self, *places: Place) -> None:
-        """Brokers hear who leads partitions: some at once, some later."""
+        """Brokers hear of topics and who leads them: some at once, some later, each in the order of time."""
         for broker in self.brokers:
-            late = self.chance.choice([0.0, 0.0, 0.05, 1.0])
-            self.later(late, self._hear, broker, places)
+            late = self.loop.now + self.chance.choice([0.0, 0.0, 0.05, 1.0])
+            broker.heard_at = max(broker.heard_at, late)
+            self.later(broker.heard_at - self.loop.now, self._hear, broker, places)
 
     def _hear(self, broker: Broker, places: tuple[Place, ...]) -> None:
         broker.live = {each.node for each in self.brokers if each.up}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tests.simulation.tier.cluster import BROKERS
 from tests.simulation.tier.network import CLIENTS
-from tests.simulation.tier.nodes import STATE_TOPIC, Node
+from tests.simulation.tier.nodes import SLOTS, STATE_TOPIC, Node
+
+from sharecore.tier.wishes import Pin
 
 if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld
@@ -126,6 +128,33 @@ async def _pause_node(world: TierWorld, chance: random.Random) -> None:
         node.go_on()
 
 
+async def _move_slots(world: TierWorld, chance: random.Random) -> None:
+    """An operator has slots at certain nodes, or a node without any for a while."""
+    asked = _a_node(world, chance)
+    if not asked.up or asked.paused:
+        return
+    if chance.random() < 0.7:
+        await pin(asked, [slot for slot in range(SLOTS) if chance.random() < 0.5], chance)
+        return
+    node = chance.choice(world.nodes)
+    world.story.tell("fault", f"{node.site} is to have no slots")
+    await asked.wish(lambda wishes: wishes.drain(node.number, drained=True))
+    await asyncio.sleep(chance.choice([1.0, 10.0]))
+    world.story.tell("fault", f"{node.site} is to have slots again")
+    for _ in range(60):
+        if await _a_node(world, chance).wish(lambda wishes: wishes.drain(node.number, drained=False)):
+            return
+        await asyncio.sleep(1.0)
+
+
+async def pin(asked: Node, slots: Sequence[int], chance: random.Random) -> None:
+    """Slots are to be at some node from now on."""
+    node = chance.choice(asked.world.nodes)
+    pins = [Pin(slot, node.number) for slot in slots]
+    asked.world.story.tell("fault", f"slots {slots} are to be at {node.site}")
+    await asked.wish(lambda wishes: wishes.pin(pins))
+
+
 async def _part(world: TierWorld, chance: random.Random) -> None:
     """A node is cut off from some brokers or all, or its clients, or brokers from each other's nodes."""
     node = _a_node(world, chance)
@@ -234,6 +263,7 @@ FAULTS: dict[str, Fault] = {
     "node kills": _kill_node,
     "node stops": _stop_node,
     "node pauses": _pause_node,
+    "slot moves": _move_slots,
     "partitions": _part,
     "cuts": _cut,
     "leader changes": _elect,

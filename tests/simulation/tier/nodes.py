@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
 from tests.simulation.network import Listening
@@ -23,6 +23,7 @@ from sharecore.tier import ground
 from sharecore.tier.ground import TierGround
 from sharecore.tier.upkeep import Upkeep
 from sharecore.tier.window import Budget
+from sharecore.tier.wishes import Wishes
 
 if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld
@@ -59,7 +60,7 @@ class Node:
         self.process: Paced | None = None
         self.lives = 0
         self.kept_down = False
-        self._world = world
+        self.world = world
         self._settings = settings
         self._starting: asyncio.Task[None] | None = None
         world.network.sites[self.port] = self.site
@@ -76,7 +77,7 @@ class Node:
 
     def start(self) -> None:
         """Starts it; it is started again where it does not come up."""
-        world = self._world
+        world = self.world
         chance = world.chance(f"{self.site} life {self.lives}")
         self.lives += 1
         drifts = "clock drift" in world.plan.features
@@ -93,7 +94,7 @@ class Node:
         own = {
             "node.id": str(self.number),
             "listeners": f"PLAINTEXT://node:{port}",
-            "sharecore.upstream.bootstrap.servers": self._world.cluster.bootstrap,
+            "sharecore.upstream.bootstrap.servers": self.world.cluster.bootstrap,
         }
         config = BrokerConfig.from_properties({**_SETTINGS, **self._settings, **own})
         self.broker = Broker(config, clock=clock, check_names=False, ground=TierGround())
@@ -104,16 +105,16 @@ class Node:
             return
         error = starting.exception()
         if error is None:
-            self._world.story.tell(self.site, f"is up, in its life {self.lives}")
+            self.world.story.tell(self.site, f"is up, in its life {self.lives}")
             return
-        self._world.story.tell(self.site, f"does not start: {type(error).__name__}: {error}")
+        self.world.story.tell(self.site, f"does not start: {type(error).__name__}: {error}")
         if not isinstance(error, (KafkaError, OSError)):
-            self._world.story.broken("a node does not start", f"{type(error).__name__}: {error}")
+            self.world.story.broken("a node does not start", f"{type(error).__name__}: {error}")
         self.kill()
 
     def kill(self) -> None:
         """Ends it at once."""
-        process, world = self.process, self._world
+        process, world = self.process, self.world
         if process is None:
             return
         self.process = None
@@ -128,24 +129,38 @@ class Node:
         process, broker = self.process, self.broker
         if process is None or broker is None or not self.up:
             return
-        stopping = self._world.loop.create_task(broker.stop(), context=process.context)
+        stopping = self.world.loop.create_task(broker.stop(), context=process.context)
         await asyncio.wait([stopping], timeout=60)
         if self.process is process:
             if not stopping.done():
-                self._world.story.tell(self.site, "does not end in time")
+                self.world.story.tell(self.site, "does not end in time")
             elif (error := stopping.exception()) is not None:
-                self._world.story.broken("a node does not stop", f"{type(error).__name__}: {error}")
+                self.world.story.broken("a node does not stop", f"{type(error).__name__}: {error}")
             self.kill()
+
+    async def wish(self, wish: Callable[[Wishes], Coroutine[Any, Any, None]]) -> bool:
+        """Has it write down what an operator wants of the tier; whether that is sure."""
+        process, broker = self.process, self.broker
+        if process is None or broker is None or not self.up:
+            return False
+        wishing = self.world.loop.create_task(
+            wish(cast(TierGround, broker.ground)._wishes), context=process.context
+        )
+        await asyncio.wait([wishing], timeout=30)
+        if not wishing.done():
+            wishing.cancel()
+            return False
+        return not wishing.cancelled() and wishing.exception() is None
 
     def pause(self) -> None:
         """It stands still."""
         if self.process is not None:
-            self._world.loop.pause(self.process)
+            self.world.loop.pause(self.process)
 
     def go_on(self) -> None:
         """It goes on."""
         if self.process is not None:
-            self._world.loop.go_on(self.process)
+            self.world.loop.go_on(self.process)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ TIER_FAULTS = (
     "node kills",
     "node stops",
     "node pauses",
+    "slot moves",
     "clock drift",
     "partitions",
     "cuts",

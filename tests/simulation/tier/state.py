@@ -20,6 +20,8 @@ from sharecore.tier.slots import slot_of_partition
 if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld
 
+OWN = "-own"
+"""So end the names of groups whose state administrators delete."""
 _CLAIM = 1000
 _ACKNOWLEDGED = 2
 _KIND = Struct(">hh")
@@ -146,9 +148,19 @@ class StateAudit:
                 continue
             if value is None:
                 slot.states.pop(key[2:], None)
+                self._deleted(key[2:])
                 continue
             content = slot.states.setdefault(key[2:], _core.StateContent())
             (content.replay_snapshot if kind == SNAPSHOT else content.replay_update)(value)
+
+    def _deleted(self, tail: bytes) -> None:
+        """State may be deleted where the topic was, or where somebody has asked for that."""
+        length = int.from_bytes(tail[:2], "big")
+        group, topic_id = tail[2 : 2 + length].decode(), UUID(bytes=tail[2 + length : 18 + length])
+        name = self._world.auditor.ledger.names.get(topic_id, "")
+        lives = name in self._world.cluster.topics and self._world.auditor.ledger.ids[name] == topic_id
+        if lives and not group.endswith(OWN):
+            self._world.story.broken("state of a topic that is there is deleted", f"{group} {name}")
 
     def _check(self, slot: _Slot, key: Key, offsets: list[int]) -> None:
         content = slot.states.get(_tail(key))

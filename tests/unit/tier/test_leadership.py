@@ -287,6 +287,32 @@ def test_who_has_released_a_slot_keeps_fetches_waiting_until_it_is_claimed(
     run(test, monkeypatch)
 
 
+@pytest.mark.parametrize("told_to_wait", [False, True])
+def test_a_slot_that_comes_back_before_the_next_node_has_claimed_it_is_taken_again(
+    told_to_wait: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        tier = Tier()
+        leadership = tier.leadership
+        leadership.assign(theirs(0))
+        await leadership.settled()
+        leadership.assign({0: Role(0, Right.ANY, next_id=2)})
+        while not leadership.parts(0):  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0)
+        if told_to_wait:
+            leadership.assign({0: Role(2, Right.GIVEN)})
+            assert leadership.parts(0), "it is not its own yet"
+        leadership.assign(theirs(0, epoch=2))
+        await leadership.settled()
+        assert tier.check(0) is None
+        assert tier.done == [("take", 0), ("rest", 0), ("resign", 0), ("take", 0)]
+        assert tier.told[-1] == (0, Standing(1, 2))
+        await asyncio.sleep(0.05)
+        assert tier.done[4:] == []
+
+    run(test, monkeypatch)
+
+
 def test_who_has_released_a_slot_and_ends_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         tier = Tier()

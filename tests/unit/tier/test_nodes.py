@@ -21,7 +21,7 @@ from sharecore.tier import nodes as nodes_module
 from sharecore.tier.leadership import Leadership, Slot
 from sharecore.tier.lease import Lease
 from sharecore.tier.nodes import Nodes
-from sharecore.tier.seats import Seat, unpack_seats
+from sharecore.tier.seats import Seat, Standing, unpack_seats
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.slots import slot_of_group, slot_of_partition
 from sharecore.tier.view import TierView
@@ -447,6 +447,21 @@ def test_pins_move_slots(monkeypatch: pytest.MonkeyPatch) -> None:
         await group.settle()
         assert set(one.owned) >= group.pins.keys()
         assert (len(one.owned), len(two.owned)) == (3, 3)
+
+    run(test, monkeypatch)
+
+
+def test_who_finds_that_it_cannot_have_what_all_take_for_its_own_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(group: Group) -> None:
+        one = group.join()
+        await group.settle()
+        assert not group.wanted
+        one.nodes.changed(0, Standing(2, one.nodes.standings[0].epoch - 1))
+        await asyncio.sleep(0.05)
+        assert group.wanted == {1}
+        assert one.nodes.standings[0].node_id == 1
 
     run(test, monkeypatch)
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from typing import TYPE_CHECKING
 
 from tests.simulation.actors.admins import describe
-from tests.simulation.tier.actors.members import Guide, Pilot
+from tests.simulation.tier.actors.members import Guide, Pilot, refused
 from tests.simulation.tier.actors.producers import send
+from tests.simulation.tier.faults import pin
+from tests.simulation.tier.nodes import SLOTS
+from tests.simulation.tier.state import OWN
 from tests.simulation.wire import Gone, Wire
+from tests.simulation.world import LOCK_MS
 
 from sharecore.protocol import ApiKey
+from sharecore.tier.slots import slot_of_group
 
 if TYPE_CHECKING:
     from tests.simulation.tier.world import TierWorld
@@ -34,7 +40,7 @@ async def watch(world: TierWorld, name: str) -> None:
 async def offsets(world: TierWorld, name: str) -> None:
     """Resets and deletes the offsets of a group of its own, and the group; alters settings of others."""
     chance, guide = world.chance(name), Guide(world, name)
-    group = f"{name}-own"
+    group = f"{name}{OWN}"
     world.auditor.lock_altered(group, 3.0)
     while not world.quiet:
         wire: Wire | None = None
@@ -129,16 +135,37 @@ async def topics(world: TierWorld, name: str) -> None:
 
 async def _short_life(world: TierWorld, topic: str, chance: random.Random) -> None:
     """A topic is made, used and deleted while a member may hold its records; its name is taken again."""
+    group = f"{topic}-group"
+    if "slot moves" in world.plan.features and chance.random() < 0.5:
+        # to a node that may not have heard of the topic by then
+        await pin(chance.choice(world.nodes), [slot_of_group(group, SLOTS)], chance)
+        await asyncio.sleep(chance.choice([0.0, 1.0, 2.0, 4.0]))
     world.create(topic, 1)
+    world.auditor.lock_altered(group, LOCK_MS / 1000)
     await send(world, (topic, 0), [b"a", b"b"])
-    member = Pilot(world, f"{topic}-member", f"{topic}-group", [topic])
-    try:
-        for _ in range(chance.choice([0, 8, 20])):
+    with contextlib.suppress(Gone):
+        # what begins anew brings settled records again
+        wire = await Wire.open(topic, chance.choice(world.nodes).port)
+        config = {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}
+        resources = [{"resource_type": 32, "resource_name": group, "configs": [config]}]
+        await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, within=20.0, resources=resources)
+        wire.close()
+    member = Pilot(world, f"{topic}-member", group, [topic])
+    for _ in range(chance.choice([0, 8, 20, 80])):
+        try:
             if sessions := await member.look():
-                await sessions[0].fetch(max_wait_ms=200)
-            await asyncio.sleep(0.3)
-    except Gone:
-        world.story.tell(topic, "its member is not answered")
+                session = sessions[0]
+                if refused(await session.fetch(max_wait_ms=200)):
+                    member.stale()
+                acks = session.take(chance)
+                if acks and session.session:
+                    await session.acknowledge(acks)
+        except Gone:
+            world.story.tell(topic, "its member is not answered")
+            member.stale()
+        await asyncio.sleep(0.3)
+        if chance.random() < 0.1:
+            await send(world, (topic, 0), [b"more"])
     member.drop()
     world.cluster.delete(topic)
     world.story.tell("topics", f"{topic} was made and deleted")

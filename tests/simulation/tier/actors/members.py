@@ -28,11 +28,16 @@ def port_of(node_id: int) -> int:
 
 
 class Guide:
-    """Finds out who leads and coordinates what, by asking any node."""
+    """Finds out who leads and coordinates what, by asking any node.
 
-    def __init__(self, world: TierWorld, name: str) -> None:
+    Args:
+        topics: those whose leaders it finds.
+    """
+
+    def __init__(self, world: TierWorld, name: str, topics: Sequence[str] = ()) -> None:
         self.world = world
         self.name = name
+        self.topics = topics
         self.leaders: dict[Place, int] = {}
         self._chance = world.chance(f"{name} guide")
         self._until = 0.0
@@ -64,7 +69,7 @@ class Guide:
         if self.world.loop.now < self._until:
             return
         wire = await self._ask()
-        topics = [{"topic_id": None, "name": name} for name in self.world.topics]
+        topics = [{"topic_id": None, "name": name} for name in self.topics]
         try:
             answer = await wire.ask(ApiKey.METADATA, 12, within=5.0, topics=topics)
         finally:
@@ -98,7 +103,7 @@ class Pilot(Member):
     def __init__(self, world: TierWorld, name: str, group: str, topics: Sequence[str]) -> None:
         super().__init__(world, name, group, topics)
         self.sessions: dict[int, Session] = {}
-        self._guide = Guide(world, name)
+        self._guide = Guide(world, name, topics)
 
     async def connect(self) -> Wire:
         if self.wire is None or self.wire.closed:
