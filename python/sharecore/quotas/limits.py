@@ -33,13 +33,14 @@ class ClientQuotas:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._entries: dict[Entity, dict[str, float]] = {}
+        self._objects = catalogue.objects(_PREFIX, float)
+        self._entries: dict[Entity, Mapping[str, float]] = {}
         self._found: dict[tuple[str, str, str], Limit | None] = {}
         self._changed: Callable[[], None] = lambda: None
-        for key, value in catalogue.scan(_PREFIX):
-            self._entries[_entity(key)] = json.loads(value)
+        for name in self._objects:
+            self._take(_entity(name))
         self._read()
-        catalogue.watch(_PREFIX, self._told)
+        self._objects.watch(self._told)
 
     def on_change(self, changed: Callable[[], None]) -> None:
         """Has `changed` called after a quota came, changed or went."""
@@ -80,29 +81,24 @@ class ClientQuotas:
         async with self._catalogue.changing():
             after: dict[Entity, dict[str, float]] = {}
             for entity, some in changes.items():
-                values = {**self._entries.get(entity, {}), **some}
+                values = {**self.of(entity), **some}
                 after[entity] = {key: value for key, value in values.items() if value is not None}
-            await self._catalogue.change(
-                [(_key(entity), json.dumps(values).encode()) for entity, values in after.items() if values],
-                [_key(entity) for entity, values in after.items() if not values],
-            )
+            await self._objects.set({_written(entity): values for entity, values in after.items()})
             for entity in after:
-                # what counts now, where somebody else has set it since
-                self._take(_key(entity))
+                self._take(entity)
         self._read()
         self._changed()
 
-    def _told(self, key: bytes) -> None:
-        self._take(key)
+    def _told(self, name: str) -> None:
+        self._take(_entity(name))
         self._read()
         self._changed()
 
-    def _take(self, key: bytes) -> None:
-        value = self._catalogue.get(key)
-        if value is None:
-            self._entries.pop(_entity(key), None)
+    def _take(self, entity: Entity) -> None:
+        if values := self._objects.get(_written(entity)):
+            self._entries[entity] = values
         else:
-            self._entries[_entity(key)] = json.loads(value)
+            self._entries.pop(entity, None)
 
     def _read(self) -> None:
         self._found.clear()
@@ -137,9 +133,5 @@ def _written(entity: Entity) -> str:
     return json.dumps(entity)
 
 
-def _key(entity: Entity) -> bytes:
-    return _PREFIX + _written(entity).encode()
-
-
-def _entity(key: bytes) -> Entity:
-    return tuple((kind, name) for kind, name in json.loads(key.removeprefix(_PREFIX)))
+def _entity(written: str) -> Entity:
+    return tuple((kind, name) for kind, name in json.loads(written))

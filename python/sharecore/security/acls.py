@@ -50,6 +50,18 @@ class Acls:
             if length <= len(name):
                 yield from self._prefixed.get((resource_type, name[:length]), ())
 
+    async def delete(self, wanted: Iterable[AclFilter]) -> list[list[Acl]]:
+        """Deletes the entries that filters mean, whichever broker has added them; returns them by filter.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        async with self._catalogue.changing():
+            found = [self.select(each) for each in wanted]
+            if gone := dict.fromkeys(acl for some in found for acl in some):
+                await self.change(deletes=gone)
+        return found
+
     def change(self, puts: Iterable[Acl] = (), deletes: Iterable[Acl] = ()) -> Ticket:
         """Adds and deletes entries, all or none; they count once the ticket has ended well."""
         puts, deletes = list(puts), list(deletes)

@@ -6,7 +6,7 @@ read by a few threads where somebody would have to wait for it.
 
 from __future__ import annotations
 
-from sharecore.storage.catalogue import PRODUCER_IDS, Catalogue
+from sharecore.storage.catalogue import PRODUCER_IDS, Catalogue, Objects, Value
 from sharecore.storage.configs import Configs, ResourceType
 from sharecore.storage.log import (
     ActiveProducer,
@@ -36,6 +36,7 @@ __all__ = [
     "FirstBatch",
     "Found",
     "Log",
+    "Objects",
     "Reader",
     "RecordsRefused",
     "ResourceType",
@@ -47,5 +48,6 @@ __all__ = [
     "Ticket",
     "Topic",
     "Topics",
+    "Value",
     "store_logs",
 ]

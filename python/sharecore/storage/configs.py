@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 
@@ -31,16 +30,12 @@ class Configs:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._listeners: list[Listener] = []
-        self._settings: dict[tuple[int, str], dict[str, str]] = {}
-        for key, value in catalogue.scan(_PREFIX):
-            resource = resource_of(key)
-            assert resource is not None
-            self._settings[resource] = decode_settings(value)
-        catalogue.watch(_PREFIX, self._told)
+        self._objects = catalogue.objects(_PREFIX, str)
+        self._objects.watch(self._told)
 
     def get(self, resource_type: int, name: str) -> Mapping[str, str]:
         """The settings of a resource; empty when it has none of its own."""
-        return self._settings.get((int(resource_type), name), {})
+        return self._objects.get(_written(resource_type, name))
 
     def when_current(self, done: Done) -> None:
         """Calls back once all that any broker had set by now shows here, or with why that cannot be known."""
@@ -48,7 +43,8 @@ class Configs:
 
     def names(self, resource_type: int) -> list[str]:
         """Resources of a type that have settings."""
-        return [name for kind, name in self._settings if kind == resource_type]
+        prefix = _written(resource_type, "")
+        return [each.removeprefix(prefix) for each in self._objects if each.startswith(prefix)]
 
     async def alter(self, resource_type: int, name: str, settings: Callable[[], Mapping[str, str]]) -> None:
         """Sets all settings of a resource to what is made of those that count; one change after the other.
@@ -64,26 +60,19 @@ class Configs:
 
     async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
         """Sets all settings of a resource at once; raises KafkaError(KAFKA_STORAGE_ERROR)."""
-        key = config_key(resource_type, name)
-        if settings:
-            await self._catalogue.change([(key, encode_settings(settings))])
-        else:
-            await self._catalogue.change(deletes=[key])
-        # what counts now, where somebody else has set it since
-        self._told(key)
+        written = _written(resource_type, name)
+        await self._objects.set({written: settings})
+        self._told(written)
 
     def changed(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
         """Notes settings that have been written; for the storage alone."""
-        if settings:
-            self._settings[int(resource_type), name] = dict(settings)
-        else:
-            self._settings.pop((int(resource_type), name), None)
-        settle(tuple(self._listeners), ResourceType(resource_type), name)
+        written = _written(resource_type, name)
+        self._objects.written(written, settings)
+        self._told(written)
 
-    def _told(self, key: bytes) -> None:
-        resource = resource_of(key)
-        assert resource is not None
-        self.changed(*resource, decode_settings(self._catalogue.get(key)))
+    def _told(self, written: str) -> None:
+        kind, _, name = written.partition("/")
+        settle(tuple(self._listeners), ResourceType(int(kind)), name)
 
     def on_change(self, listener: Listener) -> None:
         """Calls back with type and name after the settings of a resource have changed."""
@@ -92,22 +81,8 @@ class Configs:
 
 def config_key(resource_type: int, name: str) -> bytes:
     """Where the settings of a resource lie in the catalogue."""
-    return _PREFIX + f"{int(resource_type)}/{name}".encode()
+    return _PREFIX + _written(resource_type, name).encode()
 
 
-def resource_of(key: bytes) -> tuple[int, str] | None:
-    """The resource whose settings lie under a key of the catalogue; None where it is another key."""
-    if not key.startswith(_PREFIX):
-        return None
-    kind, _, name = key.removeprefix(_PREFIX).decode().partition("/")
-    return int(kind), name
-
-
-def decode_settings(value: bytes | None) -> dict[str, str]:
-    """Settings as they lie in the catalogue; none without a value."""
-    return {} if value is None else json.loads(value)
-
-
-def encode_settings(settings: Mapping[str, str]) -> bytes:
-    """Settings as they lie in the catalogue."""
-    return json.dumps(dict(settings), sort_keys=True).encode()
+def _written(resource_type: int, name: str) -> str:
+    return f"{int(resource_type)}/{name}"

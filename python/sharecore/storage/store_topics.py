@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from uuid import UUID, uuid4
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage.configs import Configs, ResourceType, config_key, encode_settings
+from sharecore.storage.catalogue import encode_object
+from sharecore.storage.configs import Configs, ResourceType, config_key
 from sharecore.storage.log import Log
 from sharecore.storage.store_catalogue import StoreCatalogue
 from sharecore.storage.store_log import StoreLog
@@ -48,7 +49,7 @@ class StoreTopics(Topics):
         log_ids = [self._new_log_id() for _ in range(partitions)]
         puts = [_entry(name, topic_id, log_ids)]
         if settings:
-            puts.append((config_key(ResourceType.TOPIC, name), encode_settings(settings)))
+            puts.append((config_key(ResourceType.TOPIC, name), encode_object(settings)))
         self._changing.add(name)
         try:
             await self._catalogue.change(puts, create_logs=log_ids)

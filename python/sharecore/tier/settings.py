@@ -13,11 +13,11 @@ from sharecore._core import encode_batch
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
-from sharecore.storage import Catalogue, Configs, ResourceType, Ticket
-from sharecore.storage.configs import config_key, decode_settings, resource_of
+from sharecore.storage import Catalogue, Configs, Objects, ResourceType, Ticket, Value
 from sharecore.tier.claims import cut_batches, decode
 from sharecore.tier.names import settings_topic
 from sharecore.tier.replay import Reading, bounds_of, replay
+from sharecore.tier.single_values import SingleValues
 from sharecore.tier.sources import Fetching, Subscription
 from sharecore.tier.topics import OWN_SETTINGS
 from sharecore.upstream import Fetched
@@ -33,7 +33,8 @@ _ANEW = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_ID})
 """After these what is upstream is not what was read: an unclean election, or another topic."""
 
 _SLOTS = b"tier/slots"
-_SETTING = b"setting/"
+_SINGLE = {b"config/": b"setting/", b"quota/": b"limit/"}
+"""What keys begin with of values that have records of their own, by what those of objects begin with."""
 
 Send = Callable[[str, int, bytes], "asyncio.Future[int]"]
 
@@ -95,6 +96,9 @@ class SettingsCatalogue(Catalogue):
                 f"the state topic of this tier has {found} partitions; allowed: the {self.slots} that it was "
                 "made with, as what is kept is found by their number"
             )
+
+    def objects(self, prefix: bytes, read: Callable[[str], Value]) -> Objects[Value]:
+        return SingleValues(self, prefix, _SINGLE[prefix], read)
 
     def follow(self, fetching: Fetching) -> None:
         """Takes in what other nodes set from now on, and tells those who watch."""
@@ -271,18 +275,7 @@ class SettingsCatalogue(Catalogue):
 
 
 class TierConfigs(Configs):
-    """Dynamic configurations that the tier keeps; those of topics are the cluster's, but for some.
-
-    Each setting has a record of its own, so that nodes that change different ones at a time undo nothing.
-    Those that lie in one record a resource, as a single broker keeps them, are read, and kept apart with the
-    next change.
-    """
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        super().__init__(catalogue)
-        for key, _ in catalogue.scan(_SETTING):
-            self._told(key)
-        catalogue.watch(_SETTING, self._told)
+    """Dynamic configurations that the tier keeps; those of topics are the cluster's, but for some."""
 
     async def replace(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
         theirs = settings.keys() - OWN_SETTINGS
@@ -291,51 +284,7 @@ class TierConfigs(Configs):
                 ErrorCode.INVALID_REQUEST,
                 f"{', '.join(sorted(theirs))}: set it on the cluster that this tier is in front of.",
             )
-        whole = config_key(resource_type, name)
-        is_whole = self._catalogue.get(whole) is not None
-        before = self.get(resource_type, name)
-        puts = [
-            (_key(resource_type, name, setting), value.encode())
-            for setting, value in settings.items()
-            if is_whole or before.get(setting) != value
-        ]
-        deletes = [_key(resource_type, name, setting) for setting in before if setting not in settings]
-        await self._catalogue.change(puts, [*deletes, whole] if is_whole else deletes)
-        # what counts now, where somebody else has set some of it since
-        self._take(resource_type, name, [*(key for key, _ in puts), *deletes])
-
-    def _told(self, key: bytes) -> None:
-        if (resource := resource_of(key)) is None:
-            self._take(*_resource_of(key), [key])
-        else:
-            keys = [
-                own for own, _ in self._catalogue.scan(_key(*resource, "")) if _resource_of(own) == resource
-            ]
-            self._take(*resource, keys, decode_settings(self._catalogue.get(key)))
-
-    def _take(
-        self, resource_type: int, name: str, keys: Iterable[bytes], before: Mapping[str, str] | None = None
-    ) -> None:
-        """Takes what lies under keys of settings of one resource, over what counted before."""
-        settings = dict(self.get(resource_type, name) if before is None else before)
-        for key in keys:
-            setting, value = key.decode().rpartition("/")[2], self._catalogue.get(key)
-            if value is None:
-                settings.pop(setting, None)
-            else:
-                settings[setting] = value.decode()
-        self.changed(resource_type, name, settings)
-
-
-def _key(resource_type: int, name: str, setting: str) -> bytes:
-    """Where one setting of a resource lies in the catalogue; a name may have slashes, settings have none."""
-    return _SETTING + f"{int(resource_type)}/{name}/{setting}".encode()
-
-
-def _resource_of(key: bytes) -> tuple[int, str]:
-    """The resource that a setting is of."""
-    kind, _, rest = key.removeprefix(_SETTING).decode().partition("/")
-    return int(kind), rest.rpartition("/")[0]
+        await super().replace(resource_type, name, settings)
 
 
 def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]]:

@@ -4,8 +4,8 @@ import asyncio
 import struct
 import sys
 import types
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 import pytest
 
@@ -20,25 +20,16 @@ from sharecore.network import Limits, Server
 from sharecore.protocol import ApiKey, codec
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.rates import Window
-from sharecore.storage import Catalogue
+from sharecore.storage import Catalogue, Ticket
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Call = Callable[[bytes], Awaitable[bytes]]
 
 
-class Nothing:
+class Nothing(Catalogue):
     """A catalogue without entries."""
 
-    def get(self, key: bytes) -> bytes | None:
-        return None
-
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return iter(())
-
-    def watch(self, prefix: bytes, told: Callable[[bytes], object]) -> None:
-        """Nobody sets anything."""
-
-    async def put(self, key: bytes, value: bytes) -> None:
+    def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:
         raise AssertionError("nothing is written")
 
 
@@ -58,9 +49,7 @@ def serve(test: Callable[[Call], Awaitable[None]], handler: Any = None) -> None:
     async def run() -> None:
         broker = Broker(BrokerConfig())
         broker.features = Features(Nothing(), 1)
-        broker.throttles = Throttles(
-            ClientQuotas(cast(Catalogue, Nothing())), Window(), Window(), lambda: 0.0
-        )
+        broker.throttles = Throttles(ClientQuotas(Nothing()), Window(), Window(), lambda: 0.0)
         broker.served = served
         dispatcher = Dispatcher(broker, check_names=True)
         server = Server(dispatcher.on_frame, Limits())

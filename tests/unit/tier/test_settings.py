@@ -12,10 +12,10 @@ from tests.unit.tier.partition import Following, Partition
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.quotas import ClientQuotas
 from sharecore.quotas.entity import USER
-from sharecore.security.acl import Acl
+from sharecore.security.acl import Acl, AclFilter
 from sharecore.security.acls import Acls
 from sharecore.security.scram import Credential, Credentials
-from sharecore.storage import Configs, ResourceType
+from sharecore.storage import ResourceType
 from sharecore.tier import settings as settings_module
 from sharecore.tier.settings import SettingsCatalogue, TierConfigs
 from sharecore.tier.wishes import Pin, Wishes
@@ -28,11 +28,14 @@ class Cluster(Partition):
     Attributes:
         unread: what whoever reads hears.
         silent: who reads hears nothing.
+        late: how long what is sent is on its way, seconds.
+        slow: how long its answer is.
     """
 
     refuses = False
     unread: KafkaError | None = None
     silent = False
+    late = 0.0
     slow = 0.0
 
     async def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> Fetched:
@@ -47,11 +50,17 @@ class Cluster(Partition):
         if self.refuses:
             sent.set_exception(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few"))
             return sent
+        if self.late:
+            asyncio.get_running_loop().call_later(self.late, self._append, data, sent)
+        else:
+            self._append(data, sent)
+        return sent
+
+    def _append(self, data: bytes, sent: asyncio.Future[int]) -> None:
         count = int.from_bytes(data[57:61], "big")
         base, self.end = self.end, self.end + count
         self.batches.append((base, self.end, base.to_bytes(8, "big") + data[8:]))
         asyncio.get_running_loop().call_later(self.slow, sent.set_result, base)
-        return sent
 
 
 async def node(cluster: Cluster, *, slots: int | None = None) -> TierConfigs:
@@ -211,10 +220,68 @@ def test_nodes_that_set_different_things_at_a_time_undo_nothing() -> None:
     run(test)
 
 
+def test_of_quotas_that_nodes_set_at_the_same_time_each_counts() -> None:
+    async def test(cluster: Cluster) -> None:
+        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        for each in (one, other):
+            each.follow(Still())
+        quotas, others = ClientQuotas(one), ClientQuotas(other)
+        ann, everyone = ((USER, "a/n"),), ((USER, None),)
+        await quotas.change({ann: {"request_percentage": 50.0}, everyone: {"producer_byte_rate": 1.0}})
+        cluster.late = 0.02  # each has read what there is before the other one's stands there
+        await asyncio.gather(
+            quotas.change({ann: {"producer_byte_rate": 5.0, "request_percentage": None}}),
+            others.change({ann: {"consumer_byte_rate": 7.0}}),
+        )
+        set_by_both = {"producer_byte_rate": 5.0, "consumer_byte_rate": 7.0}
+        for each in (one, other):
+            await each.refresh()
+        assert quotas.of(ann) == others.of(ann) == set_by_both
+        assert others.limit("consumer_byte_rate", "a/n", "any") == (("a/n", None), 7.0)
+        assert quotas.limit("consumer_byte_rate", "a/n", "any") == (("a/n", None), 7.0)
+        await others.change({everyone: {"producer_byte_rate": None}})
+        found = SettingsCatalogue("settings", cluster, cluster.send, World())
+        await found.load()
+        after = ClientQuotas(found)
+        assert {entity: after.of(entity) for entity in after} == {ann: set_by_both}
+
+    run(test)
+
+
+def test_quotas_that_lie_in_one_record_are_read_and_kept_apart_with_the_next_change() -> None:
+    async def test(cluster: Cluster) -> None:
+        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        key, entity = b'quota/[["user", "a"]]', ((USER, "a"),)
+        await one.put(key, b'{"producer_byte_rate": 5.0, "consumer_byte_rate": 7.0}')
+        await other.load()
+        quotas, seen = ClientQuotas(one), ClientQuotas(other)
+        await quotas.change({entity: {"producer_byte_rate": None}})
+        await told(cluster, other)
+        assert quotas.of(entity) == seen.of(entity) == {"consumer_byte_rate": 7.0}
+        assert (one.get(key), other.get(key)) == (None, None)
+
+    run(test)
+
+
+def test_rights_are_deleted_that_another_node_has_just_added() -> None:
+    async def test(cluster: Cluster) -> None:
+        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        rights, others = Acls(one), Acls(other)
+        other.follow(Still())
+        kept, gone = Acl(2, "t", 3, "User:b", "*", 3, 3), Acl(2, "t", 3, "User:a", "*", 3, 3)
+        await rights.change([kept, gone])
+        # it hears of nothing by itself
+        assert await others.delete([AclFilter(1, None, 1, "User:a", None, 1, 1)]) == [[gone]]
+        await told(cluster, one)
+        assert list(rights.of(2, "t")) == list(others.of(2, "t")) == [kept]
+
+    run(test)
+
+
 def test_settings_that_lie_in_one_record_are_read_and_kept_apart_with_the_next_change() -> None:
     async def test(cluster: Cluster) -> None:
         _, catalogue, configs = await two_nodes(cluster)
-        await Configs(catalogue).replace(ResourceType.GROUP, "g", {"a": "1", "b": "2"})
+        await catalogue.put(b"config/32/g", b'{"a": "1", "b": "2"}')
         assert (await node(cluster)).get(ResourceType.GROUP, "g") == {"a": "1", "b": "2"}
         configs = TierConfigs(catalogue)
         await configs.alter(ResourceType.GROUP, "g", lambda: {"b": "2", "c": "3"})

@@ -9,7 +9,6 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.first_users import ITERATIONS_MAX, ITERATIONS_MIN
 from sharecore.security.scram import SCRAM_MECHANISMS, Credential
-from sharecore.storage import Ticket
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
@@ -33,10 +32,12 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     return {"results": results}
 
 
-def _change(context: RequestContext, change: Any) -> Ticket:
+async def _change(context: RequestContext, change: Any) -> None:
     if hasattr(change, "salted_password"):
-        return context.broker.credentials.change([_made(change)])
-    return context.broker.credentials.change(deletes=[_named(context, change)])
+        await context.broker.credentials.change([_made(change)])
+        return
+    async with context.broker.catalogue.changing():
+        await context.broker.credentials.change(deletes=[_named(context, change)])
 
 
 def _mechanism(change: Any) -> str:

@@ -20,11 +20,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             "matching_acls": [],
         }
         return {"filter_results": [refused for _ in request.filters]}
-    acls = context.broker.acls
-    found = [acls.select(filter_of(each)) for each in request.filters]
-    gone = dict.fromkeys(acl for some in found for acl in some)
-    if gone:
-        await acls.change(deletes=gone)
+    found = await context.broker.acls.delete(map(filter_of, request.filters))
     return {
         "filter_results": [
             {"error_message": None, "matching_acls": [_entry(acl) for acl in some]} for some in found

@@ -1,0 +1,79 @@
+"""Objects in the settings of a tier: each value has a record of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from sharecore.storage import Objects, Value
+
+if TYPE_CHECKING:
+    from sharecore.storage import Catalogue
+
+
+class SingleValues(Objects[Value]):
+    """Objects whose values nodes set at a time: those that set different ones of an object undo nothing.
+
+    Those that lie in one record, as a broker keeps them, are read, and taken apart with the next change.
+
+    Args:
+        single: what keys of values begin with. The name of the object follows, which may have slashes, and
+            that of the value, which has none.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, prefix: bytes, single: bytes, read: Callable[[str], Value]
+    ) -> None:
+        self._single = single
+        super().__init__(catalogue, prefix, read)
+        for key, _ in catalogue.scan(single):
+            self._take_value(key)
+        catalogue.watch(single, self._told_value)
+
+    async def set(self, objects: Mapping[str, Mapping[str, Value]]) -> None:
+        puts: list[tuple[bytes, bytes]] = []
+        gone: list[bytes] = []
+        wholes: list[bytes] = []
+        for name, values in objects.items():
+            is_whole = self._catalogue.get(self._key(name)) is not None
+            if is_whole:
+                wholes.append(self._key(name))
+            before = self.get(name)
+            puts += [
+                (self._key_of(name, each), str(value).encode())
+                for each, value in values.items()
+                if is_whole or before.get(each) != value
+            ]
+            gone += [self._key_of(name, each) for each in before if each not in values]
+        await self._catalogue.change(puts, [*gone, *wholes])
+        for key in (*(key for key, _ in puts), *gone):
+            # what counts now, where somebody else has set it since
+            self._take_value(key)
+
+    def _kept(self, name: str) -> dict[str, Value]:
+        kept = super()._kept(name)
+        for key, value in self._catalogue.scan(self._key_of(name, "")):
+            if self._parts(key)[0] == name:
+                kept[self._parts(key)[1]] = self._read(value.decode())
+        return kept
+
+    def _told_value(self, key: bytes) -> None:
+        self._take_value(key)
+        self._tell(self._parts(key)[0])
+
+    def _take_value(self, key: bytes) -> None:
+        name, each = self._parts(key)
+        values, value = dict(self.get(name)), self._catalogue.get(key)
+        if value is None:
+            values.pop(each, None)
+        else:
+            values[each] = self._read(value.decode())
+        self.written(name, values)
+
+    def _key_of(self, name: str, each: str) -> bytes:
+        return self._single + f"{name}/{each}".encode()
+
+    def _parts(self, key: bytes) -> tuple[str, str]:
+        """The object that a value is of, and the name of the value."""
+        name, _, each = key.removeprefix(self._single).decode().rpartition("/")
+        return name, each
