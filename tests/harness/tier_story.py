@@ -112,9 +112,9 @@ class Story:
         self.calm(doubtful)
         return again
 
-    def moves(self, what: str, event: Callable[[], object]) -> None:
+    def moves(self, what: str, event: Callable[[], object], pause_max_s: float = DRAIN_S) -> None:
         """Has something happen that moves slots in good order: nothing may come again by it."""
-        again = self.happens(what, event, pause_max_s=DRAIN_S)
+        again = self.happens(what, event, pause_max_s=pause_max_s)
         if again:
             self.find(f"{what}: {again} records were taken away from members")
 
