@@ -17,7 +17,7 @@ from tests.simulation.tier.processes import Paced, TierLoop
 
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
-from sharecore.upstream.apis import VERSIONS
+from sharecore.upstream.apis import SPOKEN
 
 PORT = 9000
 BROKERS = 3
@@ -123,7 +123,7 @@ class Cluster:
         self._number = 0
         self._waking = False
         self._context = copy_context()
-        self.versions = dict(VERSIONS)
+        self.versions = dict(SPOKEN)
         if not kind.topic_ids:
             self.versions |= _WITHOUT_IDS
         if not kind.deletes_records:

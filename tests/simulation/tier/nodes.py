@@ -75,6 +75,16 @@ class Node:
     def paused(self) -> bool:
         return self.process is not None and self.process.held is not None
 
+    def leases(self, slot: int) -> bool:
+        """Whether it would lease records of a slot now."""
+        if self.broker is None or not self.up:
+            return False
+        try:
+            self.broker.ground.check_owner(slot)
+        except KafkaError:
+            return False
+        return True
+
     def start(self) -> None:
         """Starts it; it is started again where it does not come up."""
         world = self.world

@@ -72,6 +72,15 @@ class StateAudit:
         """A batch was appended to the state topic."""
         if log.topic != STATE_TOPIC:
             return
+        claimant = self._read(log, index)
+        for node in self._world.nodes:
+            if claimant not in (None, node.node_id) and node.leases(log.index):
+                # acquisitions are written nowhere: the log stops nobody from leasing
+                text = f"slot {log.index}, which node {claimant} claims, is {node.site}'s still"
+                self._world.story.broken("two leases", text)
+
+    def _read(self, log: Log, index: int) -> int | None:
+        """Reads a batch; returns the node that claims the slot with it."""
         slot, batch = self._slots[log.index], log.batches[index]
         records = self._records(batch, log.index)
         if batch.producer == slot.producer:
@@ -80,7 +89,7 @@ class StateAudit:
                 self._take(slot, records)
             else:
                 self._world.story.tell("cluster", f"slot {log.index}: late copy at {batch.base}")
-            return
+            return None
         for at, (key, value) in enumerate(records):
             if _KIND.unpack_from(key + b"\0\0")[0] == _CLAIM:
                 _, epoch, node = _EPOCH.unpack_from(value or b"")
@@ -92,8 +101,9 @@ class StateAudit:
                     slot.producer, slot.newest = batch.producer, batch.sequence
                     slot.epoch, slot.node = epoch, node
                     self._take(slot, records[at + 1 :])
-                    return
+                    return int(node)
         self._world.story.tell("cluster", f"slot {log.index}: void batch at {batch.base}")
+        return None
 
     def cut(self, log: Log, *, lost: bool) -> None:
         """The log has lost its end: where replicas in sync had it, what was promised is off."""
@@ -102,7 +112,7 @@ class StateAudit:
         settled = self._slots[log.index].settled
         slot = self._slots[log.index] = _Slot(lost=lost or self._slots[log.index].lost)
         for index in range(len(log.batches)):
-            self.appended(log, index)
+            self._read(log, index)
         if lost:
             return
         slot.settled = settled
