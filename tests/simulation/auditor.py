@@ -79,6 +79,7 @@ class Auditor:
         committed: groups that read committed records only.
         sick: the disk fails: requests may take longer.
         salvaged: the disk was salvaged at some time: transactions may hang.
+        lags: looks at the lags that are told.
         losses: how often the disk lost what it had said it held; nothing from before counts then.
     """
 
@@ -99,7 +100,7 @@ class Auditor:
         self.limits: dict[str, tuple[int, int]] = {}
         self._limit = limit
         self._extent = extent
-        self._lags = Lags(self.shares, self.ledger, story, extent)
+        self.lags = Lags(self.shares, self.ledger, story, extent)
         self._epochs: dict[tuple[str, str], int] = {}
         self._hidden: dict[str, int] = {}
         self._loop = loop
@@ -140,10 +141,10 @@ class Auditor:
 
     def repaired(self, *, salvaged: bool) -> None:
         """The broker has a whole disk again, without what was lost: the newest, or if `salvaged` anything."""
+        # a transaction may have lost its end and kept its records: it hangs, or another's end ends it
+        self.ledger.lose_ends()
         if salvaged:
-            # a transaction may have lost its end and kept its records: it hangs, or another's end ends it
             self.salvaged = True
-            self.ledger.lose_ends()
             self._find_starts()
         self.ledger.harmed = False
         self._forgive()
@@ -290,7 +291,7 @@ class Auditor:
         elif asked.api is ApiKey.DELETE_RECORDS:
             self.ledger.deletes(request)
         elif asked.api is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
-            asked.known = self._lags.asked(request)
+            asked.known = self.lags.asked(request)
 
     def _acknowledges(self, asked: _Asked, now: float) -> None:
         request = asked.request
@@ -423,4 +424,4 @@ class Auditor:
                 for part in topic.partitions:
                     key = group.group_id, topic.topic_id, part.partition_index
                     if not part.error_code and key in self.shares:
-                        self._lags.described(key, asked.known, part.start_offset, part.lag)
+                        self.lags.described(key, asked.known, part.start_offset, part.lag)

@@ -19,6 +19,7 @@ from sharecore.broker.share import ShareServices
 from sharecore.coordinator.share import topic_state
 from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
 from sharecore.coordinator.transactions.coordinator import TransactionCoordinator
+from sharecore.deadletters.outbox import Outbox
 from sharecore.errors import KafkaError
 from sharecore.network import Connection, Server
 from sharecore.partition import leader as leader_module
@@ -34,6 +35,8 @@ from sharecore.waiting import DelayedFetch
 Patch = Callable[[], Any]
 MEMBERS = "members,misfits,idempotent,transactions"
 CRASHES = f"{MEMBERS},kills,power failures"
+LETTERS = "members,letters"
+_ARCHIVING, _ARCHIVED = 3, 4
 SALVAGES = "members,idempotent,transactions,power failures,lying disk,misdirected writes"
 
 
@@ -154,6 +157,13 @@ def _rolled_forward(self: SharePartition, write: Any, done: Any = None) -> None:
         _persist(self, write, done)
 
 
+def _nothing_written(self: Outbox, topic: Any) -> None:
+    """Records are archived, and their letters never written."""
+    letters = list(self._due)
+    self._due.clear()
+    self._done(letters)
+
+
 def _whole_lag(self: CoordinatorPersister, key: Any, done: Any) -> None:
     """Nobody counts what is settled behind the start offset."""
 
@@ -219,6 +229,15 @@ CANARIES: dict[str, Canary] = {
     "settled state that is not loaded": Canary(
         _loaded(lambda state: state._replace(batches=[(a, b, 0, n) for a, b, _, n in state.batches])), CRASHES
     ),
+    "letters that a crash forgets": Canary(
+        _loaded(
+            lambda state: state._replace(
+                batches=[(a, b, _ARCHIVED if s == _ARCHIVING else s, n) for a, b, s, n in state.batches]
+            )
+        ),
+        f"{LETTERS},kills,power failures",
+    ),
+    "letters that are archived unwritten": Canary(_instead(Outbox, "_write", _nothing_written), LETTERS),
     "a start offset that goes back": Canary(
         _loaded(lambda state: state._replace(start_offset=max(state.start_offset - 5, -1))), CRASHES
     ),

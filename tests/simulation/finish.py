@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tests.harness.batches import batch
+from tests.simulation import letters
 from tests.simulation.actors.admins import describe
 from tests.simulation.actors.members import ACCEPT, Member
 from tests.simulation.actors.producers import code_of, produced
@@ -23,6 +24,7 @@ _WITHIN_S = 90.0
 _SETTLING_S = 50.0
 _WAKE_S = 2.0
 _OLD_S = 90.0
+_LETTERS_S = 60.0
 _DRAINED = ("first", "second")
 
 
@@ -39,6 +41,8 @@ async def run(world: World) -> None:
             if world.story.violations:
                 return
         _all_delivered(world, groups)
+        if letters.FEATURE in world.plan.features:
+            await _letters(world, wire)
         for group in groups:
             await _wake(world, wire, group)
         await asyncio.sleep(45.0)
@@ -99,30 +103,40 @@ async def _read_logs(world: World, wire: Wire) -> None:
         for index in range(partitions):
             found: dict[int, bytes] = {}
             keys: dict[int, bytes] = {}
-            at = start = await _earliest(wire, topic, index)
-            high = at + 1
-            while at < high:
-                part = await _fetch(wire, topic, index, at)
-                if part.error_code:
-                    world.story.broken("log unreadable", f"{topic}-{index} at {at}: error {part.error_code}")
-                    return
-                high = part.high_watermark
-                records = bytes(part.records or b"")
-                if at >= high:
-                    break
-                if not records and world.auditor.salvaged:
-                    break
-                if not records:
-                    world.story.broken("log unreadable", f"{topic}-{index} at {at} of {high}: no records")
-                    return
-                rows, _, _, _ = _core.decode_records(records, [(at, high - 1, 1)], topic, index, None)
+            start, high, chunks = await _read(world, wire, topic, index)
+            if world.story.violations:
+                return
+            for records in chunks:
+                rows, _, _, _ = _core.decode_records(records, [(start, high - 1, 1)], topic, index, None)
                 found |= {row.offset: row.value or b"" for row in rows}
                 keys |= {row.offset: row.key for row in rows if row.key is not None}
-                at = _end(records)
             place = world.auditor.ledger.ids[topic], index
             world.auditor.ledger.contents[place] = found
             world.auditor.ledger.ends[place] = high
             world.auditor.ledger.check_log(world.auditor.ledger.ids[topic], index, start, found, keys)
+
+
+async def _read(world: World, wire: Wire, topic: str, index: int) -> tuple[int, int, list[bytes]]:
+    """Where a log begins and ends, and its records, a fetch each."""
+    at = start = await _earliest(wire, topic, index)
+    high = at + 1
+    chunks: list[bytes] = []
+    while at < high:
+        part = await _fetch(wire, topic, index, at)
+        if part.error_code:
+            world.story.broken("log unreadable", f"{topic}-{index} at {at}: error {part.error_code}")
+            break
+        high = part.high_watermark
+        records = bytes(part.records or b"")
+        if at >= high:
+            break
+        if not records:
+            if not world.auditor.salvaged:
+                world.story.broken("log unreadable", f"{topic}-{index} at {at} of {high}: no records")
+            break
+        chunks.append(records)
+        at = _end(records)
+    return start, high, chunks
 
 
 async def _earliest(wire: Wire, topic: str, index: int) -> int:
@@ -237,6 +251,28 @@ def _all_delivered(world: World, groups: list[str]) -> None:
                 state = "was never delivered" if entry is None else f"was left with {entry.member}"
                 world.story.broken("record is not delivered", f"{share.where} offset {offset} {state}")
                 return
+
+
+async def _letters(world: World, wire: Wire) -> None:
+    """Records that nobody could process have their letters."""
+    auditor = world.auditor
+    topics = {name for name in world.topics if name not in auditor.ledger.compacted}
+    topics = {name for name in topics if not auditor.ledger.retained(name)}
+    until, left = world.loop.now + _LETTERS_S, ["?"]
+    there: dict[letters.Source, bytes | None] = {}
+    while left and world.loop.now < until:
+        await asyncio.sleep(1.0)
+        broker = world.machine.broker
+        assert broker is not None
+        if letters.TOPIC in broker.topics.names():
+            start, end, chunks = await _read(world, wire, letters.TOPIC, 0)
+            for records in chunks:
+                there |= letters.read(records, start, end - 1)
+        left = letters.missing(auditor, topics, there)
+    for each in left[:3]:
+        world.story.broken("a letter is missing", each)
+    for each in letters.wrong(auditor, there)[:3]:
+        world.story.broken("a wrong letter", each)
 
 
 async def _wake(world: World, wire: Wire, group: str) -> None:

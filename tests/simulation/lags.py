@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from tests.simulation.leases import SharePartition
+from tests.simulation.leases import REJECTED, SharePartition
 from tests.simulation.ledger import Ledger, transaction_of
 from tests.simulation.story import Story
 
@@ -20,6 +20,9 @@ class Lags:
 
     Args:
         extent: where a log begins and ends now; None while no broker tells.
+
+    Attributes:
+        lettered: groups whose rejected records lag until their letters are written.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class Lags:
         self._ledger = ledger
         self._story = story
         self._extent = extent
+        self.lettered: set[str] = set()
 
     def asked(self, request: Any) -> dict[Key, Known]:
         """What is so now of the groups that somebody asks for."""
@@ -44,7 +48,10 @@ class Lags:
                 # what is answered begins no earlier
                 ahead = range(max(0, share.start_offset), log.end)
                 there = {o for o in ahead if o in log.answered and transaction_of(log.values[o]) is None}
-                settled = {o for o in ahead if o in share.entries and share.entries[o].settled}
+                late = REJECTED if key[0] in self.lettered else ""
+                settled = {
+                    o for o in ahead if o in share.entries and share.entries[o].settled not in ("", late)
+                }
                 found[key] = there, settled, share.lives
         return found
 

@@ -6,11 +6,12 @@ knows from when on a record *may* be given to another, not from when on it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 RELEASE, RENEW = 2, 4
-NAMES = ("gap", "accept", "release", "reject", "renew")
+ACCEPTED, REJECTED = "accept", "reject"
+NAMES = ("gap", ACCEPTED, "release", REJECTED, "renew")
 _TICK_S = 0.002
 """Locks count whole milliseconds."""
 
@@ -154,6 +155,22 @@ class SharePartition:
         if entry is None:
             return self.hidden + self.first[1] > self.limits[0]
         return bool(entry.settled) or entry.perhaps or self._counts(entry)[1] > self.limits[0]
+
+    def given_up(self) -> Iterator[tuple[int, str]]:
+        """Records that nobody is given any more without having accepted them, for sure, and why."""
+        for offset, entry in self.entries.items():
+            if entry.settled == REJECTED:
+                yield offset, "was rejected"
+            elif entry.counts[0] > self.limits[1] and not (
+                entry.settled or entry.perhaps or entry.doubtful or offset in self.over
+            ):
+                yield offset, "was delivered as often as may be"
+
+    def accepted(self) -> Iterator[int]:
+        """Records that were accepted, for sure, and by nobody before perhaps rejected."""
+        for offset, entry in self.entries.items():
+            if entry.settled == ACCEPTED and not entry.doubtful and offset not in self.over:
+                yield offset
 
     def claims(self, now: float, member: str, batches: Iterable[tuple[int, int, bytes]]) -> list[Claim]:
         """A request acknowledges records: what of it the member may do."""

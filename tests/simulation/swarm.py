@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
+from tests.simulation import letters
 from tests.simulation.network import Weather
 
 ACTORS = (
@@ -19,6 +20,7 @@ ACTORS = (
     "twins",
     "offset administrators",
     "topic administrators",
+    letters.FEATURE,
 )
 FAULTS = (
     "kills",

@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 from uuid import UUID
 
-from tests.simulation import faults, finish
+from tests.simulation import faults, finish, letters
 from tests.simulation.actors import admins, clients, members, producers
 from tests.simulation.auditor import Auditor
 from tests.simulation.canaries import CANARIES
@@ -74,7 +74,7 @@ class World:
         chance = self.chance("settings")
         self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
         self.topics = {"first": 2, "second": 1, "compacted": 1, "short": 1}
-        settings = {
+        settings = letters.BROKER_SETTINGS | {
             "group.share.record.lock.duration.ms": str(LOCK_MS),
             "group.share.delivery.count.limit": str(LIMIT),
             "group.share.partition.max.record.locks": str(chance.choice([100, 200, 2000])),
@@ -164,9 +164,12 @@ class World:
             self.auditor.lock_altered(group, LOCK_MS / 1000)
             if isolation == "read_committed":
                 self.auditor.committed.add(group)
+            settings = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
+            if group == letters.GROUP and letters.FEATURE in self.plan.features:
+                settings |= letters.GROUP_SETTINGS
+                self.auditor.lags.lettered.add(group)
             configs = [
-                {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"},
-                {"name": "share.isolation.level", "config_operation": 0, "value": isolation},
+                {"name": name, "config_operation": 0, "value": value} for name, value in settings.items()
             ]
             resources = [{"resource_type": 32, "resource_name": group, "configs": configs}]
             answer = await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)

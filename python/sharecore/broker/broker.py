@@ -206,6 +206,7 @@ class Broker(Services):
             self.topic_configs,
             self.group_configs,
             self.features,
+            self.cluster,
             self.clock,
             loop.call_later,
         )

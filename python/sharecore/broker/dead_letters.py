@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import UUID
 
+from sharecore.broker.cluster import Cluster
 from sharecore.broker.features import Features
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.topic_configs import TopicConfigs
@@ -23,6 +25,7 @@ def dead_letter_office(
     topic_configs: TopicConfigs,
     group_configs: GroupConfigs,
     features: Features,
+    cluster: Cluster,
     clock: Clock,
     call_later: CallLater,
 ) -> DeadLetterOffice:
@@ -35,11 +38,19 @@ def dead_letter_office(
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "there is 1 broker")
         await topics.create(name, config().num_partitions, settings)
 
+    def leads(topic_id: UUID, partition: int) -> bool:
+        try:
+            cluster.check_leader(topic_id, partition)
+        except KafkaError:
+            return False
+        return True
+
     office = DeadLetterOffice(
         Destinations(topics, group_configs.get, topic_configs.get, config, create),
         lambda: features.has_dead_letters,
         clock,
         call_later,
+        leads,
     )
     topics.on_change(lambda change, topic: office.changed())
     configs.on_change(lambda kind, name: office.changed())

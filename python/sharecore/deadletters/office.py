@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
@@ -24,6 +25,7 @@ class DeadLetterOffice:
         served: whether share groups may have dead letters (`share.version` 2).
         clock: `now_ms` is the time of a letter.
         call_later: for what is tried again.
+        leads: whether this broker may act as the leader of a topic's partition, by topic id and index.
 
     Attributes:
         counts: by group, since the start; groups that had nothing to write are not there.
@@ -35,7 +37,9 @@ class DeadLetterOffice:
         served: Callable[[], bool],
         clock: Clock,
         call_later: CallLater,
+        leads: Callable[[UUID, int], bool],
     ) -> None:
+        self._leads = leads
         self._destinations = destinations
         self._served = served
         self._clock = clock
@@ -50,6 +54,7 @@ class DeadLetterOffice:
     def outbox(
         self,
         group_id: str,
+        topic_id: UUID,
         source: Log,
         archive: Callable[[Sequence[tuple[int, int]]], None],
     ) -> Outbox:
@@ -63,6 +68,7 @@ class DeadLetterOffice:
             group_id,
             source,
             archive,
+            leads=lambda: self._leads(topic_id, source.index),
             destinations=self._destinations,
             counts=self._counts,
             waiting=self._waiting,

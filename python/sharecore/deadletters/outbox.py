@@ -46,6 +46,7 @@ class Outbox:
 
     Args:
         archive: called with the offsets whose letters are written, or never will be.
+        leads: whether this broker may act as the leader of the share partition.
         waiting: outboxes that wait for a topic put themselves in here.
         counts: the counters of a group.
     """
@@ -56,6 +57,7 @@ class Outbox:
         source: Log,
         archive: Callable[[Sequence[tuple[int, int]]], None],
         *,
+        leads: Callable[[], bool],
         destinations: Destinations,
         counts: Callable[[str], GroupCounts],
         waiting: dict[Outbox, None],
@@ -64,8 +66,9 @@ class Outbox:
     ) -> None:
         self._group_id = group_id
         self._log = source
-        self._source = Source(source, self._read)
+        self._source = Source(source, self._read, call_later)
         self._archive = archive
+        self._leads = leads
         self._destinations = destinations
         self._counts = counts
         self._all_waiting = waiting
@@ -114,11 +117,18 @@ class Outbox:
     def _read(self) -> None:
         if self._reading:
             self._reading = False
-            self._go_on()
+            if self._closed:
+                self._stop()
+            else:
+                self._go_on()
 
     def _go_on(self) -> None:
         if not self._due:
             self._writing = False
+            return
+        if not self._leads():
+            # another broker may lead by now, which finds what is due in the state that it loads, if it is
+            self._wait()
             return
         try:
             topic = self._destinations.find(self._group_id)
@@ -252,10 +262,7 @@ class Outbox:
         """The first letters that are due cannot be written."""
         self._attempts = self._tried = 0
         if self._destinations.group_config(self._group_id).errors_deadletterqueue_required:
-            if self._closed:
-                self._stop()
-            else:
-                self._hold(reason)
+            self._hold(reason)
             return
         self._held_for = ""
         for _ in letters:
@@ -285,8 +292,14 @@ class Outbox:
                 reason,
                 extra=self._about(),
             )
-        self._all_waiting[self] = None
-        self._later(_HELD_SECONDS)
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._closed:
+            self._stop()
+        else:
+            self._all_waiting[self] = None
+            self._later(_HELD_SECONDS)
 
     def _later(self, seconds: float) -> None:
         self._timer = self._call_later(seconds, self._resume)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sharecore.deadletters.letter import DeadLetter
 from sharecore.errors import KafkaError
 from sharecore.storage import Reader
+from sharecore.waiting import CallLater
 
 if TYPE_CHECKING:
     from sharecore.storage import Log
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 20
+_RETRY_SECONDS = 1.0
 
 
 class Source:
@@ -23,11 +25,23 @@ class Source:
 
     Args:
         ready: called when a thread has read, so that reading again gets it.
+        call_later: for what is tried again.
     """
 
-    def __init__(self, log: Log, ready: Callable[[], object]) -> None:
+    def __init__(self, log: Log, ready: Callable[[], None], call_later: CallLater) -> None:
         self._log = log
+        self._ready, self._call_later = ready, call_later
+        self._asked = False
         self._reader = Reader(log, ready, once=True)
+
+    def _told(self, error: KafkaError | None) -> None:
+        """The ends of the log are known, or could not be asked for."""
+        if error is None:
+            self._asked = True
+            self._ready()
+        else:
+            logger.warning("%s-%d is not read now: %s", self._log.topic, self._log.index, error)
+            self._call_later(_RETRY_SECONDS, self._ready)
 
     def read(self, letters: Sequence[DeadLetter]) -> tuple[bytes, int] | None:
         """Record batches with the first records of the letters that are due, and the offset up to which there
@@ -35,6 +49,11 @@ class Source:
         """
         first, last = letters[0][:2]
         log = self._log
+        if first >= log.high_watermark and not (log.is_known or self._asked):
+            # what is not followed, as the group reads what is committed only, does not know where it ends
+            log.when_known(self._told)
+            return None
+        self._asked = False
         if first < log.start_offset:
             return b"", log.start_offset
         for letter in letters:

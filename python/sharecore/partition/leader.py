@@ -327,7 +327,7 @@ class SharePartition(Leader):
             if self._outbox is None:
                 # few share partitions ever have a letter
                 log = self.log.isolate(committed=False)
-                self._outbox = self._office.outbox(self.key.group_id, log, self._archive)
+                self._outbox = self._office.outbox(self.key.group_id, self.key.topic_id, log, self._archive)
             self._outbox.send(map(DeadLetter._make, due))
 
     def _archive(self, spans: Sequence[tuple[int, int]]) -> None:

@@ -25,6 +25,8 @@ OWN_SETTINGS = frozenset({"errors.deadletterqueue.group.enable"})
 class Making(Protocol):
     """Who makes topics (`upstream.Administration`)."""
 
+    async def has_topic(self, name: str) -> bool: ...
+
     async def create_topic(
         self, name: str, partitions: int, replication: int, settings: Mapping[str, str]
     ) -> bool: ...
@@ -65,10 +67,14 @@ class UpstreamTopics(Topics):
         settings = settings or {}
         theirs = {key: value for key, value in settings.items() if key not in OWN_SETTINGS}
         ours = {key: value for key, value in settings.items() if key in OWN_SETTINGS}
-        if not await self._making.create_topic(name, partitions, -1, theirs):
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if ours:
+            # before the topic: a node that ends in between would leave one that lacks them for ever, as it is
+            # there already to whoever tries again
+            if await self._making.has_topic(name):
+                raise _exists(name)
             await self._configs.replace(ResourceType.TOPIC, name, ours)
+        if not await self._making.create_topic(name, partitions, -1, theirs):
+            raise _exists(name)
         topic = self.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' was deleted at once.")
@@ -130,6 +136,10 @@ class UpstreamTopics(Topics):
 def id_under(name: str, topic_id: UUID) -> UUID:
     """The id of a topic under a further name."""
     return uuid5(topic_id, name)
+
+
+def _exists(name: str) -> KafkaError:
+    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
 
 
 def _elsewhere() -> KafkaError:

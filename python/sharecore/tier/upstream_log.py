@@ -168,8 +168,7 @@ class UpstreamLog(Log):
                 self._seek(offset)
                 self.notify()
 
-        if self._subscription is not None:
-            self._sources.find_limits(self, told)
+        self._sources.find_limits(self, told)
 
     def _seek(self, offset: int) -> None:
         """Goes on somewhere else; who waits for what was to come next is read for apart."""

@@ -200,6 +200,17 @@ class Administration:
         await self._upstream.retry(lambda: self._appear(name, created))
         return created is not None
 
+    async def has_topic(self, name: str) -> bool:
+        """Whether there is such a topic, as a broker says now.
+
+        Raises:
+            KafkaError: nobody answers, or the right is missing.
+        """
+        found = (await self._upstream.topics([name]))[name]
+        if isinstance(found, KafkaError) and found.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise found
+        return not isinstance(found, KafkaError)
+
     async def _appear(self, name: str, topic_id: uuid.UUID | None) -> None:
         """Raises LEADER_NOT_AVAILABLE until the metadata has the topic that was made, and its leaders."""
         found = (await self._upstream.topics([name]))[name]

@@ -59,7 +59,7 @@ class TierAuditor(Auditor):
     def __init__(self, loop: TierLoop, story: Story, limit: int) -> None:
         super().__init__(loop, story, limit, lambda topic_id, index: None)
         self.ledger: TierLedger = TierLedger(loop, story)
-        self._lags = Lags(self.shares, self.ledger, story, lambda topic_id, index: None)
+        self.lags = Lags(self.shares, self.ledger, story, lambda topic_id, index: None)
         self.led: dict[Key, str] = {}
         self.settled: Callable[[Key, list[int]], object] = lambda key, offsets: None
         self.calm_since = 0.0

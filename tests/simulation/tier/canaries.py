@@ -135,6 +135,9 @@ TIER_CANARIES: dict[str, Canary] = {
     ),
     "state that is deleted too early": Canary(_instead(SlotLog, "delete_before", _renewed_nowhere), MOVES),
     "settled state that is not loaded": replace(CANARIES["settled state that is not loaded"], features=MOVES),
+    "letters that a crash forgets": replace(
+        CANARIES["letters that a crash forgets"], features=f"{MOVES},letters,leader changes,slow brokers"
+    ),
     "counts that begin anew": replace(CANARIES["counts that begin anew"], features=MOVES),
     "a start offset that goes back": replace(CANARIES["a start offset that goes back"], features=MOVES),
     "records that were lost and are kept": Canary(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tests.simulation import letters
 from tests.simulation.actors.members import ACCEPT
 from tests.simulation.ledger import transaction_of
 from tests.simulation.tier.actors.members import Pilot, refused
@@ -18,6 +19,7 @@ _SETTLING_S = 60.0
 _WITHIN_S = 120.0
 _IDLE_ROUNDS = 4
 _WAKE_S = 3.0
+_LETTERS_S = 60.0
 _LONG_MS = 4_000
 
 
@@ -35,6 +37,24 @@ async def run(world: TierWorld) -> None:
                     await send(world, (topic, index), [b"last"])
     for group in world.groups:
         await _wake(world, group)
+    if letters.FEATURE in world.plan.features:
+        await _letters(world)
+
+
+async def _letters(world: TierWorld) -> None:
+    """Records that nobody could process have their letters."""
+    until, left = world.loop.now + _LETTERS_S, ["?"]
+    there: dict[letters.Source, bytes | None] = {}
+    while left and world.loop.now < until:
+        await asyncio.sleep(1.0)
+        log = world.cluster.log((letters.TOPIC, 0))
+        for batch in log.batches if log is not None else ():
+            there |= letters.read(batch.data, batch.base, batch.last)
+        left = letters.missing(world.auditor, world.topics, there)
+    for each in left[:3]:
+        world.story.broken("a letter is missing", each)
+    for each in letters.wrong(world.auditor, there)[:3]:
+        world.story.broken("a wrong letter", each)
 
 
 def _left(world: TierWorld, group: str) -> list[str]:

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from tests.simulation import letters
 from tests.simulation.swarm import Plan
 
 TIER_ACTORS = (
@@ -15,6 +16,7 @@ TIER_ACTORS = (
     "transactions",
     "offset administrators",
     "topic administrators",
+    letters.FEATURE,
 )
 TIER_FAULTS = (
     "node kills",

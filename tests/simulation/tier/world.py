@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
 
+from tests.simulation import letters
 from tests.simulation.actors import clients
 from tests.simulation.loop import Clock
 from tests.simulation.machine import drawn_chance
@@ -85,7 +86,7 @@ class TierWorld:
         self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
         self.topics = {"first": 2, "second": 1}
         self.transactions: set[int] = set()
-        settings = {
+        settings = letters.BROKER_SETTINGS | {
             "group.share.record.lock.duration.ms": str(LOCK_MS),
             "group.share.delivery.count.limit": str(LIMIT),
             "group.share.partition.max.record.locks": str(chance.choice([100, 200, 2000])),
@@ -189,9 +190,12 @@ class TierWorld:
             self.auditor.lock_altered(group, LOCK_MS / 1000)
             if isolation == "read_committed":
                 self.auditor.committed.add(group)
+            settings = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
+            if group == letters.GROUP and letters.FEATURE in self.plan.features:
+                settings |= letters.GROUP_SETTINGS
+                self.auditor.lags.lettered.add(group)
             configs = [
-                {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"},
-                {"name": "share.isolation.level", "config_operation": 0, "value": isolation},
+                {"name": name, "config_operation": 0, "value": value} for name, value in settings.items()
             ]
             resources = [{"resource_type": 32, "resource_name": group, "configs": configs}]
             wire = await Wire.open("set-up", self.nodes[0].port)

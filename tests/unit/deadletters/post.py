@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
 
 from tests.harness.batches import keyed_batch
 from tests.unit.partition.logs import MemoryLog, Ticket, World
@@ -17,6 +18,7 @@ from sharecore.errors import KafkaError
 from sharecore.storage import Log, Topics
 
 NAME = "dlq.t"
+TOPIC_ID = UUID(int=1)
 
 
 class Source(MemoryLog):
@@ -85,12 +87,14 @@ class Post:
             lambda: True,
             self.world,
             self.world.call_later,
+            lambda topic_id, index: self.leads,
         )
+        self.leads = True
         self.outbox = self.another_outbox()
 
     def another_outbox(self) -> Outbox:
         """One more share partition of the group's, with the same records."""
-        return self.office.outbox("g", cast(Log, self.source), self.archived.extend)
+        return self.office.outbox("g", TOPIC_ID, cast(Log, self.source), self.archived.extend)
 
     async def create(self, name: str, settings: dict[str, str]) -> None:
         await asyncio.sleep(0)

@@ -191,6 +191,23 @@ def test_who_waits_for_a_topic_stops_when_the_partition_is_led_no_more() -> None
     assert post.archived == []
 
 
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_broker_that_may_not_act_as_the_leader_writes_no_letter(comes_back: bool) -> None:
+    """Nobody knows whether what is due stands in the state; whoever leads then finds it there, if it does."""
+    post = Post()
+    post.leads = False
+    post.send((0, 1))
+    post.world.run(60_000)
+    assert (post.queue.batches, post.archived) == ([], [])
+    if not comes_back:
+        post.outbox.close()
+        assert not post.outbox.busy
+    post.leads = True
+    post.world.run(60_000)
+    assert post.queue.batches == ([[0, 1]] if comes_back else [])
+    assert post.archived == ([(0, 1)] if comes_back else [])
+
+
 def test_a_letter_under_way_is_written_though_the_partition_is_led_no_more() -> None:
     post = Post()
     post.queue.refuse = [STORAGE]

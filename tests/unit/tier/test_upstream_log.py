@@ -10,6 +10,9 @@ from uuid import UUID
 import pytest
 from tests.unit.tier.test_window import Upstream
 
+from sharecore.deadletters import DeadLetter
+from sharecore.deadletters import source as source_module
+from sharecore.deadletters.source import Source
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Reader, Slice
 from sharecore.tier import upstream_log as module
@@ -367,6 +370,39 @@ def test_those_who_read_what_is_committed_have_a_window_of_their_own() -> None:
         cluster.subscriptions[0].sink.fetched(fetched._replace(end=offset + 2))
         assert committed.last_stable_offset == offset + 2
         assert committed.aborted(offset, offset + 2) == [(9, offset)]
+
+    run(test)
+
+
+@pytest.mark.parametrize("trouble", [False, True])
+def test_a_letter_finds_its_record_though_nobody_follows_the_log_that_has_it(
+    trouble: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that reads what is committed follows another one."""
+    monkeypatch.setattr(source_module, "_RETRY_SECONDS", 0.01)
+
+    async def test() -> None:
+        cluster = Cluster()
+        if trouble:
+            cluster.fails = KafkaError(ErrorCode.NETWORK_EXCEPTION)
+        ready = asyncio.Event()
+        source = Source(cluster.subject, ready.set, asyncio.get_running_loop().call_later)
+        first = cluster.log.start
+        letters = [DeadLetter(first, first, 1, rejected=True)]
+        tries = 0
+        while (found := source.read(letters)) is None:
+            await asyncio.wait_for(ready.wait(), 5)
+            ready.clear()
+            tries += 1
+            if tries == 3:
+                cluster.fails = None
+        assert found[0][:8] == first.to_bytes(8, "big")
+        assert tries >= (4 if trouble else 2)
+        gone = [DeadLetter(cluster.log.end + 5, cluster.log.end + 5, 1, rejected=True)]
+        while (found := source.read(gone)) is None:
+            await asyncio.wait_for(ready.wait(), 5)
+            ready.clear()
+        assert found == (b"", cluster.log.end + 6)
 
     run(test)
 

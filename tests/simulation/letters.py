@@ -1,0 +1,77 @@
+"""Dead letters of one group: whoever was told that a record is rejected finds a letter for it (KIP-1191)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from sharecore import _core
+
+if TYPE_CHECKING:
+    from tests.simulation.auditor import Auditor
+
+FEATURE = "letters"
+GROUP = "group-0"
+TOPIC = "dlq.letters"
+BROKER_SETTINGS = {"errors.deadletterqueue.auto.create.topics.enable": "true"}
+GROUP_SETTINGS = {
+    "errors.deadletterqueue.topic.name": TOPIC,
+    "errors.deadletterqueue.copy.record.enable": "true",
+    # trouble may last longer than letters are tried for
+    "errors.deadletterqueue.required": "true",
+}
+_NAMES = ("group", "topic", "partition", "offset")
+
+Source = tuple[str, int, int]
+"""Topic, partition and offset of a record."""
+
+
+def read(records: bytes, first: int, last: int) -> dict[Source, bytes | None]:
+    """The letters in batches: which records they are about, and the values that they have."""
+    rows, _, _, unreadable = _core.decode_records(records, [(first, last, 1)], TOPIC, 0, None)
+    assert not unreadable, unreadable
+    found: dict[Source, bytes | None] = {}
+    for row in rows:
+        told = {name: value or b"" for name, value in row.headers}
+        group, topic, partition, offset = (told[f"__dlq.errors.{name}"].decode() for name in _NAMES)
+        assert group == GROUP, told
+        found[topic, int(partition), int(offset)] = row.value
+    return found
+
+
+def missing(auditor: Auditor, topics: Iterable[str], there: Collection[Source]) -> list[str]:
+    """Records that should have a letter and have none."""
+    found = []
+    for source, why in _due(auditor, topics).items():
+        if source not in there:
+            found.append("{}-{} offset {} {}".format(*source, why))
+    return found
+
+
+def wrong(auditor: Auditor, there: Mapping[Source, bytes | None]) -> list[str]:
+    """Letters of records that were accepted, which somebody was told, or that hold something else."""
+    accepted = set()
+    for (group, topic_id, partition), share in auditor.shares.items():
+        if group == GROUP and not share.unsure:
+            name = auditor.ledger.names.get(topic_id, "")
+            accepted |= {(name, partition, offset) for offset in share.accepted()}
+    found = ["{}-{} offset {} was accepted".format(*source) for source in there if source in accepted]
+    for (name, partition, offset), value in there.items():
+        log = auditor.ledger.log(auditor.ledger.ids[name], partition)
+        if offset in log.answered and offset >= log.gone_below and value != log.values[offset]:
+            found.append(f"{name}-{partition} offset {offset} holds {value!r}, not {log.values[offset]!r}")
+    return found
+
+
+def _due(auditor: Auditor, topics: Iterable[str]) -> dict[Source, str]:
+    due = {}
+    for (group, topic_id, partition), share in auditor.shares.items():
+        name = auditor.ledger.names.get(topic_id, "")
+        if group != GROUP or share.unsure or name not in topics or auditor.ledger.ids[name] != topic_id:
+            continue
+        log = auditor.ledger.log(topic_id, partition)
+        for offset, why in share.given_up():
+            # markers of transactions have no letters, and what is deleted meanwhile needs none
+            if offset in log.answered and offset >= log.gone_below:
+                due[name, partition, offset] = why
+    return due
