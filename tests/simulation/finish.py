@@ -271,7 +271,7 @@ async def _letters(world: World, wire: Wire) -> None:
         left = letters.missing(auditor, topics, there)
     for each in left[:3]:
         world.story.broken("a letter is missing", each)
-    for each in letters.wrong(auditor, there)[:3]:
+    for each in letters.wrong(auditor, topics, there)[:3]:
         world.story.broken("a wrong letter", each)
 
 

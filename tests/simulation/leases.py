@@ -218,7 +218,10 @@ class SharePartition:
                     )
                 continue
             if entry.lease != claim.lease:
-                if claim.kind not in (RELEASE, RENEW):
+                if claim.kind not in (RELEASE, RENEW) and entry.member == member:
+                    # its fetch in front has leased it anew, and what it says counts for that
+                    entry.perhaps = True
+                elif claim.kind not in (RELEASE, RENEW):
                     wrong.append(
                         (
                             "settled record delivered",

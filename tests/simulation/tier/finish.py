@@ -53,7 +53,7 @@ async def _letters(world: TierWorld) -> None:
         left = letters.missing(world.auditor, world.topics, there)
     for each in left[:3]:
         world.story.broken("a letter is missing", each)
-    for each in letters.wrong(world.auditor, there)[:3]:
+    for each in letters.wrong(world.auditor, world.topics, there)[:3]:
         world.story.broken("a wrong letter", each)
 
 

@@ -74,9 +74,23 @@ def test_records_that_are_gone_or_cannot_be_read_still_get_letters() -> None:
     post = Post()
     post.source.start_offset = 5
     post.source.reads_until_failure = 1
-    post.send((3, 6), (9, 9))
-    assert post.queue.batches == [[3, 4, 5, 6, 9]]
-    assert post.archived == [(3, 9)]
+    post.send((3, 6), (9, 9), (12, 12))
+    assert post.queue.batches == [[3, 4, 5, 6]]
+    post.world.run(10_000)
+    assert post.queue.batches == [[3, 4, 5, 6], [9, 12]]
+    assert post.queue.keys == [None, None]
+    assert post.archived == [(3, 6), (9, 12)]
+
+
+def test_a_disk_that_recovers_is_waited_for() -> None:
+    post = Post(errors_deadletterqueue_copy_record_enable=True)
+    post.source.reads_until_failure = 0
+    post.send((3, 3))
+    post.world.run(1_500)
+    assert post.queue.batches == []
+    post.source.reads_until_failure = None
+    post.world.run(3_000)
+    assert (post.queue.batches, post.queue.keys) == ([[3]], [b"k3"])
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -397,7 +397,7 @@ def test_a_letter_finds_its_record_though_nobody_follows_the_log_that_has_it(
             if tries == 3:
                 cluster.fails = None
         assert found[0][:8] == first.to_bytes(8, "big")
-        assert tries >= (4 if trouble else 2)
+        assert tries >= (4 if trouble else 2), tries
         gone = [DeadLetter(cluster.log.end + 5, cluster.log.end + 5, 1, rejected=True)]
         while (found := source.read(gone)) is None:
             await asyncio.wait_for(ready.wait(), 5)
