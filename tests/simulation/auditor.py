@@ -80,7 +80,7 @@ class Auditor:
         sick: the disk fails: requests may take longer.
         salvaged: the disk was salvaged at some time: transactions may hang.
         lags: looks at the lags that are told.
-        losses: how often the disk lost what it had said it held; nothing from before counts then.
+        losses: how often was lost what had been said to be held; nothing from before counts then.
     """
 
     def __init__(

@@ -104,6 +104,7 @@ class TierAuditor(Auditor):
 
     def lost_state(self, of: Callable[[Key], bool]) -> None:
         """State upstream was lost: what was settled may come again, under any count."""
+        self.losses += 1
         for key, share in self.shares.items():
             if of(key):
                 share.forget(perhaps=True)
@@ -116,6 +117,7 @@ class TierAuditor(Auditor):
 
         Nodes go on with what they have read of them until they know.
         """
+        self.losses += 1
         log = self.ledger.log(topic_id, index)
         self.ledger.doubtful_until[topic_id, index] = self._loop.now + _KNOWN_S
         for known in (log.values, log.answered, log.keys):
