@@ -12,7 +12,8 @@ from sharecore.storage.damage import salvage, survey
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-_NAMED = re.compile(r"([\w.-]+)( is damaged.*|: .* is damaged.*); `sharecore store check")
+_WRONG = "(?:is damaged|does not match its checksum)"
+_NAMED = re.compile(rf"([\w.-]+)( is damaged.*|: .* {_WRONG}.*); `sharecore store check")
 
 
 def _nobody(done: int, total: int) -> None:
