@@ -263,11 +263,14 @@ class UpstreamLog(Log):
 
     async def _fill(self, offset: int, *, leads: bool) -> None:
         """Reads once; a fetch that waits for new records would keep it waiting, too."""
+        stream = self._subscription
         try:
             fetched = await self._sources.asking.read(
                 self.topic, self.index, offset, self._sources.ahead_bytes, committed=self.committed
             )
             self._window.add(fetched)
+            if stream is not None and stream is self._subscription:
+                stream.was_read(fetched.leader_epoch)
             moved = self._moved(fetched.log_start_offset, 0)
             if leads and self._subscription is not None:
                 self._read_to, self._streamed = offset, True

@@ -147,10 +147,10 @@ class Administration:
 
         async def ask() -> Fetched:
             known = self._upstream.metadata.get(topic)
-            node, _ = self._upstream.metadata.leader(topic, partition)
+            node, epoch = self._upstream.metadata.leader(topic, partition)
             if known is None or node < 0:
                 raise self._leaderless((topic, partition))
-            wanted = Wanted(topic, known.topic_id, partition, offset, max_bytes, -1)
+            wanted = Wanted(topic, known.topic_id, partition, offset, max_bytes, epoch)
             message = fetch_message([wanted], committed=committed, max_wait_ms=wait_ms, max_bytes=max_bytes)
             connection = await self._upstream.connect(node, "read")
             answer = await connection.request(
@@ -161,7 +161,7 @@ class Administration:
             found = answer.responses[0].partitions[0]
             if found.error_code:
                 raise refusal(found.error_code, "to read", f"{topic}-{partition}", "Read")
-            return read_fetched(found, offset)
+            return read_fetched(found, offset)._replace(leader_epoch=epoch)
 
         return await self._upstream.retry(ask)
 

@@ -34,6 +34,7 @@ class Fetched(NamedTuple):
         end: the offset behind the last batch; `first` where there is none.
         high_watermark, last_stable_offset, log_start_offset: of the log upstream.
         aborted: (producer id, first offset) of aborted transactions; read_committed alone brings them.
+        leader_epoch: of the leader that answered; -1 where it was not held to one.
     """
 
     records: bytes
@@ -43,6 +44,7 @@ class Fetched(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     aborted: list[tuple[int, int]]
+    leader_epoch: int = -1
 
 
 def fetch_message(

@@ -30,7 +30,7 @@ class Subscription:
     Attributes:
         offset: where the next fetch begins.
         room: bytes that the caller has room for; nothing is fetched without any.
-        leader_epoch: under which the last fetch was answered; -1 where none was.
+        leader_epoch: under which the last fetch was answered, or what the caller had read; -1 where none was.
         replica: the follower that the leader named to be fetched from (KIP-392), until `replica_until_ms`.
     """
 
@@ -91,6 +91,14 @@ class Subscription:
             # what was told before it may not stand
             self.leader_epoch, self._marks, self.error = -1, None, None
         self._changed(self)
+
+    def was_read(self, leader_epoch: int) -> None:
+        """Says under which epoch the caller has read by itself, where no fetch was answered yet.
+
+        The next leader is asked whether it has that, too.
+        """
+        if self.leader_epoch < 0:
+            self.leader_epoch = leader_epoch
 
     def close(self) -> None:
         """Fetches no more, and calls nobody."""

@@ -102,6 +102,9 @@ class Follower:
         self.offset = offset
         self.advance()
 
+    def was_read(self, leader_epoch: int) -> None:
+        """There is one epoch."""
+
     def close(self) -> None:
         self.partition.followers.remove(self)
 

@@ -455,5 +455,8 @@ class Still:
     def seek(self, offset: int, room: int) -> None:
         """Nothing is under way."""
 
+    def was_read(self, leader_epoch: int) -> None:
+        """There is one epoch."""
+
     def close(self) -> None:
         """Nothing is under way."""

@@ -30,12 +30,16 @@ class Subscription:
     def __init__(self, offset: int, room: int, sink: Any) -> None:
         self.offset, self.room, self.sink = offset, room, sink
         self.closed = False
+        self.leader_epoch = -1
 
     def allow(self, room: int) -> None:
         self.room = room
 
     def seek(self, offset: int, room: int) -> None:
         self.offset, self.room = offset, room
+
+    def was_read(self, leader_epoch: int) -> None:
+        self.leader_epoch = leader_epoch
 
     def close(self) -> None:
         self.closed = True
@@ -89,7 +93,7 @@ class Cluster:
         self.reads.append(offset)
         if self.read_fails is not None:
             raise self.read_fails
-        return self.log.fetch(offset, 4)
+        return self.log.fetch(offset, 4)._replace(leader_epoch=3)
 
     def fetch(self, batches: int = 4) -> None:
         """The subscription gets what it wants next."""
@@ -177,6 +181,7 @@ def test_who_is_behind_is_read_for_once_and_does_not_disturb_the_others() -> Non
         first.read(middle, LOTS)
         await asyncio.sleep(0.01)
         assert first.read(middle, LOTS) is not None
+        assert cluster.subscriptions[0].leader_epoch == 3
         at = cluster.subscriptions[0].offset
         came = asyncio.Event()
         second = Reader(cluster.subject, came.set)

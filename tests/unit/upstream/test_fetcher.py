@@ -12,7 +12,7 @@ from tests.unit.upstream.cluster import OLD, Cluster, Log, topic_of
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
-from sharecore.upstream import Fetched, Fetcher, Truncated, Upstream
+from sharecore.upstream import Administration, Fetched, Fetcher, Truncated, Upstream
 from sharecore.upstream.apis import VERSIONS
 
 ROOM = 100_000
@@ -283,6 +283,28 @@ async def test_a_leader_that_lost_records_is_told_of_though_they_were_not_fetche
     one.seek(3, ROOM)
     await asyncio.sleep(1)
     assert taken.offsets[10:] == list(range(3, 8))
+    await ended(upstream, fetcher)
+
+
+@in_virtual_time
+async def test_a_leader_that_lost_what_was_read_apart_is_told_of() -> None:
+    """Nothing was fetched yet, and by now there are other records at the offset that is next."""
+    cluster = Cluster(nodes=2)
+    cluster.create("a", 1, end=10)
+    upstream, fetcher = await fetching(cluster)
+    taken = Taken()
+    one = fetcher.subscribe("a", 0, 10, 0, taken)
+    read = await Administration(upstream).read("a", 0, 0, ROOM)
+    one.was_read(read.leader_epoch)
+    log = cluster.topics["a"][0]
+    assert (read.end, read.leader_epoch) == (10, log.epoch)
+    log.epochs[log.epoch] = 6
+    log.leader, log.epoch, log.end = 1, log.epoch + 1, 20
+    await upstream.refreshed()
+    one.allow(ROOM)
+    await asyncio.sleep(3)
+    assert [error.end_offset for error in taken.errors if isinstance(error, Truncated)] == [6]
+    assert taken.offsets == []
     await ended(upstream, fetcher)
 
 
