@@ -77,8 +77,8 @@ class UpstreamLog(Log):
         other = self._isolated
         if self.is_known:
             done(None)
-        elif not self.committed and other is not None and other.is_known:
-            # it ends no earlier than what is committed of it
+        elif self._subscription is None and not self.committed and other is not None and other.is_known:
+            # it ends no earlier than what is committed of it, which does for a letter
             self._moved(other.start_offset, other.high_watermark)
             done(None)
         else:
