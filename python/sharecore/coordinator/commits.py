@@ -10,8 +10,8 @@ from sharecore.coordinator.classic import ClassicCoordinator
 from sharecore.coordinator.classic.records import GROUP_METADATA
 from sharecore.coordinator.consumer.records import ConsumerRecord
 from sharecore.coordinator.group_records import GROUP
-from sharecore.coordinator.offset_records import TopicPartition
-from sharecore.coordinator.offsets import Commits, Offsets
+from sharecore.coordinator.offset_records import Commits, TopicPartition
+from sharecore.coordinator.offsets import Offsets
 from sharecore.coordinator.registry import Group, GroupRegistry
 from sharecore.coordinator.share.records import ShareRecord
 from sharecore.coordinator_log.record_schema import RecordSchema
@@ -36,6 +36,7 @@ class CommittingGroup(Group, Protocol):
         member_id: str,
         instance_id: str | None,
         generation: int,
+        commits: Commits,
         *,
         transactional: bool,
         api_version: int,
@@ -140,6 +141,7 @@ class OffsetCommits:
             request.member_id,
             request.instance_id,
             request.generation,
+            request.commits,
             transactional=request.producer is not None,
             api_version=request.api_version,
         )

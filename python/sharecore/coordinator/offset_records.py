@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -70,6 +71,9 @@ class CommittedOffset(NamedTuple):
     commit_ms: int = 0
     expire_ms: int = NO_TIME
     topic_id: UUID | None = None
+
+
+Commits = Mapping[TopicPartition, CommittedOffset]
 
 
 def encode_offset_key(group_id: str, partition: TopicPartition) -> bytes:

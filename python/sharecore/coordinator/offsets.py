@@ -7,12 +7,13 @@ transaction wait beside the others until its marker has been written (KIP-98).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from sharecore.coordinator.offset_records import (
     LEGACY_OFFSET_COMMIT,
     NO_TIME,
     OFFSET_COMMIT,
+    Commits,
     CommittedOffset,
     TopicPartition,
     decode_offset,
@@ -24,8 +25,6 @@ from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import KafkaError
 from sharecore.waiting import Done
-
-Commits = Mapping[TopicPartition, CommittedOffset]
 
 
 class Offsets:

@@ -297,7 +297,7 @@ def test_commits_come_from_members_of_the_generation() -> None:
     group = cluster.group
 
     def commit(member_id: str, generation: int) -> None:
-        group.check_commit(member_id, None, generation, transactional=False, api_version=9)
+        group.check_commit(member_id, None, generation, {}, transactional=False, api_version=9)
 
     commit(leader.member_id, 2)
     assert refusal(commit, leader.member_id, 1) is ErrorCode.ILLEGAL_GENERATION

@@ -20,6 +20,7 @@ from sharecore.coordinator.consumer import (
     HeartbeatAnswer,
     MemberState,
 )
+from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.coordinator.registry import Group, GroupRegistry
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import ErrorCode, KafkaError
@@ -222,6 +223,20 @@ def test_epochs_fence() -> None:
     assert (again.epoch, len(again.assigned or ())) == (epoch, 4)
 
 
+def test_who_has_heard_of_an_epoch_does_not_come_with_the_one_before() -> None:
+    cluster = Cluster()
+    first, second = Member(cluster, "m1"), Member(cluster, "m2")
+    second.join("b")
+    before = second.epoch
+    first.join("a", "b")
+    second.join("a")
+    fields: dict[str, Any] = {"owned": frozenset()}
+    assert cluster.group.members["m2"].state is MemberState.UNRELEASED_PARTITIONS
+    cluster.heartbeat("m2", before, **fields)
+    second.beat()
+    assert refusal(cluster.heartbeat, "m2", before, **fields) is ErrorCode.FENCED_MEMBER_EPOCH
+
+
 def test_an_answer_that_got_lost_is_given_again() -> None:
     cluster = Cluster()
     first, second = Member(cluster, "m1"), Member(cluster, "m2")
@@ -259,6 +274,14 @@ def test_groups_go_on_after_a_restart() -> None:
     assert after.is_empty
 
 
+def test_a_group_knows_its_topics_after_a_restart() -> None:
+    cluster = Cluster()
+    Member(cluster, "m1").join()
+    assert cluster.group.is_subscribed("a")
+    cluster.restart()
+    assert cluster.group.is_subscribed("a"), "its offsets may not be deleted"
+
+
 def test_a_static_member_comes_back_to_what_it_had() -> None:
     cluster = Cluster()
     first = Member(cluster, "m1", instance_id="i")
@@ -267,6 +290,9 @@ def test_a_static_member_comes_back_to_what_it_had() -> None:
     epoch = cluster.group.epoch
     second = Member(cluster, "m2", instance_id="i")
     assert refusal(second.join) is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert refusal(first.join) is ErrorCode.UNRELEASED_INSTANCE_ID, "as long as it has not left"
+    first.leave(-2)
+    first.join()
     first.leave(-2)
     assert len(second.join().assigned or ()) == 4
     assert cluster.group.epoch == epoch
@@ -314,6 +340,10 @@ def test_a_member_may_subscribe_to_an_expression() -> None:
         ({"rebalance_timeout_ms": -1}, ErrorCode.INVALID_REQUEST),
         ({"owned": None}, ErrorCode.INVALID_REQUEST),
         ({"owned": frozenset({(A, 0)})}, ErrorCode.INVALID_REQUEST),
+        ({"lists_topics": True}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": " "}, ErrorCode.INVALID_REQUEST),
+        ({"instance_id": " "}, ErrorCode.INVALID_REQUEST),
+        ({"rack_id": " "}, ErrorCode.INVALID_REQUEST),
         ({"subscribed_names": None}, ErrorCode.INVALID_REQUEST),
         ({"epoch": -2}, ErrorCode.INVALID_REQUEST),
         ({"epoch": -3}, ErrorCode.INVALID_REQUEST),
@@ -362,12 +392,106 @@ def test_commits_come_from_members_of_the_epoch() -> None:
     member.join()
 
     def commit(member_id: str, epoch: int, api_version: int = 9) -> None:
-        cluster.group.check_commit(member_id, None, epoch, transactional=False, api_version=api_version)
+        commits = {TopicPartition("nowhere", 0): CommittedOffset(1)}
+        cluster.group.check_commit(
+            member_id, None, epoch, commits, transactional=False, api_version=api_version
+        )
 
     commit("m1", member.epoch)
     assert refusal(commit, "m1", member.epoch - 1) is ErrorCode.STALE_MEMBER_EPOCH
     assert refusal(commit, "m1", member.epoch, 8) is ErrorCode.UNSUPPORTED_VERSION
     assert refusal(commit, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_late_commit_is_taken_for_what_the_member_has_had_since() -> None:
+    """KIP-1251"""
+    cluster = Cluster()
+    member, other = Member(cluster, "m1"), Member(cluster, "m2")
+    member.join()
+    before = member.epoch
+    cluster.topics.put("a", A, 6)
+    member.beat()
+    assert member.epoch == before + 1
+
+    def commit(*partitions: int, epoch: int = before, topic_id: UUID | None = None) -> None:
+        commits = {
+            TopicPartition("a" if topic_id is None else "?", each): CommittedOffset(1, topic_id=topic_id)
+            for each in partitions
+        }
+        cluster.group.check_commit("m1", None, epoch, commits, transactional=False, api_version=9)
+
+    commit(0, 3)
+    commit(0, 3, topic_id=A)
+    for late in ((5,), (0, 5), (7,)):
+        assert refusal(commit, *late) is ErrorCode.STALE_MEMBER_EPOCH
+    assert refusal(commit, 0, topic_id=B) is ErrorCode.STALE_MEMBER_EPOCH
+    assert refusal(commit, 0, epoch=before - 1) is ErrorCode.STALE_MEMBER_EPOCH
+    assert refusal(commit, 0, epoch=member.epoch + 1) is ErrorCode.STALE_MEMBER_EPOCH
+    member.beat()
+    other.join()
+    member.beat()
+    (_, lost), *_ = cluster.group.members["m1"].revoking
+    commit(lost, epoch=member.epoch)
+    (kept, *_) = [
+        each for (_, each), epoch in cluster.group.members["m1"].assigned.items() if epoch == before
+    ]
+    cluster.restart()
+    commit(kept)
+
+
+def test_topics_that_nobody_wants_any_more_are_let_go_before_others_are_gone() -> None:
+    cluster = Cluster()
+    member, other = Member(cluster, "m1"), Member(cluster, "m2")
+    member.join("a", "b")
+    member.beat()
+    other.join("a")
+    assert {topic for topic, _ in member.beat().assigned or ()} == {A, B}
+    assert cluster.group.members["m1"].state is MemberState.UNREVOKED_PARTITIONS
+    still = cluster.heartbeat("m1", member.epoch, subscribed_names=["a"])
+    assert {topic for topic, _ in still.assigned or ()} == {A}
+    assert B in {topic for topic, _ in cluster.group.members["m1"].revoking}
+
+
+def test_a_member_is_not_given_what_it_has_unsubscribed_from_by_a_target_of_before() -> None:
+    cluster = Cluster(assignment_interval_ms=1000)
+    member = Member(cluster, "m1")
+    member.join("a", "b")
+    member.beat()
+    assert {topic for topic, _ in member.beat(subscribed_names=["a"]).assigned or ()} == {A}
+    member.beat()
+    assert {topic for topic, _ in cluster.group.members["m1"].assigned} == {A}
+    cluster.world.run(1000)
+    member.beat()
+    assert cluster.group.state_name == "Stable"
+
+
+def test_an_operator_removes_members() -> None:
+    """LeaveGroup"""
+    cluster = Cluster()
+    Member(cluster, "m1", instance_id="i").join()
+    Member(cluster, "m2").join()
+    Member(cluster, "m3").join()
+    epoch = cluster.group.epoch
+    done: list[KafkaError | None] = []
+    named = [("", "i"), ("m2", None), ("m3", "i"), ("", "j"), ("nobody", None), ("", None)]
+    codes = cluster.groups.leave(cluster.group, named, done.append)
+    unknown = ErrorCode.UNKNOWN_MEMBER_ID
+    assert codes == [0, 0, ErrorCode.FENCED_INSTANCE_ID, unknown, unknown, unknown]
+    cluster.world.run(0)
+    assert done == [None]
+    cluster.restart()
+    assert list(cluster.group.members) == ["m3"]
+    assert cluster.group.epoch == epoch + 1
+
+
+def test_a_full_group_takes_nobody_under_a_new_id() -> None:
+    cluster = Cluster(max_size=1)
+    member = Member(cluster, "m1", instance_id="i")
+    member.join()
+    taken = ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert refusal(Member(cluster, "m2", instance_id="i").join) is taken
+    member.leave(-2)
+    member.join()
 
 
 # a group with one member and one topic, as a broker wrote it

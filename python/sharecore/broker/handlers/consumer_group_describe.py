@@ -65,7 +65,7 @@ def _member(context: RequestContext, group: ConsumerGroup, member: ConsumerMembe
         "client_host": member.client_host,
         "subscribed_topic_names": sorted(member.subscribed_names),
         "subscribed_topic_regex": member.subscribed_regex or "",
-        "assignment": _assignment(context, member.assigned),
+        "assignment": _assignment(context, member.held),
         "target_assignment": _assignment(
             context, [(topic, partition) for topic, some in target.items() for partition in some]
         ),

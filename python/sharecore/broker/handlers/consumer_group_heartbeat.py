@@ -19,7 +19,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
     if not context.broker.features.has_consumer_groups:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    if context.api_version >= _OWN_ID_SINCE and not request.member_id:
+    if context.api_version >= _OWN_ID_SINCE and not request.member_id.strip():
         raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberId can't be empty.")
     owned = request.topic_partitions
     heartbeat = Heartbeat(
@@ -37,6 +37,7 @@ def handle(context: RequestContext, request: Any) -> Result:
             if owned is None
             else frozenset((each.topic_id, partition) for each in owned for partition in each.partitions)
         ),
+        lists_topics=bool(owned),
         client_id=context.client_id or "",
         client_host=f"/{context.connection.peer_host}",
     )

@@ -1,4 +1,4 @@
-"""LeaveGroup: members leave a classic group, by themselves or removed by an operator."""
+"""LeaveGroup: members leave a classic group; an operator removes them from it, or from a consumer group."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.classic import Leaving
+from sharecore.coordinator.consumer.group import ConsumerGroup
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import promise
+from sharecore.waiting import Done, promise
 
 _MEMBERS_SINCE = 3
 
@@ -17,23 +18,34 @@ def handle(context: RequestContext, request: Any) -> Result:
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
-    groups = context.broker.groups.classic
+    groups = context.broker.groups
     if context.api_version < _MEMBERS_SINCE:
-        (code,) = groups.leave(request.group_id, [Leaving(request.member_id)])
-        left: dict[str, Any] = {"error_code": code}
+        leaving = [Leaving(request.member_id)]
     else:
         leaving = [
             Leaving(member.member_id, member.group_instance_id, member.reason or "it left")
             for member in request.members
         ]
-        codes = groups.leave(request.group_id, leaving)
+    codes: list[ErrorCode] = []
+
+    def leave(done: Done) -> None:
+        group = groups.registry.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            named = [(each.member_id, each.instance_id) for each in leaving]
+            codes.extend(groups.consumer.leave(group, named, done))
+        else:
+            codes.extend(groups.classic.leave(request.group_id, leaving))
+            groups.classic.when_left(request.group_id, done)
+
+    def answer(error: KafkaError | None) -> dict[str, Any]:
+        if error is not None:
+            return {"error_code": error.code}
+        if context.api_version < _MEMBERS_SINCE:
+            return {"error_code": codes[0]}
         members = [
             {"member_id": member.member_id, "group_instance_id": member.instance_id, "error_code": code}
             for member, code in zip(leaving, codes, strict=True)
         ]
-        left = {"members": members}
+        return {"members": members}
 
-    def answer(error: KafkaError | None) -> dict[str, Any]:
-        return left if error is None else {"error_code": error.code}
-
-    return promise(lambda done: groups.when_left(request.group_id, done), answer)
+    return promise(leave, answer)

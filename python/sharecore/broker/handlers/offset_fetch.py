@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.context import RequestContext
-from sharecore.coordinator.offset_records import TopicPartition
-from sharecore.coordinator.offsets import Commits
+from sharecore.coordinator.offset_records import Commits, TopicPartition
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 

@@ -20,6 +20,7 @@ from sharecore.coordinator.classic.member import (
 )
 from sharecore.coordinator.classic.rebalance import Rebalancer
 from sharecore.coordinator.classic.store import ClassicStore
+from sharecore.coordinator.consumer.group import ConsumerGroup
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.errors import ErrorCode, KafkaError
@@ -186,9 +187,18 @@ class ClassicCoordinator:
     ) -> tuple[ClassicGroup, ClassicMember]:
         group = self._find(group_id)
         if group is None:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise KafkaError(self._stranger(group_id, member_id, instance_id))
         member = group.check_member(member_id, instance_id)
         return group, member
+
+    def _stranger(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
+        """What is said to a member of a classic group where there is none: a static one may be fenced by a
+        member of the consumer group that has the name.
+        """
+        found = self._registry.get(group_id)
+        static = found.static if isinstance(found, ConsumerGroup) else {}
+        owner = static.get(instance_id) if instance_id is not None else None
+        return ErrorCode.UNKNOWN_MEMBER_ID if owner in (None, member_id) else ErrorCode.FENCED_INSTANCE_ID
 
     def _group_to_join(self, request: JoinRequest) -> ClassicGroup | None:
         """The group, made where nobody has the name; None where a group of another type has it."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from sharecore.coordinator.classic.member import ClassicMember, JoinResult, Protocols, SyncResult
+from sharecore.coordinator.offset_records import Commits
 from sharecore.coordinator.registry import GroupType
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.waiting import Timer
@@ -94,6 +95,7 @@ class ClassicGroup:
         member_id: str,
         instance_id: str | None,
         generation: int,
+        commits: Commits,
         *,
         transactional: bool,
         api_version: int,

@@ -9,7 +9,7 @@ import base64
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from sharecore._core import matching
 from sharecore.coordinator.consumer.assignors import ASSIGNORS, AssignorMember
@@ -22,7 +22,7 @@ from sharecore.coordinator.consumer.heartbeat import (
     Heartbeat,
     HeartbeatAnswer,
 )
-from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState
+from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState, Partition
 from sharecore.coordinator.consumer.records import (
     IGNORED,
     RECORDS,
@@ -30,7 +30,7 @@ from sharecore.coordinator.consumer.records import (
 )
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
-from sharecore.coordinator.topics import TopicView
+from sharecore.coordinator.topics import TopicInfo, TopicView
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
@@ -102,6 +102,7 @@ class ConsumerCoordinator:
         loaded, self._loaded = self._loaded, {}
         for group in loaded.values():
             self._registry.add(group)
+            self._find_topics(group)
             for member in group.members.values():
                 self._count_session(group, member)
                 self._count_revocation(group, member)
@@ -134,11 +135,18 @@ class ConsumerCoordinator:
         if self._observe_topics(group) or resubscribed:
             self._raise_epoch(group, records)
         self._assign(group, records)
+        target = group.target.get(member.member_id, {})
+        unwanted: Collection[Partition] = ()
+        if resubscribed or group.target_epoch < group.epoch:
+            topics = self._topics_of(group, member)
+            target = {topic_id: target[topic_id] for topic_id in target.keys() & topics}
+            unwanted = [each for each in member.assigned if each[0] not in topics] if resubscribed else ()
         if member.reconcile(
-            group.target.get(member.member_id, {}),
+            target,
             group.target_epoch,
             request.owned,
             lambda each: group.is_free(member, each),
+            unwanted,
         ):
             group.hold(member)
             records.append(group.current_record(member))
@@ -152,6 +160,27 @@ class ConsumerCoordinator:
             set(member.assigned) if tell else None,
         )
         self._write(group, records, lambda error: answered(error or answer))
+
+    def leave(
+        self, group: ConsumerGroup, members: Sequence[tuple[str, str | None]], done: Done
+    ) -> list[ErrorCode]:
+        """An operator removes members (LeaveGroup); gives what became of each.
+
+        Args:
+            members: ids and instances; the instance of a static member is enough.
+        """
+        codes, gone = [], {}
+        for member_id, instance_id in members:
+            found = member_id if instance_id is None else group.static.get(instance_id, "")
+            if found not in group.members:
+                codes.append(ErrorCode.UNKNOWN_MEMBER_ID)
+            elif member_id not in ("", found):
+                codes.append(ErrorCode.FENCED_INSTANCE_ID)
+            else:
+                gone[found] = group.members[found]
+                codes.append(ErrorCode.NONE)
+        self._write(group, self._remove(group, *gone.values()) if gone else [], done)
+        return codes
 
     def delete(self, group: ConsumerGroup, done: Done) -> None:
         """Deletes a group that is empty, but for its offsets."""
@@ -177,6 +206,13 @@ class ConsumerCoordinator:
 
     def _admit(self, group: ConsumerGroup, request: Heartbeat) -> tuple[ConsumerMember, list[Record]]:
         """The member of a request, and the records to write if it is new."""
+        max_size = self._limits(group.group_id).max_size
+        joins = request.epoch == JOIN_EPOCH and request.member_id not in group.members
+        if joins and len(group.members) >= max_size:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {max_size} members.",
+            )
         if request.instance_id is not None and request.instance_id in group.static:
             return self._admit_static(group, request, group.members[group.static[request.instance_id]])
         member = group.members.get(request.member_id)
@@ -191,12 +227,6 @@ class ConsumerCoordinator:
                 ErrorCode.UNKNOWN_MEMBER_ID,
                 f"Member {request.member_id} is not a member of group {request.group_id}.",
             )
-        max_size = self._limits(group.group_id).max_size
-        if len(group.members) >= max_size:
-            raise KafkaError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {max_size} members.",
-            )
         member = ConsumerMember(request.member_id, request.instance_id)
         group.add(member)
         return member, []
@@ -208,8 +238,6 @@ class ConsumerCoordinator:
             if member.member_id != request.member_id:
                 raise _fenced_instance(request, member.member_id)
             member.check_epoch(request.epoch, request.owned)
-            return member, []
-        if member.member_id == request.member_id:
             return member, []
         if member.epoch != LEFT_STATIC_EPOCH:
             raise KafkaError(
@@ -261,6 +289,10 @@ class ConsumerCoordinator:
             return member.subscribed_names
         return member.subscribed_names.union(self._matching(member.subscribed_regex))
 
+    def _topics_of(self, group: ConsumerGroup, member: ConsumerMember) -> set[UUID]:
+        """The topics that a member subscribes to, as far as they exist."""
+        return {group.topics[name][0] for name in self._subscribed(member) if name in group.topics}
+
     def _matching(self, expression: str) -> Collection[str]:
         try:
             return matching(expression, self._topics.names())
@@ -275,14 +307,18 @@ class ConsumerCoordinator:
         if group.topics_version == self._topics.version:
             return False
         group.topics_version = self._topics.version
-        names = frozenset().union(*map(self._subscribed, group.members.values()))
-        found = [topic for name in sorted(names) if (topic := self._topics.find(name)) is not None]
-        group.topics = {topic.name: (topic.topic_id, topic.partitions) for topic in found}
-        seen = metadata_hash(found, self._rack)
+        seen = metadata_hash(self._find_topics(group), self._rack)
         if seen == group.metadata_hash:
             return False
         group.metadata_hash = seen
         return True
+
+    def _find_topics(self, group: ConsumerGroup) -> list[TopicInfo]:
+        """The topics that a group subscribes to, as far as they exist; the group knows them then."""
+        names = frozenset().union(*map(self._subscribed, group.members.values()))
+        found = [topic for name in sorted(names) if (topic := self._topics.find(name)) is not None]
+        group.topics = {topic.name: (topic.topic_id, topic.partitions) for topic in found}
+        return found
 
     def _assign(self, group: ConsumerGroup, records: list[Record]) -> None:
         """Makes a new target assignment when one is due and the last is old enough."""
@@ -341,10 +377,12 @@ class ConsumerCoordinator:
         answer = HeartbeatAnswer(request.member_id, request.epoch)
         self._write(group, records, lambda error: answered(error or answer))
 
-    def _remove(self, group: ConsumerGroup, member: ConsumerMember) -> list[Record]:
-        group.remove(member)
+    def _remove(self, group: ConsumerGroup, *members: ConsumerMember) -> list[Record]:
+        records = []
+        for member in members:
+            group.remove(member)
+            records += group.gone_records(member.member_id)
         group.topics_version = -1
-        records = group.gone_records(member.member_id)
         if group.is_empty:
             group.topics, group.metadata_hash = {}, 0
         else:

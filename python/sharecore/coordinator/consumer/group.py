@@ -13,6 +13,7 @@ from sharecore.coordinator.consumer.records import (
     RECORDS,
     ConsumerRecord,
 )
+from sharecore.coordinator.offset_records import Commits, CommittedOffset, TopicPartition
 from sharecore.coordinator.registry import GroupType
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
@@ -70,11 +71,13 @@ class ConsumerGroup:
         member_id: str,
         instance_id: str | None,
         generation: int,
+        commits: Commits,
         *,
         transactional: bool,
         api_version: int,
     ) -> None:
-        """Whether an offset commit comes from a member as it is now, or from outside of an empty group.
+        """Whether an offset commit comes from a member as it is now, or as it was since it has all of these
+        partitions (KIP-1251), or from outside of an empty group.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH; UNSUPPORTED_VERSION for a client that knows no
@@ -87,8 +90,23 @@ class ConsumerGroup:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of the group.")
         if api_version < 9:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        if generation != member.epoch:
+        if generation == member.epoch:
+            return
+        given = [self._given(member, partition, commit) for partition, commit in commits.items()]
+        if generation > member.epoch or any(epoch is None or epoch > generation for epoch in given):
             raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH)
+
+    def _given(
+        self, member: ConsumerMember, partition: TopicPartition, commit: CommittedOffset
+    ) -> int | None:
+        """The epoch in which a member was given a partition that it has, or has yet to let go."""
+        topic_id = commit.topic_id
+        if topic_id is None and partition.topic in self.topics:
+            topic_id, _ = self.topics[partition.topic]
+        if topic_id is None:
+            return None
+        each = topic_id, partition.partition
+        return member.assigned.get(each, member.revoking.get(each))
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raises KafkaError (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) for a caller that claims membership and

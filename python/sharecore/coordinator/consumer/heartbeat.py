@@ -19,6 +19,7 @@ class Heartbeat(NamedTuple):
     Args:
         rebalance_timeout_ms: how long it may take to let partitions go; -1 when it does not say.
         owned: partitions that it has.
+        lists_topics: whether it names topics that it has partitions of, be it none.
     """
 
     group_id: str
@@ -31,6 +32,7 @@ class Heartbeat(NamedTuple):
     subscribed_regex: str | None = None
     server_assignor: str | None = None
     owned: frozenset[Partition] | None = None
+    lists_topics: bool = False
     client_id: str = ""
     client_host: str = ""
 
@@ -44,16 +46,16 @@ class Heartbeat(NamedTuple):
         """Raises KafkaError (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR) for what no member may say."""
         if not self.group_id.strip():
             raise _invalid("GroupId can't be empty.")
-        if not self.member_id:
+        if not self.member_id.strip():
             raise _invalid("MemberId can't be empty.")
-        if self.instance_id == "":
+        if self.instance_id is not None and not self.instance_id.strip():
             raise _invalid("InstanceId can't be empty.")
-        if self.rack_id == "":
+        if self.rack_id is not None and not self.rack_id.strip():
             raise _invalid("RackId can't be empty.")
         if self.epoch == JOIN_EPOCH:
             if self.rebalance_timeout_ms == -1:
                 raise _invalid("RebalanceTimeoutMs must be provided in first request.")
-            if self.owned is None or self.owned:
+            if self.owned is None or self.owned or self.lists_topics:
                 raise _invalid("TopicPartitions must be empty when (re-)joining.")
             if self.subscribed_names is None and self.subscribed_regex is None:
                 raise _invalid(

@@ -6,7 +6,7 @@ taken away, and only when the member has said that it let go is it given to anot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
@@ -100,22 +100,26 @@ class ConsumerMember:
         target_epoch: int,
         owned: frozenset[Partition] | None,
         is_free: Callable[[Partition], bool],
+        unwanted: Collection[Partition] = (),
     ) -> bool:
         """Goes one step towards the target; says whether anything changed.
 
         Args:
             owned: what the member says that it has; None when it does not say.
             is_free: whether no other member has a partition.
+            unwanted: partitions of topics that it has just unsubscribed from; it need not wait for a target
+                to let them go.
         """
         if self.state is MemberState.STABLE and self.epoch == target_epoch:
-            return False
-        if self.state is MemberState.UNREVOKED_PARTITIONS and (
-            owned is None or not self.revoking.keys().isdisjoint(owned)
-        ):
-            return False
-        before = (self.state, self.epoch, dict(self.assigned), dict(self.revoking))
+            return self._let_go(unwanted, owned)
+        if self.state is MemberState.UNREVOKED_PARTITIONS and _has_any(self.revoking, owned):
+            return self._let_go(unwanted, owned)
+        before = self._progress()
         self._step(target, target_epoch, owned, is_free)
-        return before != (self.state, self.epoch, self.assigned, self.revoking)
+        return before != self._progress()
+
+    def _progress(self) -> tuple[object, ...]:
+        return self.state, self.epoch, self.previous_epoch, dict(self.assigned), dict(self.revoking)
 
     def _step(
         self,
@@ -130,15 +134,25 @@ class ConsumerMember:
         missing = wanted - kept.keys()
         free = {each for each in missing if is_free(each)}
         # partitions that it has never come to own need no word from it
-        if lost and (owned is None or not lost.keys().isdisjoint(owned)):
+        if _has_any(lost, owned):
             self.assigned, self.revoking = kept, lost
             self.state = MemberState.UNREVOKED_PARTITIONS
             return
         self.assigned = kept | dict.fromkeys(sorted(free), target_epoch)
         self.revoking = {}
-        if self.epoch != target_epoch:
-            self.previous_epoch, self.epoch = self.epoch, target_epoch
+        # who has heard of an epoch no longer comes with the one before
+        self.previous_epoch, self.epoch = self.epoch, target_epoch
         self.state = MemberState.STABLE if free == missing else MemberState.UNRELEASED_PARTITIONS
+
+    def _let_go(self, unwanted: Collection[Partition], owned: frozenset[Partition] | None) -> bool:
+        lost = {each: epoch for each, epoch in self.assigned.items() if each in unwanted}
+        if not lost:
+            return False
+        self.assigned = {each: epoch for each, epoch in self.assigned.items() if each not in lost}
+        if _has_any(self.revoking | lost, owned):
+            self.revoking |= lost
+            self.state = MemberState.UNREVOKED_PARTITIONS
+        return True
 
     @property
     def held(self) -> set[Partition]:
@@ -150,3 +164,8 @@ class ConsumerMember:
         for deadline in (self.session, self.revocation):
             if deadline is not None:
                 deadline.cancel()
+
+
+def _has_any(partitions: Mapping[Partition, int], owned: frozenset[Partition] | None) -> bool:
+    """Whether a member still has one of these, as far as it says what it has."""
+    return bool(partitions) and (owned is None or not partitions.keys().isdisjoint(owned))
