@@ -72,13 +72,19 @@ def changed(
     Raises:
         KafkaError: the resource does not exist, or a change is not allowed.
     """
-    if resource_type != ResourceType.GROUP:
-        check_resource(broker, resource_type, name)
+    if resource_type not in set(ResourceType):
+        text = f"Resource type {resource_type} has no configuration here."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    if resource_type == ResourceType.BROKER and name not in (CLUSTER_WIDE, str(broker.identity.node_id)):
+        text = f"Unexpected broker id, expected {broker.identity.node_id}, but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     settings = dict(broker.configs.get(resource_type, name)) if incremental else {}
     for change in changes:
         _apply(broker, resource_type, settings, change)
-    check_resource(broker, resource_type, name)
+    _check_name(resource_type, name)
     _check(broker, resource_type, name, settings, {change.name for change in changes})
+    if resource_type == ResourceType.TOPIC and broker.topics.get(name) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if resource_type == ResourceType.GROUP:
         _check_dead_letters(broker, name, settings)
     return settings
@@ -105,26 +111,16 @@ def _check_changes(changes: Sequence[Change]) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(missing)}")
 
 
-def check_resource(broker: Services, resource_type: int, name: str) -> None:
-    """Raises KafkaError unless the resource is one whose configuration can be changed here."""
+def _check_name(resource_type: int, name: str) -> None:
+    """Raises KafkaError where no resource of the type can have the name."""
     if resource_type == ResourceType.TOPIC:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         check_name(name)
-        if broker.topics.get(name) is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-    elif resource_type == ResourceType.BROKER:
-        if name not in (CLUSTER_WIDE, str(broker.identity.node_id)):
-            text = f"Unexpected broker id, expected {broker.identity.node_id}, but received {name}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
-    elif resource_type == ResourceType.GROUP:
-        if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-    elif resource_type == ResourceType.CLIENT_METRICS:
-        if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
-    else:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Resource type {resource_type} has no configuration here."
-        )
+    elif resource_type == ResourceType.GROUP and not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    elif resource_type == ResourceType.CLIENT_METRICS and not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
 
 
 def _apply(broker: Services, resource_type: int, settings: dict[str, str], change: Change) -> None:
@@ -141,12 +137,22 @@ def _apply(broker: Services, resource_type: int, settings: dict[str, str], chang
             text = f"Can't {operation.name} to key {change.name} because its type is not LIST."
             raise KafkaError(ErrorCode.INVALID_CONFIG, text)
         words = _current_list(broker, settings, key)
-        for word in filter(None, (part.strip() for part in change.value.split(","))):
+        for word in _parts(change.value):
             if operation is Operation.APPEND and word not in words:
                 words.append(word)
             elif operation is Operation.SUBTRACT and word in words:
                 words.remove(word)
         settings[change.name] = ",".join(words)
+
+
+def _parts(value: str) -> list[str]:
+    """What is appended or subtracted. An empty word counts, which most lists refuse, but not behind the last
+    comma.
+    """
+    parts = [part.strip() for part in value.split(",")]
+    while value and parts and not parts[-1]:
+        del parts[-1]
+    return parts
 
 
 def _keys(resource_type: int) -> dict[str, ConfigKey]:

@@ -47,10 +47,7 @@ def topic_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]
         if name in overrides:
             values.append((name, _as_read(key, overrides[name]), ConfigSource.TOPIC))
         if key.synonym in _RETENTION:
-            for synonym in _RETENTION:
-                values += _broker_values(broker, synonym)
-            if not values:
-                values.append(("log.retention.hours", "168", ConfigSource.DEFAULT))
+            values += _retention_values(broker)
             entries.append(_entry(key, values, _milliseconds(values[0])))
             continue
         values += _broker_values(broker, key.synonym) if key.synonym else []
@@ -66,6 +63,8 @@ def broker_entries(broker: Services) -> list[Entry]:
     for name, (_, key) in broker_keys().items():
         values = _broker_values(broker, name)
         value = values[0][1] if values else None
+        if name == _RETENTION[0]:
+            values = _retention_values(broker)
         if value is not None and values[0][2] in _AS_GIVEN:
             value = _as_read(key, value)
         entries.append(_entry(key, values, value, read_only=key.dynamic is Dynamic.READ_ONLY))
@@ -114,8 +113,7 @@ def client_metrics_entries(overrides: Mapping[str, str]) -> list[Entry]:
     for name, (_, key) in client_metrics_keys().items():
         value, values = key.format(key.default), []
         if name in overrides:
-            parsed = key.parse(overrides[name])
-            value = key.format(tuple(dict.fromkeys(parsed)) if key.kind is Kind.LIST else parsed)
+            value = _parsed(key, overrides[name])
             values = [(name, value, ConfigSource.CLIENT_METRICS)]
         entries.append(_entry(key, values, value))
     return entries
@@ -161,12 +159,23 @@ def _broker_values(broker: Services, name: str) -> list[Value]:
     return values
 
 
+def _retention_values(broker: Services) -> list[Value]:
+    """The values of the three keys that say how long records are kept, the one that counts first."""
+    return [value for name in _RETENTION for value in _broker_values(broker, name)]
+
+
 def _as_read(key: ConfigKey, text: str) -> str | None:
     """A value that was set, as Kafka tells it; unchanged where only an older version took it."""
     try:
-        return key.format(key.parse(text))
+        return _parsed(key, text)
     except ConfigError:
         return text
+
+
+def _parsed(key: ConfigKey, text: str) -> str | None:
+    """As Kafka tells a value: what a list names twice is told once; raises ConfigError."""
+    value = key.parse(text)
+    return key.format(tuple(dict.fromkeys(value)) if key.kind is Kind.LIST else value)
 
 
 def _milliseconds(value: Value) -> str | None:

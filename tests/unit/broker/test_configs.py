@@ -88,7 +88,7 @@ def test_every_setting_is_described(broker: RunningBroker, topic: str) -> None:
     assert {"cleanup.policy", "retention.ms", "max.message.bytes", "min.insync.replicas"} <= names
     for config in describe(broker, BROKER, "1").configs:
         assert config.documentation
-        assert config.value is not None or not config.synonyms
+        assert config.value is not None or not config.synonyms or config.name == "log.retention.ms"
     assert len(describe(broker, GROUP, "any").configs) == 14
 
 
@@ -132,6 +132,7 @@ def test_lists_grow_and_shrink(broker: RunningBroker, topic: str) -> None:
     for _ in range(2):
         assert alter(broker, TOPIC, topic, ("cleanup.policy", APPEND, "compact")) == 0
     assert value(broker, TOPIC, topic, "cleanup.policy") == ("delete,compact", 1)
+    assert alter(broker, TOPIC, topic, ("cleanup.policy", APPEND, "compact,,")) == 0
     assert alter(broker, TOPIC, topic, ("cleanup.policy", SUBTRACT, "delete")) == 0
     assert value(broker, TOPIC, topic, "cleanup.policy") == ("compact", 1)
 
@@ -143,6 +144,8 @@ def test_lists_grow_and_shrink(broker: RunningBroker, topic: str) -> None:
         (("retention.ms", SET, None), ErrorCode.INVALID_REQUEST),
         (("nonsense", SET, "1"), ErrorCode.INVALID_CONFIG),
         (("retention.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
+        (("cleanup.policy", APPEND, ""), ErrorCode.INVALID_CONFIG),
+        (("cleanup.policy", APPEND, "compact,,delete"), ErrorCode.INVALID_CONFIG),
         (("retention.ms", 9, "1"), ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -151,6 +154,39 @@ def test_changes_that_are_refused_change_nothing(
 ) -> None:
     assert alter(broker, TOPIC, topic, ("max.message.bytes", SET, "9"), change) == code
     assert value(broker, TOPIC, topic, "max.message.bytes") == ("1048588", 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "code"),
+    [
+        (TOPIC, "nowhere", ("retention.ms", SET, "1"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "nowhere", ("retention.ms", SET, "x"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "bad name", ("retention.ms", SET, "x"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, "bad name", ("retention.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "", ("retention.ms", SET, "x"), ErrorCode.INVALID_REQUEST),
+        (16, "", ("interval.ms", SET, "x"), ErrorCode.INVALID_REQUEST),
+        (3, "what", ("what", SET, "x"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_is_refused_first(
+    broker: RunningBroker, kind: int, name: str, change: tuple[str, int, str], code: ErrorCode
+) -> None:
+    assert alter(broker, kind, name, change) == code
+
+
+def test_a_list_names_nothing_twice(broker: RunningBroker, topic: str) -> None:
+    assert alter(broker, TOPIC, topic, ("cleanup.policy", SET, "delete,delete")) == 0
+    assert value(broker, TOPIC, topic, "cleanup.policy") == ("delete", 1)
+
+
+def test_what_says_how_long_records_are_kept(broker: RunningBroker) -> None:
+    (kept,) = describe(broker, BROKER, "1", "log.retention.ms").configs
+    assert kept.value is None
+    assert [(each.name, each.value, each.source) for each in kept.synonyms] == [
+        ("log.retention.hours", "168", 5)
+    ]
+    (minutes,) = describe(broker, BROKER, "1", "log.retention.minutes").configs
+    assert (minutes.value, minutes.synonyms) == (None, [])
 
 
 def test_the_same_key_or_resource_twice(broker: RunningBroker, topic: str) -> None:
