@@ -242,15 +242,18 @@ impl PyShareAcknowledge {
         let epoch: i32 = request
             .getattr(intern!(py, "share_session_epoch"))?
             .extract()?;
-        if epoch == INITIAL_EPOCH {
-            return Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, ""));
-        }
         let broker = context.getattr(intern!(py, "broker"))?;
         let share = broker.getattr(intern!(py, "share"))?;
         let sessions = share.getattr(intern!(py, "sessions"))?;
         let member_id = request.getattr(intern!(py, "member_id"))?;
-        let named = (&group_id, member_id, epoch);
-        let session = match sessions.call_method1(intern!(py, "resume"), named) {
+        let resumed = if epoch == INITIAL_EPOCH {
+            sessions
+                .call_method1(intern!(py, "_check_identity"), (&group_id, &member_id))
+                .and_then(|_| Err(kafka_error(py, INVALID_SHARE_SESSION_EPOCH, "")))
+        } else {
+            sessions.call_method1(intern!(py, "resume"), (&group_id, member_id, epoch))
+        };
+        let session = match resumed {
             Ok(session) => session,
             Err(error) => {
                 let refused = PyDict::new(py);

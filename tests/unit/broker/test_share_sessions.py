@@ -83,13 +83,16 @@ def test_a_session_is_closed_by_its_last_request(broker: RunningBroker, topic: s
     assert acquired(other.fetch(0)) == {0: [(5, 9, 2)]}, "what was not settled is free at once"
 
 
-def test_epochs_out_of_order_are_refused_and_do_no_harm(member: Member) -> None:
+def test_epochs_out_of_order_are_refused_and_do_no_harm(broker: RunningBroker, member: Member) -> None:
     wrong = ErrorCode.INVALID_SHARE_SESSION_EPOCH
     member.fetch(0)
     for epoch in (2, 99):
         assert member.fetch(epoch=epoch).error_code == wrong
         assert member.acknowledge({}, epoch=epoch).error_code == wrong
     assert member.acknowledge({}, epoch=0).error_code == wrong
+    nobody = {"group_id": member.group, "member_id": "", "share_session_epoch": 0, "topics": []}
+    refused = broker.ask(ApiKey.SHARE_ACKNOWLEDGE, 1, **nobody)
+    assert (refused.error_code, refused.error_message) == (ErrorCode.INVALID_REQUEST, None)
     assert member.fetch().error_code == 0
 
 
