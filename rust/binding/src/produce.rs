@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::{PyTraverseError, PyVisit, intern};
-use sharecore_records::layout::{TRANSACTIONAL, attributes};
+use sharecore_records::layout::{MAGIC, MAGIC_AT, TRANSACTIONAL, attributes};
 use sharecore_store::Appended;
 use sharecore_wire::{Held, Input, Layout, Value, read};
 
@@ -124,9 +124,11 @@ fn batch<'a>(partition: &Value<'a>) -> Result<(i32, &'a [u8]), Stop> {
     Err(unexpected())
 }
 
-/// Whether a batch is a transaction's; one that is too short for a header is nobody's.
+/// Whether a batch is a transaction's; one that is too short for a header is nobody's, and so is one of a
+/// format that there is not.
 fn is_transactional(records: &[u8]) -> bool {
-    attributes(records).is_some_and(|attributes| attributes & TRANSACTIONAL != 0)
+    attributes(records)
+        .is_some_and(|attributes| attributes & TRANSACTIONAL != 0 && records[MAGIC_AT] == MAGIC)
 }
 
 impl PyProduce {

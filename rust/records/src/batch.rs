@@ -6,7 +6,7 @@ use crate::{
     compression::{Compression, decompress},
     fault::Fault,
     layout::{
-        ATTRIBUTES_AT, COMPRESSION_MASK, CONTROL, DELETE_HORIZON, HEADER, LOG_APPEND_TIME,
+        ATTRIBUTES_AT, COMPRESSION_MASK, CONTROL, DELETE_HORIZON, HEADER, LOG_APPEND_TIME, MAGIC,
         MAGIC_AT, PREFIX, TRANSACTIONAL, checksum, computed_checksum, number, put_attributes,
     },
 };
@@ -76,7 +76,7 @@ impl Header {
         out[0..8].copy_from_slice(&self.base_offset.to_be_bytes());
         out[8..12].copy_from_slice(&((self.size - PREFIX) as i32).to_be_bytes());
         out[12..16].copy_from_slice(&self.leader_epoch.to_be_bytes());
-        out[MAGIC_AT] = 2;
+        out[MAGIC_AT] = MAGIC;
         put_attributes(out, self.attributes);
         out[23..27].copy_from_slice(&self.last_offset_delta.to_be_bytes());
         out[27..35].copy_from_slice(&self.base_timestamp.to_be_bytes());
@@ -147,7 +147,7 @@ impl<'a> Batch<'a> {
 
     /// Checks format and checksum.
     pub fn check(&self) -> Result<(), Fault> {
-        if self.magic != 2 {
+        if self.magic != MAGIC {
             return Err(Fault::Magic(self.magic));
         }
         if computed_checksum(self.bytes) != checksum(self.bytes) {

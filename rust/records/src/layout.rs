@@ -8,6 +8,8 @@ pub const HEADER: usize = 61;
 pub const PREFIX: usize = 12;
 /// Where the format's number stands.
 pub const MAGIC_AT: usize = 16;
+/// What stands there, of the only format that is written and taken.
+pub const MAGIC: u8 = 2;
 /// Where the checksum stands.
 pub const CRC_AT: usize = 17;
 /// Where what the checksum covers begins.

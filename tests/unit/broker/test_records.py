@@ -185,6 +185,8 @@ def test_a_batch_of_a_transaction_without_its_id_is_refused_whatever_else_is_wro
     spoilt = resealed(batch([b"a"]), 21, b"\xff\xff")
     code = produce(broker, topic, spoilt, 3).error_code
     assert code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    unknown = resealed(spoilt, 16, b"\x03")
+    assert produce(broker, topic, unknown, 3).error_code == ErrorCode.CORRUPT_MESSAGE, "of no format"
 
 
 def test_one_bad_partition_leaves_the_others_alone(broker: RunningBroker, topic: str) -> None:
