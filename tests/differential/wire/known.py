@@ -19,6 +19,10 @@ _CORRUPT_MESSAGE = 2
 _INVALID_RECORD = 87
 _UNKNOWN_TOPIC_ID = 100
 _INVALID_RECORD_STATE = 121
+_DEFAULTS_FROM_ELSEWHERE = ("segment.ms", "min.insync.replicas")
+_TAKES_LETTERS = "errors.deadletterqueue.group.enable"
+_TOPIC = 2
+"""Kind of the resource that a topic is."""
 _NEWEST = -3
 """ListOffsets asks for the record with the latest time."""
 _NEWER = {18: 5, 24: 5, 28: 6, 42: 3}
@@ -130,6 +134,29 @@ def _topic_settings(exchange: Exchange, difference: Difference) -> bool:
     return exchange.ask.api == "CREATE_TOPICS" and difference.path.startswith("topics[].configs[]")
 
 
+def _described_settings(exchange: Exchange, difference: Difference) -> bool:
+    """A topic's description, too; and what it says of two settings whose defaults come from elsewhere."""
+    if exchange.ask.api != "DESCRIBE_CONFIGS" or f"[resource_type={_TOPIC} " not in difference.where:
+        return False
+    if difference.path == "results[].configs[]":
+        return bool(difference.ours == MISSING)
+    return any(f"[name={name}]" in difference.where for name in _DEFAULTS_FROM_ELSEWHERE)
+
+
+def _default_of_letters(exchange: Exchange, difference: Difference) -> bool:
+    """Kafka 4.4.0 names no default behind the setting of topics that dead letters need."""
+    return (
+        exchange.ask.api == "DESCRIBE_CONFIGS"
+        and f"[name={_TAKES_LETTERS}].synonyms" in difference.where
+        and difference.apache == MISSING
+    )
+
+
+def _no_member(exchange: Exchange, difference: Difference) -> bool:
+    """An epoch of a member that has no id."""
+    return exchange.ask.api == "OFFSET_FETCH" and _server_error(exchange)
+
+
 def _documentation(exchange: Exchange, difference: Difference) -> bool:
     """What a setting is for, said by each in words of its own."""
     return difference.path.endswith(".documentation") and bool(difference.apache and difference.ours)
@@ -192,6 +219,8 @@ def _which_member(exchange: Exchange, difference: Difference) -> bool:
     """Which of equal members gets which partition follows from hash tables there; each that gets some has as
     many, give or take one: of a topic, or of all topics where the members want the same.
     """
+    if exchange.ask.api not in ("SHARE_GROUP_HEARTBEAT", "SHARE_GROUP_DESCRIBE"):
+        return False  # consumers are sent with the range assignor where there are several
     if difference.path == "assignment":  # a member is told of its assignment where it has changed
         return exchange.members > 1 and None in (difference.apache, difference.ours)
     if ".topic_partitions[" not in difference.path:
@@ -433,8 +462,10 @@ _KNOWN: Known = {
     "documentation of a setting": _documentation,
     "what is on offer": _own_apis,
     "settings of a new topic": _topic_settings,
+    "settings of a topic": _described_settings,
     "no streams groups": _streams,
     "dead letters are newer": _dead_letters,
+    "synonyms of a default": _default_of_letters,
     "where the assignor runs": _offload,
     "assignment epoch of an empty group": _empty_group,
     "member comes back sooner": _comes_back,
@@ -457,6 +488,7 @@ _KNOWN: Known = {
     "neither name nor id": _no_name_and_no_id,
     "negative index": _negative_index,
     "no name": _no_name,
+    "no member": _no_member,
     "newest record is deleted": _deleted,
     "equal neighbours": _equal_neighbours,
     "no batch at all": _no_batch,

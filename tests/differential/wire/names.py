@@ -17,6 +17,7 @@ NODE_ID = 4
 _CLOCK_BEGINS = 1_000_000_000_000
 """Times that scripts write into records without a producer are earlier."""
 _WRITTEN_MS = 1000
+_UUID_LENGTH = 36
 _NO_SESSION = 2**31 - 9
 """Larger ids have no place in Apache Kafka's cache: UNKNOWN_SERVER_ERROR."""
 _IN_TEXT = re.compile(r"\{#([^}]+)\}")
@@ -69,8 +70,8 @@ class Names:
         return len(self._chosen)
 
     def knows(self, text: str) -> bool:
-        """Whether an id has an alias, `text` being the usual text of it."""
-        return text in self._chosen or UUID(text) in self._aliases
+        """Whether an id has an alias, `text` being the usual text of it, or Kafka's."""
+        return text in self._chosen or (len(text) == _UUID_LENGTH and UUID(text) in self._aliases)
 
     def bind(self, text: str, number: int) -> None:
         """An id that the broker chose is `{id-number}` from now on, in both directions."""

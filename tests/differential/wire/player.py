@@ -31,6 +31,8 @@ from tests.differential.wire.world import World, to_broker
 _TOPICS_CHANGE = {"CREATE_TOPICS", "DELETE_TOPICS", "CREATE_PARTITIONS"}
 _CONFIGS_CHANGE = {"INCREMENTAL_ALTER_CONFIGS", "ALTER_CONFIGS"}
 _TRANSACTIONS_END = {"END_TXN", "INIT_PRODUCER_ID"}
+_OF_CLASSIC_GROUPS = {"JOIN_GROUP", "SYNC_GROUP"}
+"""They wait for other members."""
 _RECORDS_COME = {"PRODUCE", "END_TXN"}
 _LAST_EPOCH = -1
 _PATIENCE_SECONDS = 60
@@ -180,7 +182,7 @@ class _Script:
         if connection not in self._waiting:
             return None
         ask, literal = self._waiting[connection]
-        if "group_id" not in literal:
+        if ask.api not in _OF_CLASSIC_GROUPS:
             del self._waiting[connection]
             return self._compare(ask, literal, self._receive_soon(ask), played)
         if not self._is_answered(connection):

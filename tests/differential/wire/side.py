@@ -43,6 +43,7 @@ SETTINGS = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.max.size": "4",
     "group.max.size": "4",
+    "group.consumer.max.size": "4",
     "group.consumer.migration.policy": "disabled",
     "group.min.session.timeout.ms": "1000",
     "group.share.max.share.sessions": "4",

@@ -49,6 +49,7 @@ class World:
             return
         group, member = literal.get("group_id"), literal.get("member_id")
         if "member_epoch" in answer:
+            member = answer["member_id"] or member  # it may have been given one
             self._members[f"{group} {member}"] = max(answer["member_epoch"], 0)
             self._met.setdefault(str(group), set()).add(str(member))
         elif "share_session_epoch" in literal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from random import Random
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.differential.wire.families.share import (
     session,
 )
 from tests.differential.wire.names import NO_ID
-from tests.differential.wire.script import Ask, Close, Restart, Scenario, Sleep, Stage
+from tests.differential.wire.script import Answer, Ask, Close, Restart, Scenario, Sleep, Stage, Step
 
 _MEMBERS = ["AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"]
 _CROWD = [*_MEMBERS, "AAAAAAAAAAAAAAAAAAAABA", "AAAAAAAAAAAAAAAAAAAABQ", LOADER]
@@ -72,7 +73,10 @@ _STEPS = {
     "bad": 3,
     "produce": 3,
     "gone": 1,
+    "wait": 2,
+    "odd": 3,
 }
+_WAIT_MS = 30_000
 
 
 class _Life:
@@ -137,6 +141,10 @@ class _Life:
                     yield Close(own)
                     yield Sleep(100)
                     self._ended(member)
+            case "wait":
+                yield from self._wait(connection, member)
+            case "odd":
+                yield from self._odd(connection, member)
 
     def end(self) -> Scenario:
         """What Apache Kafka goes on differently after."""
@@ -206,7 +214,8 @@ class _Life:
             connection, member, self._epoch(connection, member), self._acknowledged(member), self.random
         )
 
-    def _fetch(self, connection: str, member: str, epoch: Any, topics: Topics) -> Scenario:
+    def _fetch(self, connection: str, member: str, epoch: Any, topics: Topics) -> Generator[Step, Any, bool]:
+        """Fetches; whether that was served."""
         random = self.random
         if connection == "other":
             topics = [*topics, *self._again(member)]
@@ -228,6 +237,76 @@ class _Life:
         if releases(ask):
             ask.fields["max_records"] = 0
         answer = yield ask
+        self._took(member, answer)
+        return isinstance(answer, dict) and answer["error_code"] == 0
+
+    def _wait(self, connection: str, member: str) -> Scenario:
+        """A fetch that waits, as those of clients do, until records come, or none."""
+        random = self.random
+        topic, partition = random.choice(self.partitions)
+        topics: Topics = [(topic, partition, []), *self._wanted()]
+        count = random.choice([0, 1, 1, 2])
+        ask = fetch(
+            connection,
+            member,
+            self._epoch(connection, member),
+            [*self._acknowledged(member), *topics] if random.random() < 0.5 else topics,
+            version=random.choice([1, 2, 2]),
+            max_wait_ms=_WAIT_MS if count else 300,
+            max_records=random.choice([500, 500, 1]) if self.alone else 500,
+        )
+        if releases(ask):
+            return
+        yield Ask(ask.api, ask.version, ask.fields, ask.on, later=True)
+        yield Sleep(50)
+        if count:
+            yield produce(topic[1:], partition, ["awaited"] * count)
+        answer = yield Answer(connection)
+        self._took(member, answer)
+
+    def _odd(self, connection: str, member: str) -> Scenario:
+        """What no client would ask for: twice the same, nothing at all, less than none."""
+        random = self.random
+        is_open = yield from self._fetch(
+            connection, member, self._epoch(connection, member), self._again(member)
+        )
+        if not is_open:
+            return  # what it opens a session with may not be named twice
+        epoch = self._epoch(connection, member)
+        match random.randrange(6):
+            case 0:
+                ask = acknowledge(connection, member, epoch, self._acknowledged(member))
+                yield _twice(random, ask)
+            case 1:
+                yield _twice(random, fetch(connection, member, epoch, self._wanted()))
+            case 2:
+                strange = random.sample([*_STRANGE, *_NOWHERE], 2)
+                yield fetch(connection, member, epoch, [], forgotten=strange)
+            case 3:
+                yield fetch(connection, member, epoch, [], max_records=random.choice([0, -1]))
+            case 4:
+                topics = self._acknowledged(member)
+                topics = [(topic, partition, []) for topic, partition, _ in topics]
+                yield acknowledge(connection, member, epoch, topics)
+            case _:
+                name, value = random.choice(
+                    [
+                        ("group_id", None),
+                        ("member_id", None),
+                        ("group_id", ""),
+                        ("member_id", ""),
+                        ("member_id", "x" * 40),
+                    ]
+                )
+                opens, wanted = random.choice([0, 1, LAST]), self._wanted()
+                ask = fetch("odd", member, opens, wanted)
+                if random.random() < 0.5:
+                    ask = acknowledge("odd", member, opens, wanted)
+                yield Ask(ask.api, ask.version, ask.fields | {name: value}, "odd")
+
+    def _took(self, member: str, answer: Any) -> None:
+        """What an answer has given to a member."""
+        touched = self.touched.setdefault(member, set())
         held = self.acquired.setdefault(member, [])
         for topic, partition, first, last in acquired(answer):
             touched.add((topic.partition("/")[0], partition))
@@ -281,3 +360,13 @@ class _Life:
             case _:
                 strange = [(*random.choice([*_STRANGE, *_NOWHERE]), [batch(0, 0, [1])])]
                 yield acknowledge(connection, member, random.choice([epoch, 0]), strange)
+
+
+def _twice(random: Random, ask: Ask) -> Ask:
+    """A request that names its topics, or their partitions, twice."""
+    topics = ask.fields["topics"]
+    if random.random() < 0.5:
+        topics = [*topics, *topics]
+    else:
+        topics = [topic | {"partitions": topic["partitions"] * 2} for topic in topics]
+    return Ask(ask.api, ask.version, ask.fields | {"topics": topics}, ask.on)

@@ -91,7 +91,7 @@ def _join_new(random: Random) -> Ask:
             "rebalance_timeout_ms": 5000,
             "subscribed_topic_names": ["~orders"],
             "subscribed_topic_regex": None,
-            "server_assignor": None,
+            "server_assignor": "range",
             "topic_partitions": [],
         },
     )
