@@ -152,11 +152,6 @@ def _default_of_letters(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
-def _no_member(exchange: Exchange, difference: Difference) -> bool:
-    """An epoch of a member that has no id."""
-    return exchange.ask.api == "OFFSET_FETCH" and _server_error(exchange)
-
-
 def _documentation(exchange: Exchange, difference: Difference) -> bool:
     """What a setting is for, said by each in words of its own."""
     return difference.path.endswith(".documentation") and bool(difference.apache and difference.ours)
@@ -350,24 +345,9 @@ def _limits(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
-def _no_such_operation(exchange: Exchange, difference: Difference) -> bool:
-    """A setting shall be changed in a way that there is not."""
-    return exchange.ask.api == "INCREMENTAL_ALTER_CONFIGS" and _server_error(exchange)
-
-
-def _no_name_and_no_id(exchange: Exchange, difference: Difference) -> bool:
-    """Metadata of a topic with neither name nor id."""
-    return exchange.ask.api == "METADATA" and _server_error(exchange)
-
-
-def _negative_index(exchange: Exchange, difference: Difference) -> bool:
-    """The offsets of a partition with a negative index."""
-    return exchange.ask.api == "DESCRIBE_SHARE_GROUP_OFFSETS" and _server_error(exchange)
-
-
-def _no_name(exchange: Exchange, difference: Difference) -> bool:
-    """A description of a topic without a name, and of others with it."""
-    return exchange.ask.api == "DESCRIBE_TOPIC_PARTITIONS" and _server_error(exchange)
+def _stumbles(api: str) -> Callable[[Exchange, Difference], bool]:
+    """Apache Kafka stumbles over a request of this API, the whole of it."""
+    return lambda exchange, difference: exchange.ask.api == api and _server_error(exchange)
 
 
 def _deleted(exchange: Exchange, difference: Difference) -> bool:
@@ -484,11 +464,11 @@ _KNOWN: Known = {
     "aborted behind the records": _aborted_behind,
     "time of a repeated batch": _repeated,
     "repeated after a restart": _forgotten,
-    "no such operation": _no_such_operation,
-    "neither name nor id": _no_name_and_no_id,
-    "negative index": _negative_index,
-    "no name": _no_name,
-    "no member": _no_member,
+    "no such operation": _stumbles("INCREMENTAL_ALTER_CONFIGS"),
+    "neither name nor id": _stumbles("METADATA"),
+    "negative index": _stumbles("DESCRIBE_SHARE_GROUP_OFFSETS"),
+    "no name": _stumbles("DESCRIBE_TOPIC_PARTITIONS"),
+    "no member": _stumbles("OFFSET_FETCH"),
     "newest record is deleted": _deleted,
     "equal neighbours": _equal_neighbours,
     "no batch at all": _no_batch,
