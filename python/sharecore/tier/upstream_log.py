@@ -74,12 +74,7 @@ class UpstreamLog(Log):
         return self._known and self._subscription is not None
 
     def when_known(self, done: Done) -> None:
-        other = self._isolated
         if self.is_known:
-            done(None)
-        elif self._subscription is None and not self.committed and other is not None and other.is_known:
-            # it ends no earlier than what is committed of it, which does for a letter
-            self._moved(other.start_offset, other.high_watermark)
             done(None)
         else:
             self._sources.find_limits(self, done)
