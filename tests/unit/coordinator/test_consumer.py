@@ -372,6 +372,7 @@ def test_a_full_group_takes_nobody_under_a_new_id() -> None:
     member.join()
     taken = ErrorCode.GROUP_MAX_SIZE_REACHED
     assert refusal(Member(cluster, "m2", instance_id="i").join) is taken
+    assert refusal(cluster.heartbeat, "m2", 7) is taken
     member.leave(-2)
     member.join()
 

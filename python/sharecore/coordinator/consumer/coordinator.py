@@ -207,8 +207,7 @@ class ConsumerCoordinator:
     def _admit(self, group: ConsumerGroup, request: Heartbeat) -> tuple[ConsumerMember, list[Record]]:
         """The member of a request, and the records to write if it is new."""
         max_size = self._limits(group.group_id).max_size
-        joins = request.epoch == JOIN_EPOCH and request.member_id not in group.members
-        if joins and len(group.members) >= max_size:
+        if request.member_id not in group.members and len(group.members) >= max_size:
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The consumer group has reached its maximum capacity of {max_size} members.",

@@ -40,7 +40,7 @@ class Heartbeat(NamedTuple):
     def is_full(self) -> bool:
         """Whether the member says everything, as it does when it has lost track."""
         subscribed = self.subscribed_names is not None or self.subscribed_regex is not None
-        return subscribed and self.owned is not None and self.rebalance_timeout_ms >= 0
+        return subscribed and self.owned is not None and self.rebalance_timeout_ms != -1
 
     def check(self, assignors: Collection[str]) -> None:
         """Raises KafkaError (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR) for what no member may say."""
