@@ -167,9 +167,12 @@ class SharePartition:
                 yield offset, "was delivered as often as may be"
 
     def accepted(self) -> Iterator[int]:
-        """Records that were accepted, for sure, and by nobody before perhaps rejected."""
+        """Records that were accepted, for sure, and by nobody before perhaps rejected, nor as often delivered
+        as may be: what could not be written as the last lock ran out has its letter all the same.
+        """
         for offset, entry in self.entries.items():
-            if entry.settled == ACCEPTED and not entry.doubtful and offset not in self.over:
+            sure = not entry.doubtful and offset not in self.over and entry.counts[0] <= self.limits[0]
+            if entry.settled == ACCEPTED and sure:
                 yield offset
 
     def claims(self, now: float, member: str, batches: Iterable[tuple[int, int, bytes]]) -> list[Claim]:
