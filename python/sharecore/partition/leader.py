@@ -58,7 +58,8 @@ class SharePartition(Leader):
     __slots__ = (
         "_call_later", "_clock", "_closed", "_fenced", "_holders", "_interested", "_load_began_ms",
         "_loading", "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_persister",
-        "_stateless", "_waking", "_when_configured", "config", "key", "leasing", "log", "now_ms",
+        "_rests", "_stateless", "_switches", "_waking", "_when_configured", "config", "key", "leasing",
+        "log", "now_ms",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +94,7 @@ class SharePartition(Leader):
         self._office = office
         self._outbox: Outbox | None = None
         self._loading = False
+        self._rests = self._switches = False
         self._closed: KafkaError | None = None
         self._loads = loads or Spans()
         self._load_began_ms = 0
@@ -164,6 +166,9 @@ class SharePartition(Leader):
         """Applies a changed configuration; running locks keep their deadlines."""
         self.config = config
         log = self.log.isolate(committed=config.read_committed)
+        # who was told that the isolation level is another one gets nothing any more by the one before
+        self._switches = log is not self.log
+        self._rest()
         if log is self.log:
             self.leasing.read_committed = config.read_committed
         else:
@@ -179,6 +184,8 @@ class SharePartition(Leader):
         if error is not None:
             self._fenced(self)
             return
+        self._switches = False
+        self._rest()
         before, self.log = self.log, log
         self.leasing = Leasing(log, self._read)
         self.leasing.read_committed = self.config.read_committed
@@ -186,6 +193,14 @@ class SharePartition(Leader):
             log.on_advance(self._log_advanced)
             before.off_advance(self._log_advanced)
             self.wake()
+
+    def rest(self, *, resting: bool) -> None:
+        """Leases nothing more, or again."""
+        self._rests = resting
+        self._rest()
+
+    def _rest(self) -> None:
+        self.resting = self._rests or self._switches
 
     def _limits(self) -> dict[str, Any]:
         return {

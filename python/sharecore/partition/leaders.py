@@ -99,7 +99,7 @@ class SharePartitions(Leaders):
             stateless=self._stateless,
             when_configured=self._when_configured,
         )
-        leader.resting = any(which(topic_id, partition) for which in self._resting.values())
+        leader.rest(resting=any(which(topic_id, partition) for which in self._resting.values()))
         self._leaders.setdefault((group_id, topic_id), {})[partition] = leader
         return leader
 
@@ -157,7 +157,7 @@ class SharePartitions(Leaders):
         self._resting[part] = which
         found = [leader for leader in self._all() if which(leader.key.topic_id, leader.key.partition)]
         for leader in found:
-            leader.resting = True
+            leader.rest(resting=True)
         return found
 
     def resume(self, part: int) -> None:
@@ -165,7 +165,7 @@ class SharePartitions(Leaders):
         which = self._resting.pop(part, None)
         for leader in self._all() if which is not None else ():
             if which is not None and which(leader.key.topic_id, leader.key.partition):
-                leader.resting = False
+                leader.rest(resting=False)
                 leader.wake()
 
     def drop_topic(self, topic_id: UUID) -> None:

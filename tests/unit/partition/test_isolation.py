@@ -67,6 +67,29 @@ def test_another_isolation_level_leaves_leases_alone() -> None:
     assert leader.log is cast(Any, everything)
 
 
+def test_nothing_is_leased_by_the_isolation_level_before_once_another_was_told() -> None:
+    bench, committed, everything = two_logs()
+    bench.config = EARLIEST
+    assert bench.take("m") == [(0, 9, 1)]
+    leader = bench.leader()
+    committed.asked = []
+    leader.configure(COMMITTED)
+    everything.produce(5)
+    assert bench.take("m") == [], "what is behind the last stable offset may be aborted"
+    leader.rest(resting=True)
+    committed.asked.pop()(None)
+    committed.produce(5)
+    assert bench.take("m") == []
+    leader.rest(resting=False)
+    assert bench.take("m") == [(10, 14, 1)]
+    assert leader.log is cast(Any, committed)
+    everything.asked = []
+    leader.configure(EARLIEST)
+    leader.configure(COMMITTED)
+    committed.produce(5)
+    assert bench.take("m") == [(15, 19, 1)], "it is as it was"
+
+
 def test_a_log_of_another_isolation_level_that_cannot_be_had_ends_the_leader() -> None:
     bench, _, everything = two_logs()
     assert bench.take("m") == [(0, 4, 1)]

@@ -134,6 +134,8 @@ class Group:
             if self.wanted:
                 self.rebalance()
                 quiet = 0
+            elif any(each.leadership.parts(slot) for each in self.members.values() for slot in range(SLOTS)):
+                quiet = 0
         owned = Counter(slot for member in self.members.values() for slot in member.owned)
         assert max(owned.values(), default=0) <= 1, "one owner a slot"
 
