@@ -243,8 +243,7 @@ def _read(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes, 
     """Offset, key and value of the decided records that a partition has now."""
     how = {"group.id": "none", "enable.auto.commit": False, "isolation.level": "read_committed"}
     reader = Consumer({"bootstrap.servers": bootstrap, "enable.partition.eof": True, **QUIET, **how})
-    reader.assign([TopicPartition(topic, partition, 0)])
-    # the beginning may have been deleted
+    # the beginning may have been deleted, and who is assigned that first hears of it in between
     low, _ = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
     reader.assign([TopicPartition(topic, partition, low)])
     found = []
