@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from sharecore import _core
 
 if TYPE_CHECKING:
     from tests.simulation.auditor import Auditor
+    from tests.simulation.tier.world import TierWorld
+    from tests.simulation.world import World
 
 FEATURE = "letters"
 GROUP = "group-0"
@@ -20,23 +23,46 @@ GROUP_SETTINGS = {
     # trouble may last longer than letters are tried for
     "errors.deadletterqueue.required": "true",
 }
+_WITHIN_S = 60.0
 _NAMES = ("group", "topic", "partition", "offset")
 
 Source = tuple[str, int, int]
 """Topic, partition and offset of a record."""
+Letters = dict[Source, bytes | None]
+"""The values that letters have, by the records that they are about."""
+Look = Callable[[], Awaitable[Letters]]
 
 
-def read(records: bytes, first: int, last: int) -> dict[Source, bytes | None]:
+def read(records: bytes, first: int, last: int) -> Letters:
     """The letters in batches: which records they are about, and the values that they have."""
     rows, _, _, unreadable = _core.decode_records(records, [(first, last, 1)], TOPIC, 0, None)
     assert not unreadable, unreadable
-    found: dict[Source, bytes | None] = {}
+    found: Letters = {}
     for row in rows:
         told = {name: value or b"" for name, value in row.headers}
         group, topic, partition, offset = (told[f"__dlq.errors.{name}"].decode() for name in _NAMES)
         assert group == GROUP, told
         found[topic, int(partition), int(offset)] = row.value
     return found
+
+
+async def ended(world: World | TierWorld, topics: Collection[str], look: Look) -> None:
+    """Waits until records that nobody could process have their letters, and holds all against the auditor.
+
+    Args:
+        topics: those whose records have letters.
+        look: reads the letters that there are.
+    """
+    until, left = world.loop.now + _WITHIN_S, ["?"]
+    there: Letters = {}
+    while left and world.loop.now < until:
+        await asyncio.sleep(1.0)
+        there = await look()
+        left = missing(world.auditor, topics, there)
+    for each in left[:3]:
+        world.story.broken("a letter is missing", each)
+    for each in wrong(world.auditor, topics, there)[:3]:
+        world.story.broken("a wrong letter", each)
 
 
 def missing(auditor: Auditor, topics: Collection[str], there: Collection[Source]) -> list[str]:
@@ -71,7 +97,7 @@ def wrong(auditor: Auditor, topics: Collection[str], there: Mapping[Source, byte
     return found
 
 
-def _due(auditor: Auditor, topics: Iterable[str]) -> dict[Source, str]:
+def _due(auditor: Auditor, topics: Collection[str]) -> dict[Source, str]:
     due = {}
     for (group, topic_id, partition), share in auditor.shares.items():
         name = auditor.ledger.names.get(topic_id, "")

@@ -162,18 +162,7 @@ class World:
         await wire.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000)
         for group, isolation in self.groups.items():
             self.auditor.lock_altered(group, LOCK_MS / 1000)
-            if isolation == "read_committed":
-                self.auditor.committed.add(group)
-            settings = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
-            if group == letters.GROUP and letters.FEATURE in self.plan.features:
-                settings |= letters.GROUP_SETTINGS
-                self.auditor.lags.lettered.add(group)
-            configs = [
-                {"name": name, "config_operation": 0, "value": value} for name, value in settings.items()
-            ]
-            resources = [{"resource_type": 32, "resource_name": group, "configs": configs}]
-            answer = await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
-            assert answer.responses[0].error_code == 0, answer
+            await admins.set_up(self, wire, group, isolation)
         wire.close()
 
     async def grow(self) -> None:

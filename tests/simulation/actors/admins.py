@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tests.harness.batches import batch
+from tests.simulation import letters
 from tests.simulation.actors.members import Member
 from tests.simulation.actors.producers import produced
 from tests.simulation.wire import Gone, Wire
@@ -14,6 +16,7 @@ from tests.simulation.wire import Gone, Wire
 from sharecore.protocol import ApiKey
 
 if TYPE_CHECKING:
+    from tests.simulation.tier.world import TierWorld
     from tests.simulation.world import World
 
 
@@ -21,6 +24,29 @@ async def describe(wire: Wire, groups: list[str]) -> Any:
     """Start offsets and lags of groups, of every topic."""
     asked = [{"group_id": group, "topics": None} for group in groups]
     return await wire.ask(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=asked)
+
+
+async def configure(
+    wire: Wire, group: str, settings: Mapping[str, object], within: float | None = None
+) -> int:
+    """Alters settings of a group; returns the error code."""
+    configs = [{"name": name, "config_operation": 0, "value": str(value)} for name, value in settings.items()]
+    resources = [{"resource_type": 32, "resource_name": group, "configs": configs}]
+    answer = await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, within=within, resources=resources)
+    code: int = answer.responses[0].error_code
+    return code
+
+
+async def set_up(world: World | TierWorld, wire: Wire, group: str, isolation: str) -> None:
+    """Gives a group what it has from the beginning, and tells the auditor."""
+    settings = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
+    if isolation == "read_committed":
+        world.auditor.committed.add(group)
+    if group == letters.GROUP and letters.FEATURE in world.plan.features:
+        settings |= letters.GROUP_SETTINGS
+        world.auditor.lags.lettered.add(group)
+    code = await configure(wire, group, settings)
+    assert code == 0, (group, code)
 
 
 async def watch(world: World, name: str) -> None:
@@ -88,9 +114,7 @@ async def _alter(world: World, wire: Wire, name: str, chance: random.Random) -> 
     else:
         setting, value = "share.delivery.count.limit", chance.choice([3, 4, 6])
         world.auditor.limit_altered(group, value)
-    config = {"name": setting, "config_operation": 0, "value": str(value)}
-    resources = [{"resource_type": 32, "resource_name": group, "configs": [config]}]
-    await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+    await configure(wire, group, {setting: value})
     world.story.tell(name, f"sets {group}'s {setting} to {value}")
 
 

@@ -19,7 +19,6 @@ _SETTLING_S = 60.0
 _WITHIN_S = 120.0
 _IDLE_ROUNDS = 4
 _WAKE_S = 3.0
-_LETTERS_S = 60.0
 _LONG_MS = 4_000
 
 
@@ -38,23 +37,16 @@ async def run(world: TierWorld) -> None:
     for group in world.groups:
         await _wake(world, group)
     if letters.FEATURE in world.plan.features:
-        await _letters(world)
+        await letters.ended(world, world.topics, lambda: _letters(world))
 
 
-async def _letters(world: TierWorld) -> None:
-    """Records that nobody could process have their letters."""
-    until, left = world.loop.now + _LETTERS_S, ["?"]
-    there: dict[letters.Source, bytes | None] = {}
-    while left and world.loop.now < until:
-        await asyncio.sleep(1.0)
-        log = world.cluster.log((letters.TOPIC, 0))
-        for batch in log.batches if log is not None else ():
-            there |= letters.read(batch.data, batch.base, batch.last)
-        left = letters.missing(world.auditor, world.topics, there)
-    for each in left[:3]:
-        world.story.broken("a letter is missing", each)
-    for each in letters.wrong(world.auditor, world.topics, there)[:3]:
-        world.story.broken("a wrong letter", each)
+async def _letters(world: TierWorld) -> letters.Letters:
+    """The letters that lie in the cluster."""
+    there: letters.Letters = {}
+    log = world.cluster.log((letters.TOPIC, 0))
+    for batch in log.batches if log is not None else ():
+        there |= letters.read(batch.data, batch.base, batch.last)
+    return there
 
 
 def _left(world: TierWorld, group: str) -> list[str]:

@@ -16,6 +16,7 @@ from unittest import mock
 
 from tests.simulation import letters
 from tests.simulation.actors import clients
+from tests.simulation.actors.admins import set_up
 from tests.simulation.loop import Clock
 from tests.simulation.machine import drawn_chance
 from tests.simulation.story import Story
@@ -37,7 +38,6 @@ from tests.simulation.world import LIMIT, LOCK_MS, Outcome
 
 from sharecore.client import consumer as consumers
 from sharecore.partition.leader import SharePartition
-from sharecore.protocol import ApiKey
 from sharecore.upstream.metadata import made_id
 
 _NODES = 3
@@ -188,19 +188,8 @@ class TierWorld:
         """Settings of groups."""
         for group, isolation in self.groups.items():
             self.auditor.lock_altered(group, LOCK_MS / 1000)
-            if isolation == "read_committed":
-                self.auditor.committed.add(group)
-            settings = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
-            if group == letters.GROUP and letters.FEATURE in self.plan.features:
-                settings |= letters.GROUP_SETTINGS
-                self.auditor.lags.lettered.add(group)
-            configs = [
-                {"name": name, "config_operation": 0, "value": value} for name, value in settings.items()
-            ]
-            resources = [{"resource_type": 32, "resource_name": group, "configs": configs}]
             wire = await Wire.open("set-up", self.nodes[0].port)
-            answer = await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
-            assert answer.responses[0].error_code == 0, answer
+            await set_up(self, wire, group, isolation)
             wire.close()
 
     def _actors(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:

@@ -54,6 +54,17 @@ def grow_topic(name: str, count: int) -> Ask:
     )
 
 
+def change_topics(random: Random) -> Ask:
+    """A topic that members may want comes, goes or grows."""
+    match random.randrange(4):
+        case 0:
+            return delete_topics(random.choice(TOPICS))
+        case 1:
+            return grow_topic(random.choice(TOPICS[:2]), random.randrange(1, 6))
+        case _:
+            return create_topics(**{random.choice(["orders", "bills", "mail"]): random.choice([1, 2, 3])})
+
+
 def produce(topic: str, partition: int, values: list[str]) -> Ask:
     """`topic` without its `~`."""
     return Ask(
@@ -93,6 +104,27 @@ def heartbeat(
             "subscribed_topic_names": topics,
         },
         on,
+    )
+
+
+def consumer_heartbeat(group: str, member: str, epoch: Any, *, version: int = 1, **fields: Any) -> Ask:
+    """A heartbeat of a consumer group that says nothing but `fields`."""
+    return Ask(
+        "CONSUMER_GROUP_HEARTBEAT",
+        version,
+        {
+            "group_id": group,
+            "member_id": member,
+            "member_epoch": epoch,
+            "instance_id": None,
+            "rack_id": None,
+            "rebalance_timeout_ms": -1,
+            "subscribed_topic_names": None,
+            "subscribed_topic_regex": None,
+            "server_assignor": None,
+            "topic_partitions": None,
+            **fields,
+        },
     )
 
 

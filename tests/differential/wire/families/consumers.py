@@ -8,10 +8,10 @@ from typing import Any
 from tests.differential.wire.families.common import (
     NAMES,
     UNKNOWN_ID,
+    change_topics,
+    consumer_heartbeat,
     create_topics,
-    delete_topics,
     epoch,
-    grow_topic,
     heartbeat,
     set_group,
     some,
@@ -122,7 +122,7 @@ class _Life:
             case "strange":
                 yield self._strange(member)
             case "topic":
-                yield _change(random)
+                yield change_topics(random)
             case "commit":
                 yield from self._commit(member)
             case "fetch":
@@ -161,7 +161,8 @@ class _Life:
         self, member: _Member, at: Any = None, owned: list[Fields] | None = None, **fields: Any
     ) -> Scenario:
         """A heartbeat, and what comes of it."""
-        ask = _heartbeat(
+        ask = consumer_heartbeat(
+            _GROUP,
             member.name,
             epoch(_GROUP, member.name) if at is None else at,
             version=self.random.choice([0, 1, 1]),
@@ -175,7 +176,7 @@ class _Life:
     def _without_id(self, member: _Member) -> Scenario:
         """A client of before 4.0, which is given its id."""
         everything = self._everything(member) | {"topic_partitions": [], "instance_id": member.instance}
-        answer = yield _heartbeat("", 0, version=0, **everything)
+        answer = yield consumer_heartbeat(_GROUP, "", 0, version=0, **everything)
         if isinstance(answer, dict) and answer["error_code"] == 0:
             member.name = answer["member_id"]
         self._told(member, answer)
@@ -229,7 +230,7 @@ class _Life:
         version = 1 if fields["member_id"] == "" else random.randrange(2)
         name, group = fields.pop("member_id"), fields.pop("group_id", _GROUP)
         at = fields.pop("member_epoch")
-        answer = yield _heartbeat(name, at, version=version, group=group, **fields)
+        answer = yield consumer_heartbeat(group, name, at, version=version, **fields)
         if (name, group) == (member.name, _GROUP):
             self._told(member, answer)
 
@@ -378,36 +379,6 @@ class _Life:
             "require_stable": random.random() < 0.5,
         }
         return Ask("OFFSET_FETCH", random.choice([7, 8, 9, 9, 10, 10]), fields)
-
-
-def _heartbeat(member: str, at: Any, *, version: int = 1, group: str = _GROUP, **fields: Any) -> Ask:
-    return Ask(
-        "CONSUMER_GROUP_HEARTBEAT",
-        version,
-        {
-            "group_id": group,
-            "member_id": member,
-            "member_epoch": at,
-            "instance_id": None,
-            "rack_id": None,
-            "rebalance_timeout_ms": -1,
-            "subscribed_topic_names": None,
-            "subscribed_topic_regex": None,
-            "server_assignor": None,
-            "topic_partitions": None,
-            **fields,
-        },
-    )
-
-
-def _change(random: Random) -> Ask:
-    match random.randrange(4):
-        case 0:
-            return delete_topics(random.choice(_TOPICS[:3]))
-        case 1:
-            return grow_topic(random.choice(_TOPICS[:2]), random.randrange(1, 6))
-        case _:
-            return create_topics(**{random.choice(["orders", "bills", "mail"]): random.choice([1, 2, 3])})
 
 
 def _delete_offsets(random: Random) -> Ask:

@@ -13,6 +13,7 @@ from tests.differential.wire.families.common import (
     TOPIC_NAMES,
     TOPICS,
     UNKNOWN_ID,
+    consumer_heartbeat,
     create_topics,
     delete_topics,
     grow_topic,
@@ -79,41 +80,19 @@ def _leave_share(random: Random) -> Ask:
 
 
 def _join_new(random: Random) -> Ask:
-    return Ask(
-        "CONSUMER_GROUP_HEARTBEAT",
-        1,
-        {
-            "group_id": random.choice(_NEW_GROUPS),
-            "member_id": random.choice(MEMBERS),
-            "member_epoch": 0,
-            "instance_id": None,
-            "rack_id": None,
-            "rebalance_timeout_ms": 5000,
-            "subscribed_topic_names": ["~orders"],
-            "subscribed_topic_regex": None,
-            "server_assignor": "range",
-            "topic_partitions": [],
-        },
+    return consumer_heartbeat(
+        random.choice(_NEW_GROUPS),
+        random.choice(MEMBERS),
+        0,
+        rebalance_timeout_ms=5000,
+        subscribed_topic_names=["~orders"],
+        server_assignor="range",
+        topic_partitions=[],
     )
 
 
 def _leave_new(random: Random) -> Ask:
-    return Ask(
-        "CONSUMER_GROUP_HEARTBEAT",
-        1,
-        {
-            "group_id": random.choice(_NEW_GROUPS),
-            "member_id": random.choice(MEMBERS),
-            "member_epoch": -1,
-            "instance_id": None,
-            "rack_id": None,
-            "rebalance_timeout_ms": -1,
-            "subscribed_topic_names": None,
-            "subscribed_topic_regex": None,
-            "server_assignor": None,
-            "topic_partitions": None,
-        },
-    )
+    return consumer_heartbeat(random.choice(_NEW_GROUPS), random.choice(MEMBERS), -1)
 
 
 def _classic(random: Random) -> Scenario:

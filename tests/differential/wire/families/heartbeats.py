@@ -7,10 +7,9 @@ from typing import Any
 
 from tests.differential.wire.families.common import (
     NAMES,
+    change_topics,
     create_topics,
-    delete_topics,
     epoch,
-    grow_topic,
     heartbeat,
     set_group,
     some,
@@ -58,7 +57,7 @@ def scenario(random: Random, stage: Stage) -> Scenario:
             case "look":
                 yield _look(random)
             case "topic":
-                yield _change(random)
+                yield change_topics(random)
             case "bad":
                 yield _bad(random)
     if expiry:
@@ -93,16 +92,6 @@ def _look(random: Random) -> Ask:
             return Ask(
                 "SHARE_GROUP_DESCRIBE", 1, {"group_ids": [group], "include_authorized_operations": True}
             )
-
-
-def _change(random: Random) -> Ask:
-    match random.randrange(4):
-        case 0:
-            return delete_topics(random.choice(_TOPICS[:3]))
-        case 1:
-            return grow_topic(random.choice(_TOPICS[:2]), random.randrange(1, 6))
-        case _:
-            return create_topics(**{random.choice(["orders", "bills", "mail"]): random.choice([1, 2, 3])})
 
 
 def _bad(random: Random) -> Ask:

@@ -7,7 +7,7 @@ import contextlib
 import random
 from typing import TYPE_CHECKING
 
-from tests.simulation.actors.admins import describe
+from tests.simulation.actors.admins import configure, describe
 from tests.simulation.tier.actors.members import Guide, Pilot, refused
 from tests.simulation.tier.actors.producers import send
 from tests.simulation.tier.faults import pin
@@ -85,9 +85,7 @@ async def _alter(world: TierWorld, wire: Wire, name: str, chance: random.Random)
     else:
         setting, value = "share.delivery.count.limit", chance.choice([3, 4, 6])
         world.auditor.limit_altered(group, value)
-    config = {"name": setting, "config_operation": 0, "value": str(value)}
-    resources = [{"resource_type": 32, "resource_name": group, "configs": [config]}]
-    await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, within=90.0, resources=resources)
+    await configure(wire, group, {setting: value}, within=90.0)
     world.story.tell(name, f"sets {group}'s {setting} to {value}")
 
 
@@ -146,9 +144,7 @@ async def _short_life(world: TierWorld, topic: str, chance: random.Random) -> No
     with contextlib.suppress(Gone):
         # what begins anew brings settled records again
         wire = await Wire.open(topic, chance.choice(world.nodes).port)
-        config = {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}
-        resources = [{"resource_type": 32, "resource_name": group, "configs": [config]}]
-        await wire.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, within=20.0, resources=resources)
+        await configure(wire, group, {"share.auto.offset.reset": "earliest"}, within=20.0)
         wire.close()
     member = Pilot(world, f"{topic}-member", group, [topic])
     for _ in range(chance.choice([0, 8, 20, 80])):
