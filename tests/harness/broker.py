@@ -197,5 +197,14 @@ class Broker:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def is_busy(self) -> bool:
+        """Whether any of its threads runs, is ready to, or waits for the disk; a JIT's do not count."""
+        for thread in Path(f"/proc/{self.pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+                name, _, fields = (thread / "stat").read_text().rpartition(") ")
+                if fields[0] in "RD" and "CompilerThre" not in name:
+                    return True
+        return False
+
     def resident_bytes(self) -> int:
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -174,6 +174,8 @@ class _Script:
             self._close(ask.on)
         self._send(ask, literal)
         if ask.later:
+            for side in self._sides:
+                side.rest()
             self._waiting[ask.on] = ask, literal
             return None
         return self._compare(ask, literal, self._receive(ask), played)

@@ -73,6 +73,8 @@ def settle_releases(sides: Sequence[Side], topic: str | None) -> None:
         topic: one that exists; state of it that is made now is written behind what is given back.
     """
     time.sleep(_CLOSED_SECONDS)
+    for side in sides:
+        side.rest()
     partitions = [{"partition_index": 0, "start_offset": 0}]
     topics = [{"topic_name": topic, "partitions": partitions}] if topic else []
     barrier = Ask("ALTER_SHARE_GROUP_OFFSETS", 0, {"group_id": "barrier", "topics": topics}, "probe")
@@ -143,6 +145,7 @@ def settle_configs(side: Side) -> None:
             raise TimeoutError(f"{side.kind} does not publish a change of configurations")
         time.sleep(0.005)
     time.sleep(_PUBLISHED_SECONDS)  # from what is shown to what is used
+    side.rest()
 
 
 def _existing(side: Side, names: list[str]) -> set[tuple[str, UUID, int]]:

@@ -65,6 +65,10 @@ _SECONDS_MAX = 300.0
 _PATIENCE_SECONDS = 60.0
 _MOMENT_SECONDS = 0.03
 _CHECKPOINT_SECONDS = 0.2
+_REST_SECONDS_MAX = 5.0
+_LOOK_SECONDS = 0.002
+_LOOKS = 3
+"""That find a broker idle, one after the other: a thread may hand its work on to one that was looked at."""
 
 
 class Side:
@@ -156,6 +160,16 @@ class Side:
     def is_answered(self, connection: str) -> bool:
         """Whether something has come on a connection, or does within moments."""
         return bool(select.select([self._peers[connection].socket], [], [], _MOMENT_SECONDS)[0])
+
+    def rest(self) -> None:
+        """Waits until the broker has read and done whatever it was sent, for some seconds at most: what waits
+        for something waits then, on a busy machine too.
+        """
+        until = time.monotonic() + _REST_SECONDS_MAX
+        looks = 0
+        while looks < _LOOKS and time.monotonic() < until:
+            looks = 0 if self._broker.is_busy() else looks + 1
+            time.sleep(_LOOK_SECONDS)
 
     def ask(self, ask: Ask) -> Any:
         """Sends a request whose fields need no translation, and gives its answer."""

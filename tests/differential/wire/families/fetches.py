@@ -258,7 +258,6 @@ class _Life:
         if releases(ask):
             return
         yield Ask(ask.api, ask.version, ask.fields, ask.on, later=True)
-        yield Sleep(50)
         if count:
             yield produce(topic[1:], partition, ["awaited"] * count)
         answer = yield Answer(connection)

@@ -13,7 +13,7 @@ from tests.differential.wire.families.common import (
     produce,
     weighted,
 )
-from tests.differential.wire.script import Answer, Ask, Close, Fields, Scenario, Sleep, Stage
+from tests.differential.wire.script import Answer, Ask, Close, Fields, Scenario, Stage
 
 _PLACES = [("orders", 0), ("orders", 0), ("orders", 1), ("bills", 0), ("mail", 0)]
 _CONNECTIONS = ["f1", "f2", "f3"]
@@ -143,7 +143,6 @@ class _Life:
         ask.fields["min_bytes"] = {0: 1, 1: 1, 2: 100, 3: 170}[records]
         ask.fields["max_wait_ms"] = _WAIT_MS if records else 300
         yield Ask(ask.api, ask.version, ask.fields, ask.on, later=True)
-        yield Sleep(50)
         for _ in range(records):
             yield produce(wanted[0][0], wanted[0][1], ["awaited"])
         yield Answer("w")
