@@ -102,7 +102,11 @@ class Run:
     def life(self, name: str, seed: int) -> None:
         """One scenario of a family, from a seed."""
         random = Random(f"{name} {seed}")
-        played = self._player.play(FAMILIES[name](random, self._stage))
+        try:
+            played = self._player.play(FAMILIES[name](random, self._stage))
+        except Exception as error:
+            error.add_note(f"in {name}, seed {seed}")
+            raise
         family = self.families.setdefault(name, Family())
         family.lives += 1
         family.requests += played.requests

@@ -145,7 +145,7 @@ def test_state_is_not_changed_for_a_node_that_another_one_has_followed(cluster: 
         deadline = time.monotonic() + 20
         while True:
             answer = client.ask(key, 0, group_id="g", coordinator_epoch=epoch, topics=topics)
-            code = answer.results[0].partitions[0].error_code
+            code: int = answer.results[0].partitions[0].error_code
             if code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS or time.monotonic() > deadline:
                 return code
             time.sleep(0.05)
