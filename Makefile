@@ -16,6 +16,7 @@ KAFKA_JARS := build/jars/kafka-4.3.1
 CLIENT_JARS := build/jars/clients-4.4.0
 WIRE_JARS := build/jars/kafka-4.4.0
 UPSTREAM_JARS := build/jars/kafka-3.9.1
+OLDEST_JARS := build/jars/kafka-2.6.3
 BIN := .venv-test/bin
 export SHARECORE := $(CURDIR)/.venv/bin/sharecore
 export KAFKA_LIBS := $(CURDIR)/$(KAFKA_JARS)
@@ -157,6 +158,11 @@ $(UPSTREAM_JARS)/.done: tests/interop/upstream/pom.xml | $(WIRE_JARS)/.done
 	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
+$(OLDEST_JARS)/.done: tests/interop/upstream/oldest/pom.xml
+	@.ci/need java maven
+	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
 build/oracle/.done: $(shell find tests/oracle -name '*.java' -o -name pom.xml) | $(CLIENT_JARS)/.done
 	@.ci/need java maven
 	tests/oracle/oracle.sh build
@@ -283,6 +289,9 @@ upgrade: .venv/.installed .venv-test/.installed ## forth and back between the re
 
 tier: .venv/.installed .venv-test/.installed jars ## nodes in front of Apache Kafka 3.9.1: killed KILLS times (20); three before three brokers, and one before one, RECORDS (2,000,000), CONSUMERS (20), PAUSED_S (60), UPSTREAMS ("3.9.1 4.3.1")
 	KILLS=$${KILLS:-20} $(PYTEST) -s tests/interop/tier tests/tier
+
+tier-oldest: .venv/.installed .venv-test/.installed jars $(OLDEST_JARS)/.done ## nodes in front of Apache Kafka 2.6.3 with ZooKeeper, or of the jars in UPSTREAM_LIBS
+	UPSTREAM_LIBS=$${UPSTREAM_LIBS:-$(CURDIR)/$(OLDEST_JARS)} $(PYTEST) tests/interop/tier tests/tier/test_letters.py tests/tier/test_operating.py
 
 conformance-tier: .venv/.installed .venv-test/.installed jars ## Apache's own share-group tests on a node in front of Apache Kafka 3.9.1 (half an hour; ARGS="--upstream 4.3.1", "--nodes 3")
 	$(BIN)/python -m tests.conformance.through $(ARGS)

@@ -11,9 +11,10 @@ from pathlib import Path
 from tests.harness.broker import KAFKA_LIBS, QUICK_GROUPS, ROOT, Broker, free_port
 from tests.harness.links import Links
 
-LIBS = ROOT / "build/jars/kafka-3.9.1"
-VERSIONS = {"3.9.1": LIBS, "4.3.1": KAFKA_LIBS}
+VERSIONS = {"3.9.1": ROOT / "build/jars/kafka-3.9.1", "4.3.1": KAFKA_LIBS}
 """Jars of the clusters that nodes are tried in front of."""
+LIBS = Path(os.environ.get("UPSTREAM_LIBS", VERSIONS["3.9.1"]))
+"""Those of a single broker."""
 SMALL = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",

@@ -183,7 +183,7 @@ class Administration:
         }
         message = {"topics": [topic], "timeout_ms": self._upstream.settings.request_timeout_ms}
 
-        async def ask() -> uuid.UUID | None:
+        async def create() -> uuid.UUID | None:
             controller = self._upstream.metadata.controller
             if controller < 0:
                 raise KafkaError(ErrorCode.NOT_CONTROLLER, "upstream names no controller")
@@ -196,9 +196,16 @@ class Administration:
                 raise refusal(made.error_code, "to create topic", name, "Create", words)
             return getattr(made, "topic_id", None) or _SOME
 
-        created = await self._upstream.retry(ask)
-        await self._upstream.retry(lambda: self._appear(name, created))
-        return created is not None
+        created: uuid.UUID | None = None
+
+        async def ask() -> bool:
+            # one that exists, and that nobody tells of, may be on its way out: ZooKeeper takes a while
+            nonlocal created
+            created = created or await create()
+            await self._appear(name, created)
+            return created is not None
+
+        return await self._upstream.retry(ask)
 
     async def has_topic(self, name: str) -> bool:
         """Whether there is such a topic, as a broker says now.

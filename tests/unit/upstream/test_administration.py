@@ -45,3 +45,21 @@ async def test_a_topic_that_is_deleted_meanwhile_is_not_waited_for() -> None:
     assert found.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert upstream.clock.monotonic_ms() - began < 5_000
     await upstream.close()
+
+
+@in_virtual_time
+async def test_a_topic_that_is_still_being_deleted_is_made_once_it_is_gone() -> None:
+    """With ZooKeeper it stands in the way of a new one for a while, and no broker tells of it."""
+    cluster = Cluster()
+    upstream = cluster.upstream()
+    await upstream.start()
+
+    def made(_: object) -> dict[str, Any]:
+        cluster.create("t")
+        return {"topics": [{"name": "t", "topic_id": cluster.ids["t"], "error_code": 0}]}
+
+    there = {"topics": [{"name": "t", "error_code": ErrorCode.TOPIC_ALREADY_EXISTS}]}
+    cluster.says[ApiKey.CREATE_TOPICS] += [there, there, made]
+    assert await Administration(upstream).create_topic("t", 1, 1, {}) is True
+    assert len(cluster.bodies(ApiKey.CREATE_TOPICS)) == 3
+    await upstream.close()
