@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 from tests.harness.broker import QUICK_GROUPS, Broker
 from tests.harness.clients import (
@@ -214,12 +214,15 @@ def test_share_state_can_be_read_where_tools_look_for_it(node: Broker, name: str
         for message in take(sharing, 1):
             sharing.acknowledge(message, ACCEPT)
         sharing.commit_sync(10.0)
-    reader = consumer(node, "none")
+    reader = consumer(node, f"{name}-reads")
     places = [TopicPartition("__share_group_state", index) for index in range(2)]
     ends = [reader.get_watermark_offsets(place, 10)[1] for place in places]
     assert sum(ends) > 0
     reader.assign([TopicPartition(place.topic, place.partition, 0) for place in places])
     assert poll(reader, 2)
+    # what it has read it commits as in any topic
+    reader.commit(offsets=[TopicPartition(places[0].topic, 0, 3)], asynchronous=False)
+    assert [place.offset for place in reader.committed(places, 10)] == [3, OFFSET_INVALID]
     reader.close()
     producer = Producer({"bootstrap.servers": node.bootstrap, **QUIET})
     told: list[object] = []

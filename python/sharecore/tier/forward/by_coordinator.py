@@ -11,7 +11,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import MOVED
 from sharecore.tier.forward.desk import Desk, code_of
-from sharecore.tier.forward.shapes import Key, Place, Places
+from sharecore.tier.forward.shapes import Key, Place, Places, renamed
 from sharecore.upstream.cluster import GROUP
 
 Check = Callable[[Desk, RequestContext, Any], None]
@@ -74,7 +74,8 @@ class ByCoordinator:
         node = await self._find(desk, context, key)
         wait_ms = getattr(message, self.wait, 0) if isinstance(self.wait, str) else self.wait
         try:
-            return await desk.send(context, node, message, wait_ms=wait_ms)
+            asked = renamed(message, desk.own.shown)
+            return renamed(await desk.send(context, node, asked, wait_ms=wait_ms), desk.own.named)
         except KafkaError:
             if key is not None:
                 desk.coordinators.forget(self.kind, key)

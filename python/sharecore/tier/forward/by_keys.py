@@ -11,7 +11,7 @@ from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.coordinators import MOVED
 from sharecore.tier.forward.desk import Desk, code_of, throttle_of
-from sharecore.tier.forward.shapes import Keys
+from sharecore.tier.forward.shapes import Keys, renamed
 
 CheckKey = Callable[[Desk, RequestContext, str], None]
 """Raises KafkaError unless the client may ask for a key."""
@@ -41,13 +41,13 @@ class ByKeys:
         answers: dict[str, Any] = {}
         by_node = await self._split(desk, context, keys, answers)
         sent = [
-            (node, some, desk.send(context, node, self.keys.select(request, some)))
+            (node, some, desk.send(context, node, renamed(self.keys.select(request, some), desk.own.shown)))
             for node, some in by_node.items()
         ]
         throttle_ms = 0
         for _, some, answer in sent:
             try:
-                response = await answer
+                response = renamed(await answer, desk.own.named)
             except KafkaError as error:
                 desk.upstream.stale()
                 for key in some:

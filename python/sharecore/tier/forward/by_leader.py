@@ -137,7 +137,7 @@ class ByLeader:
 
     def take(self, desk: Desk, context: RequestContext, split: Split, response: Any) -> None:
         """Takes in what a broker has answered."""
-        names = {there: here for here, there in desk.own.shown.items()}
+        names = desk.own.named
         for (key, index), part in self.places.answers(response, context.api_version).items():
             code = getattr(part, self.places.error)
             if code:
@@ -149,7 +149,7 @@ class ByLeader:
         """A broker did not answer."""
         desk.upstream.stale()
         code = code_of(error, unsent=ErrorCode.NOT_LEADER_OR_FOLLOWER, sent=self.after_loss)
-        names = {there: here for here, there in desk.own.shown.items()}
+        names = desk.own.named
         for key, parts in chosen.items():
             known = names.get(key, key) if isinstance(key, str) else key
             for part in parts:

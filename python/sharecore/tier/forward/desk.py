@@ -47,6 +47,11 @@ class Own(NamedTuple):
     shown: Mapping[str, str]
     closed: Collection[str] = ()
 
+    @property
+    def named(self) -> dict[str, str]:
+        """By the cluster's names the ones that clients see."""
+        return {there: here for here, there in self.shown.items()}
+
 
 class Desk:
     """The cluster, as the requests of clients are sent on to it.

@@ -172,3 +172,17 @@ class Keys:
 
 def _of(each: Any, name: str) -> Any:
     return each[name] if isinstance(each, dict) else getattr(each, name)
+
+
+def renamed(message: Any, names: Mapping[str, str]) -> Any:
+    """A request or an answer about a group's offsets, with its topics under their other names.
+
+    Args:
+        names: the other name of each topic that has one.
+    """
+    if "groups" in getattr(message, "_fields", ()):
+        return message._replace(groups=[renamed(each, names) for each in message.groups])
+    topics = getattr(message, "topics", None) or ()
+    if not any(getattr(each, "name", None) in names for each in topics):
+        return message
+    return message._replace(topics=[each._replace(name=names.get(each.name, each.name)) for each in topics])

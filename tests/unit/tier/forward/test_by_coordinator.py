@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.client.virtual import in_virtual_time
-from tests.unit.tier.forward.through import ALL, Allowing, Client, Through
+from tests.unit.tier.forward.through import ALL, SHOWN, STATE, Allowing, Client, Through
 from tests.unit.upstream.cluster import Cluster
 
 from sharecore.errors import ErrorCode, KafkaError
@@ -264,4 +264,31 @@ async def test_groups_are_listed_in_every_version(version: int) -> None:
     through.cluster.says[ApiKey.LIST_GROUPS] += [{"groups": [{"group_id": "one"}]}, {"groups": []}]
     answer = await through.ask(through.client(), ApiKey.LIST_GROUPS, version)
     assert [each.group_id for each in answer.groups] == ["one"]
+    await through.end()
+
+
+@in_virtual_time
+async def test_offsets_in_a_topic_that_has_another_name_on_the_cluster_are_kept_under_that() -> None:
+    """`__share_group_state` is the tier's own topic there; a group that reads it commits as in any other."""
+    through = await way()
+    client, cluster = through.client(), through.cluster
+    cluster.says[ApiKey.OFFSET_COMMIT] += [committed()]
+    assert codes(await commit(through, client, "g", "a", SHOWN)) == [("a", 0), (SHOWN, 0)]
+    sent = through.bodies(ApiKey.OFFSET_COMMIT)[0][1]
+    assert [topic.name for topic in sent.topics] == ["a", STATE]
+
+    part = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": 3, "metadata": ""}
+    known = [{"name": STATE, "partitions": [part | {"error_code": 0}]}]
+    cluster.says[ApiKey.OFFSET_FETCH] += [{"topics": known}, {"groups": [{"group_id": "g", "topics": known}]}]
+    asked = [{"name": SHOWN, "partition_indexes": [0]}]
+    one = await through.ask(client, ApiKey.OFFSET_FETCH, 7, group_id="g", topics=asked)
+    assert [(topic.name, topic.partitions[0].committed_offset) for topic in one.topics] == [(SHOWN, 5)]
+    groups = [{"group_id": "g", "topics": asked}]
+    many = await through.ask(client, ApiKey.OFFSET_FETCH, 8, groups=groups)
+    assert [topic.name for topic in many.groups[0].topics] == [SHOWN]
+    sent_names = [
+        [topic.name for topic in getattr(body, "topics", None) or body.groups[0].topics]
+        for _, body in through.bodies(ApiKey.OFFSET_FETCH)
+    ]
+    assert sent_names == [[STATE], [STATE]]
     await through.end()
