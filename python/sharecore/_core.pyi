@@ -14,10 +14,10 @@ __all__ = [
     "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce",
     "Produced", "Reading", "Record", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch",
     "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StateContent", "StateFold", "States",
-    "Store", "StoredLog", "Ticket", "Tickets", "Write", "acknowledge", "bench_trace", "combine",
-    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
-    "decode_share_state", "decompress", "encode_batch", "encode_records", "lingers", "matching",
-    "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
+    "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingShareFetch", "Write", "acknowledge",
+    "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
+    "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records", "lingers",
+    "matching", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
     "records_without_key", "settle", "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
 
@@ -243,8 +243,8 @@ class Leader:
     """What fetches and acknowledgements ask of a share partition again and again; see
     `sharecore.partition.SharePartition`.
 
-    A subclass has `key`, `log`, `leasing`, `config`, `now_ms`, `wake`, `_persister`, `_interested`,
-    `_call_later`, `_check_engine`, `_not_written`, `_persist_start`, `_send` and `_expire`.
+    A subclass has `key`, `log`, `leasing`, `config`, `now_ms`, `_persister`, `_call_later`, `_check_engine`,
+    `_not_written`, `_persist_start`, `_send` and `_expire`.
 
     Attributes:
         engine: None while the state is not loaded.
@@ -268,6 +268,22 @@ class Leader:
     @property
     def _writes(self) -> int:
         """Changes that are not durable yet."""
+
+    @property
+    def _interested(self) -> dict[ShareSession, None]:
+        """Who is told, once, when there may be something to acquire, longest waiting first; or when the
+        leader has ended.
+        """
+
+    @property
+    def _holders(self) -> set[ShareSession]:
+        """Who is told when the leader has ended."""
+
+    def wake(self) -> None:
+        """Tells those who want to know, longest waiting first, until nothing is left to acquire."""
+
+    def _log_advanced(self, log: Any) -> None:
+        """The log has grown, or begins elsewhere."""
 
     @property
     def readable_end(self) -> int:
@@ -348,8 +364,7 @@ class ShareSession:
     that wait.
 
     One that a fetch finds empty is not ready any more, and its leader is asked to tell, once, when that may
-    have changed. So a fetch costs by what it looks at, not by what the session has. The leader is asked with
-    `tell`, `tell_end` (only when it has ended) and `tell_no_more`; it answers with `told` and `failed`.
+    have changed. So a fetch costs by what it looks at, not by what the session has.
 
     Args:
         connection: the one that it was opened over, and ends with.
@@ -427,17 +442,7 @@ class ShareSession:
         """The session takes the place of another one of its member, who holds what it held."""
     def walk(self, first: int) -> list[Any]:
         """The leaders of what is ready, from a place on and round."""
-    def wait(self, fetch: Any) -> None:
-        """A fetch waits: its `offer(leader)` is called where there may be something, and
-        `partition_failed(leader, error)`.
-        """
-    def stop_waiting(self, fetch: Any) -> None:
-        """It does no longer."""
-    def told(self, leader: Leader) -> None:
-        """A partition may have something; its leader tells once, and is asked again where a fetch goes on
-        waiting.
-        """
-    def failed(self, leader: Leader, error: KafkaError) -> None:
+    def failed(self, leader: Leader) -> None:
         """A partition's leader has ended."""
     def close(self) -> None:
         """The session has ended: its fetches are abandoned, and no leader tells any more."""
@@ -524,23 +529,47 @@ class ShareLook:
     ) -> Self: ...
     def begin(self, max_wait_ms: int) -> list[PartitionFetch] | None:
         """Has leaders loaded, and looks; None where the fetch has to wait."""
-    def look(self, late: bool) -> list[PartitionFetch] | None:
-        """What there is where it is enough, or the time is over (`late`); None to go on waiting. Who is late
-        waits only for what is `reading`.
-        """
+
+@final
+class Timeouts:
+    """When the time of fetches that wait is over; one timer serves all of them.
+
+    Args:
+        now_ms: milliseconds that never go backwards.
+        call_later: calls back after so many seconds.
+    """
+
+    def __new__(cls, now_ms: Callable[[], int], call_later: Callable[..., Any]) -> Self: ...
+    def _over(self) -> None:
+        """The time of some may be over."""
+
+@final
+class WaitingShareFetch:
+    """Gathers records for one member once there are enough.
+
+    It ends when at least `min_bytes` were acquired, when a partition that it waits for has failed, or when
+    its time is over; nothing is acquired before that, so that no lease runs while the client waits. Records
+    that have to be read from the disk first are waited for, whatever the time.
+
+    Args:
+        look: where it looks, and has found nothing; what becomes ready in its session meanwhile is looked at,
+            too.
+        ended: called once with what was acquired.
+    """
+
+    def __new__(cls, look: ShareLook, timeouts: Timeouts, ended: Any) -> Self: ...
     @property
-    def reading(self) -> list[Any]:
-        """Leaders whose records are being read from the disk."""
-    def watch(self, fetch: Any, loaded: Callable[[], object]) -> None:
-        """Has a fetch told when there may be more (see `ShareSession.wait`), and `loaded` called by each
-        leader that is loading.
-        """
-    def unwatch(self, fetch: Any) -> None:
-        """Ends that."""
-    def looks_at(self, partition: Leader) -> bool:
-        """Whether it may look at a partition."""
-    def fail(self, partition: Leader) -> list[PartitionFetch] | None:
-        """What there is, now that a partition is gone; None where that is no end of the fetch."""
+    def waiting(self) -> bool: ...
+    def wait(self, max_wait_ms: int) -> None:
+        """Begins to wait."""
+    def again(self) -> bool:
+        """Looks again; says whether the fetch waits no longer."""
+    def end(self, fetched: list[PartitionFetch]) -> None:
+        """Answers a fetch that waits; one that does not has been answered."""
+    def cancel(self) -> None:
+        """Waits no longer, and is not answered."""
+    def _loaded(self) -> None: ...
+    def _look_at_loaded(self) -> None: ...
 
 @final
 class ShareFetching:
@@ -548,7 +577,6 @@ class ShareFetching:
 
     def abandon(self) -> None:
         """Acquires nothing any more, and is answered with what it has."""
-    def _ended(self, fetched: list[PartitionFetch]) -> None: ...
     def _done(self, later: Later) -> None: ...
     def _answer(self) -> ShareAnswer: ...
 
@@ -556,7 +584,7 @@ class ShareFetching:
 class ShareFetch:
     """Handles ShareFetch requests, called with the context and the message.
 
-    A subclass has `_open`, `_refuse`, `_sift` and `_wait` (see `sharecore.broker.handlers.share_fetch`).
+    A subclass has `_open`, `_refuse` and `_sift` (see `sharecore.broker.handlers.share_fetch`).
 
     Args:
         check: raises `KafkaError` unless the client of a context may be a member of a group.

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from sharecore._core import Partition, StoredLog, Tickets
+from sharecore._core import Partition, StoredLog, Tickets, Timeouts
+from sharecore.broker import share as share_module
 from sharecore.broker import store_ground as ground_module
 from sharecore.broker.handlers import produce as produce_module
 from sharecore.broker.retention import Retention
@@ -30,7 +31,6 @@ from sharecore.persister import CoordinatorPersister, LoadedState
 from sharecore.session.cache import ShareSessionCache
 from sharecore.storage import Ticket
 from sharecore.storage import storage as storage_module
-from sharecore.waiting import DelayedFetch
 
 Patch = Callable[[], Any]
 MEMBERS = "members,misfits,idempotent,transactions"
@@ -142,6 +142,15 @@ def _outcome_flipped(self: Any, *args: Any, commit: bool, **rest: Any) -> Any:
     return _end(self, *args, commit=not commit, **rest)
 
 
+def _without_timers(now_ms: Any, call_later: Any) -> Timeouts:
+    """Time stands still for fetches that wait."""
+
+    def later(seconds: float, callback: Any) -> Any:
+        return mock.Mock() if seconds else call_later(seconds, callback)
+
+    return Timeouts(now_ms, later)
+
+
 def _settled_at_once(made: Any) -> Any:
     return Tickets(made, 1 << 63)
 
@@ -207,7 +216,7 @@ CANARIES: dict[str, Canary] = {
     "locks that run out early": Canary(_engine(lock_ms=lambda ms: ms // 2)),
     "no delivery limit": Canary(_engine(max_delivery_count=lambda limit: limit + 5)),
     "nobody is woken": Canary(_instead(SharePartition, "wake", _nothing)),
-    "fetches whose time never comes": Canary(_instead(DelayedFetch, "_time_is_over", _nothing)),
+    "fetches whose time never comes": Canary(_instead(share_module, "Timeouts", _without_timers)),
     "answers before the write": Canary(_instead(SharePartition, "acknowledge", _answered_first), CRASHES),
     "answers before the sync": Canary(_instead(storage_module, "Tickets", _settled_at_once), CRASHES),
     "no sync": Canary(

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID
 
-from sharecore._core import StateContent
+from sharecore._core import StateContent, Timeouts
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.state_logs import StateLogs
@@ -68,7 +68,7 @@ class ShareServices:
         self._all_topics = topics
         self._cluster = cluster
         self._loop = loop
-        self.call_later = loop.call_later
+        self.timeouts = Timeouts(clock.monotonic_ms, loop.call_later)
         self.dead_letters = dead_letters
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._leaving: dict[ShareSession, asyncio.TimerHandle] = {}
@@ -248,7 +248,7 @@ class ShareServices:
         """Has the session of a member that has left end by itself; after a while it is ended."""
         session = self.sessions.leave(group_id, member_id)
         if session is not None and session not in self._leaving:
-            self._leaving[session] = self.call_later(_LEAVING_SECONDS, self.sessions.close, session)
+            self._leaving[session] = self._loop.call_later(_LEAVING_SECONDS, self.sessions.close, session)
 
     def _session_closed(self, session: ShareSession) -> None:
         leaving = self._leaving.pop(session, None)

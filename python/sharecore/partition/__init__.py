@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sharecore.partition.fetch import WaitingShareFetch
 from sharecore.partition.leader import Engine, SharePartition
 from sharecore.partition.leaders import SharePartitions
 
-__all__ = ["Engine", "SharePartition", "SharePartitions", "WaitingShareFetch"]
+__all__ = ["Engine", "SharePartition", "SharePartitions"]

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sharecore._core import Leader, Partition, ShareSession
+from sharecore._core import Leader, Partition
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters import DeadLetter, DeadLetterOffice
@@ -56,10 +56,9 @@ class SharePartition(Leader):
     """
 
     __slots__ = (
-        "_call_later", "_clock", "_closed", "_fenced", "_holders", "_interested", "_load_began_ms",
-        "_loading", "_loads", "_office", "_on_loaded", "_on_read", "_outbox", "_persister",
-        "_rests", "_stateless", "_switches", "_waking", "_when_configured", "config", "key", "leasing",
-        "log", "now_ms",
+        "_call_later", "_clock", "_closed", "_fenced", "_load_began_ms", "_loading", "_loads", "_office",
+        "_on_loaded", "_on_read", "_outbox", "_persister", "_rests", "_stateless", "_switches",
+        "_when_configured", "config", "key", "leasing", "log", "now_ms",
     )  # fmt: skip
 
     def __init__(
@@ -98,11 +97,8 @@ class SharePartition(Leader):
         self._closed: KafkaError | None = None
         self._loads = loads or Spans()
         self._load_began_ms = 0
-        self._interested: dict[ShareSession, None] = {}
-        self._holders: set[ShareSession] = set()
         self._on_loaded: list[Callable[[], object]] = []
         self._on_read: dict[Callable[[], object], None] = {}
-        self._waking = False
         self.leasing = Leasing(self.log, self._read)
         self.leasing.read_committed = config.read_committed
 
@@ -226,7 +222,7 @@ class SharePartition(Leader):
         self._interested.clear()
         self._holders.clear()
         for each in told:
-            each.failed(self, error)
+            each.failed(self)
 
     @property
     def holds(self) -> bool:
@@ -286,36 +282,6 @@ class SharePartition(Leader):
             # the next fetch takes it, unless the member has gone
             self._call_later(_KEPT_S, self.leasing.forget)
 
-    def tell(self, interested: ShareSession) -> None:
-        """Has somebody told, once, when there may be something to acquire, or when the leader has ended."""
-        self._holders.discard(interested)
-        self._interested[interested] = None
-
-    def tell_end(self, interested: ShareSession) -> None:
-        """Has somebody told when the leader has ended."""
-        if interested not in self._interested:
-            self._holders.add(interested)
-
-    def tell_no_more(self, interested: ShareSession) -> None:
-        """Takes that back."""
-        self._interested.pop(interested, None)
-        self._holders.discard(interested)
-
-    def wake(self) -> None:
-        """Tells those who want to know, longest waiting first, until nothing is left to acquire."""
-        if self._waking:
-            return
-        self._waking = True
-        try:
-            left = len(self._interested)
-            while left and self._interested and self.fetchable:
-                each = next(iter(self._interested))
-                del self._interested[each]
-                each.told(self)
-                left -= 1
-        finally:
-            self._waking = False
-
     # settling
 
     def release(self, member: str) -> None:
@@ -367,19 +333,7 @@ class SharePartition(Leader):
         except KafkaError as error:
             ended(error)
 
-    # time and the log
-
-    def _log_advanced(self, log: Log) -> None:
-        engine = self.engine
-        if engine is None:
-            return
-        try:
-            if log.start_offset > engine.start_offset:
-                engine.move_log_start(self._clock.monotonic_ms(), log.start_offset)
-        except KafkaError as error:
-            self._check_engine(error)
-        if self._interested:
-            self.wake()
+    # time
 
     def _expire(self) -> None:
         self._timer = None

@@ -4,7 +4,7 @@
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::gather::PyPartitionFetch;
@@ -14,6 +14,7 @@ use crate::session::PyShareSession;
 use crate::share_answer::{PyShareAnswer, check_led};
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
 use crate::waiting::{PyGather, PyLater, PyPart};
+use crate::waits::PyWaitingShareFetch;
 
 /// A request whose answer is not known yet.
 #[pyclass(name = "ShareFetching", module = "sharecore._core")]
@@ -29,7 +30,7 @@ pub(crate) struct PyShareFetching {
     pub(crate) refused: Option<Py<PyDict>>,
     fetched: Vec<Py<PyPartitionFetch>>,
     /// The fetch while it waits, and what is called when it has ended.
-    pub(crate) fetch: Option<Py<PyAny>>,
+    pub(crate) fetch: Option<Py<PyWaitingShareFetch>>,
     pub(crate) part: Option<Py<PyPart>>,
 }
 
@@ -193,13 +194,9 @@ impl PyShareFetching {
             held.fetch.as_ref().map(|fetch| fetch.clone_ref(py))
         };
         if let Some(fetch) = fetch {
-            fetch.call_method1(py, intern!(py, "end"), (PyList::empty(py),))?;
+            PyWaitingShareFetch::end(fetch.bind(py), Vec::new())?;
         }
         Ok(())
-    }
-
-    fn _ended(fetching: &Bound<'_, Self>, fetched: Vec<Py<PyPartitionFetch>>) -> PyResult<()> {
-        Self::end(fetching, fetched)
     }
 
     fn _done(fetching: &Bound<'_, Self>, later: &Bound<'_, PyLater>) -> PyResult<()> {
@@ -212,7 +209,7 @@ impl PyShareFetching {
         if later.borrow().cancelled() {
             let fetch = fetching.borrow_mut().fetch.take();
             if let Some(fetch) = fetch {
-                fetch.call_method0(py, intern!(py, "cancel"))?;
+                PyWaitingShareFetch::cancel(fetch.bind(py));
             }
         }
         Ok(())

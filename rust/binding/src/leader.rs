@@ -3,20 +3,19 @@
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PySet, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
-use sharecore_engine::RecordState;
 
 use crate::codes::{INVALID_RECORD_STATE, NOT_LEADER_OR_FOLLOWER};
 use crate::error::{kafka_error, kafka_error_in};
 use crate::partition::{PyPartition, PyWrite};
+use crate::session::PyShareSession;
 use crate::uuids::{PartitionId, partition_id};
-use crate::waiting::{PyPart, settle_one};
+use crate::written::PyWritten;
 
 /// What is asked of a share partition's leader again and again: whether there is something to lease, and to settle what
 /// was leased.
 #[pyclass(name = "Leader", module = "sharecore._core", subclass)]
-#[derive(Default)]
 pub(crate) struct PyLeader {
     /// None while the state is not loaded.
     #[pyo3(get, set)]
@@ -42,11 +41,19 @@ pub(crate) struct PyLeader {
     timer_due_ms: i64,
     /// Changes that are not durable yet.
     #[pyo3(get, name = "_writes")]
-    writes: usize,
+    pub(crate) writes: usize,
     #[pyo3(get, set, name = "_start_is_persisted")]
-    start_is_persisted: bool,
+    pub(crate) start_is_persisted: bool,
     /// A write about offsets below has failed, and none has passed them since.
-    unwritten_below: i64,
+    pub(crate) unwritten_below: i64,
+    /// Sessions that are told, once, when there may be something to acquire, longest waiting first; or that the leader
+    /// has ended.
+    #[pyo3(get, name = "_interested")]
+    interested: Py<PyDict>,
+    /// Sessions that are told when the leader has ended.
+    #[pyo3(get, name = "_holders")]
+    holders: Py<PySet>,
+    is_waking: bool,
 }
 
 impl PyLeader {
@@ -83,7 +90,7 @@ impl PyLeader {
     }
 
     /// Passes on what the engine says; where nobody waits to hear of a failure, that ends the leader.
-    fn told<T>(leader: &Bound<'_, Self>, answer: PyResult<T>) -> PyResult<Option<T>> {
+    pub(crate) fn told<T>(leader: &Bound<'_, Self>, answer: PyResult<T>) -> PyResult<Option<T>> {
         let error = match answer {
             Ok(answer) => return Ok(Some(answer)),
             Err(error) => kafka_error_in(leader.py(), error)?,
@@ -132,6 +139,72 @@ impl PyLeader {
         Ok(())
     }
 
+    fn interested<'py>(leader: &Bound<'py, Self>) -> Bound<'py, PyDict> {
+        leader.borrow().interested.bind(leader.py()).clone()
+    }
+
+    fn holders<'py>(leader: &Bound<'py, Self>) -> Bound<'py, PySet> {
+        leader.borrow().holders.bind(leader.py()).clone()
+    }
+
+    /// Has a session told, once, when there may be something to acquire, or when the leader has ended.
+    pub(crate) fn tell(
+        leader: &Bound<'_, Self>,
+        session: &Bound<'_, PyShareSession>,
+    ) -> PyResult<()> {
+        Self::holders(leader).discard(session)?;
+        Self::interested(leader).set_item(session, leader.py().None())
+    }
+
+    /// Has a session told when the leader has ended.
+    pub(crate) fn tell_end(
+        leader: &Bound<'_, Self>,
+        session: &Bound<'_, PyShareSession>,
+    ) -> PyResult<()> {
+        if Self::interested(leader).contains(session)? {
+            return Ok(());
+        }
+        Self::holders(leader).add(session)
+    }
+
+    /// Takes that back.
+    pub(crate) fn tell_no_more(
+        leader: &Bound<'_, Self>,
+        session: &Bound<'_, PyShareSession>,
+    ) -> PyResult<()> {
+        let interested = Self::interested(leader);
+        if interested.contains(session)? {
+            interested.del_item(session)?;
+        }
+        Self::holders(leader).discard(session).map(|_| ())
+    }
+
+    fn tell_all(leader: &Bound<'_, Self>) -> PyResult<()> {
+        let py = leader.py();
+        let interested = Self::interested(leader);
+        let mut left = interested.len();
+        while left > 0
+            && !interested.is_empty()
+            && leader.getattr(intern!(py, "fetchable"))?.is_truthy()?
+        {
+            let Some((session, _)) = interested.iter().next() else {
+                return Ok(());
+            };
+            interested.del_item(&session)?;
+            PyShareSession::told(session.cast()?, leader)?;
+            left -= 1;
+        }
+        Ok(())
+    }
+
+    /// As `wake`, where somebody wants to know.
+    pub(crate) fn wake_interested(leader: &Bound<'_, Self>) -> PyResult<()> {
+        if !Self::interested(leader).is_empty() {
+            leader.call_method0(intern!(leader.py(), "wake"))?;
+        }
+        Ok(())
+    }
+
     /// Refuses what would be answered well without a write, though a write about it has failed: after a restart its
     /// records come again.
     fn check_passed_over(&self, py: Python<'_>, first: i64, start_offset: i64) -> PyResult<()> {
@@ -148,12 +221,26 @@ impl PyLeader {
 #[pymethods]
 impl PyLeader {
     #[new]
-    #[pyo3(signature = (*_args, **_rest))]
-    fn new(_args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
-        Self {
+    #[pyo3(signature = (*args, **_rest))]
+    fn new(args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Ok(Self {
+            engine: None,
+            id: None,
+            name: PartitionId::default(),
+            error: None,
+            resting: false,
+            used_ms: 0,
+            state_epoch: 0,
+            leader_epoch: 0,
+            timer: None,
+            timer_due_ms: 0,
+            writes: 0,
             start_is_persisted: true,
-            ..Self::default()
-        }
+            unwritten_below: 0,
+            interested: PyDict::new(args.py()).unbind(),
+            holders: PySet::empty(args.py())?.unbind(),
+            is_waking: false,
+        })
     }
 
     #[getter]
@@ -169,7 +256,7 @@ impl PyLeader {
     }
 
     #[getter]
-    fn readable_end<'py>(leader: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn readable_end<'py>(leader: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = leader.py();
         let committed = leader
             .getattr(intern!(py, "leasing"))?
@@ -275,6 +362,39 @@ impl PyLeader {
         }
     }
 
+    fn wake(leader: &Bound<'_, Self>) -> PyResult<()> {
+        {
+            let mut held = leader.borrow_mut();
+            if held.is_waking {
+                return Ok(());
+            }
+            held.is_waking = true;
+        }
+        let told = Self::tell_all(leader);
+        leader.borrow_mut().is_waking = false;
+        told
+    }
+
+    fn _log_advanced(leader: &Bound<'_, Self>, log: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = leader.py();
+        let Some(engine) = Self::engine(leader) else {
+            return Ok(());
+        };
+        let start_offset = log.getattr(intern!(py, "start_offset"))?.extract()?;
+        let has_moved = engine
+            .get()
+            .start_offset(py)
+            .map(|start| start_offset > start);
+        if Self::told(leader, has_moved)?.unwrap_or(false) {
+            let now_ms = Self::now_ms(leader)?;
+            Self::told(
+                leader,
+                engine.get().move_log_start(py, now_ms, start_offset),
+            )?;
+        }
+        Self::wake_interested(leader)
+    }
+
     /// Has `_expire` called at a time, or earlier.
     fn _arm(leader: &Bound<'_, Self>, due_ms: i64) -> PyResult<()> {
         let py = leader.py();
@@ -299,7 +419,7 @@ impl PyLeader {
     }
 
     /// Has `_expire` called when the next lease runs out, where nothing does yet.
-    fn _rearm(leader: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn _rearm(leader: &Bound<'_, Self>) -> PyResult<()> {
         if leader.borrow().timer.is_some() {
             return Ok(());
         }
@@ -313,7 +433,7 @@ impl PyLeader {
     }
 
     /// Hands on the letters that have become due.
-    fn _send_letters(leader: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn _send_letters(leader: &Bound<'_, Self>) -> PyResult<()> {
         let py = leader.py();
         let Some(engine) = Self::engine(leader) else {
             return Ok(());
@@ -332,7 +452,9 @@ impl PyLeader {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)?;
         visit.call(&self.error)?;
-        visit.call(&self.timer)
+        visit.call(&self.timer)?;
+        visit.call(&self.interested)?;
+        visit.call(&self.holders)
     }
 
     fn __clear__(&mut self) {
@@ -340,117 +462,4 @@ impl PyLeader {
         self.error = None;
         self.timer = None;
     }
-}
-
-/// What the persister calls when a change is durable, or lost.
-#[pyclass(name = "Written", module = "sharecore._core", frozen)]
-pub(crate) struct PyWritten {
-    leader: Py<PyLeader>,
-    engine: Py<PyPartition>,
-    write: Py<PyWrite>,
-    done: Option<Py<PyAny>>,
-}
-
-impl PyWritten {
-    /// Its part of what a request waits for.
-    fn part<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyPart>> {
-        let done = self.done.as_ref();
-        done.and_then(|done| done.bind(py).cast().ok())
-    }
-
-    /// Whether nobody waits for this change to be durable: it settles records for good, a fetch that has found nothing
-    /// brought it along and goes on waiting, and there is nothing that the change could make room for.
-    fn lingers(&self, py: Python<'_>) -> PyResult<bool> {
-        let part = self.part(py);
-        if !part.is_some_and(|part| part.borrow().is_outlasted(py)) {
-            return Ok(false);
-        }
-        let batches = self.write.get().batches.iter();
-        if !batches
-            .map(|batch| batch.state)
-            .all(|state| state == RecordState::Acknowledged)
-        {
-            return Ok(false);
-        }
-        let end: i64 = PyLeader::readable_end(self.leader.bind(py))?.extract()?;
-        Ok(self.engine.get().next_fetch_offset(py)? >= end)
-    }
-
-    fn end<'py>(written: &Bound<'py, Self>, error: Option<Bound<'py, PyAny>>) -> PyResult<()> {
-        let py = written.py();
-        let this = written.get();
-        let (leader, write) = (this.leader.bind(py), this.write.get());
-        leader.borrow_mut().writes -= 1;
-        let engine = this.engine.get();
-        let now_ms = PyLeader::now_ms(leader)?;
-        let told = match error {
-            None => {
-                {
-                    let mut held = leader.borrow_mut();
-                    held.start_is_persisted = true;
-                    if write.start_offset >= held.unwritten_below {
-                        held.unwritten_below = 0;
-                    }
-                }
-                let ended = engine.commit(py, write.id, now_ms);
-                PyLeader::told(leader, ended)?;
-                None
-            }
-            Some(error) => {
-                {
-                    let last = write.batches.last().map_or(0, |batch| batch.last + 1);
-                    let mut held = leader.borrow_mut();
-                    held.unwritten_below = held.unwritten_below.max(last);
-                }
-                let ended = engine.rollback(py, write.id, now_ms);
-                PyLeader::told(leader, ended)?;
-                // as the client is told of it
-                Some(leader.call_method1(intern!(py, "_not_written"), (error,))?)
-            }
-        };
-        if let Some(done) = &this.done {
-            settle_one(done.bind(py), told)?;
-        }
-        if !PyLeader::engine(leader).is_some_and(|now| now.is(&this.engine)) {
-            return Ok(());
-        }
-        PyLeader::_send_letters(leader)?;
-        PyLeader::_rearm(leader)?;
-        let interested = leader.getattr(intern!(py, "_interested"))?;
-        if interested.is_truthy()? {
-            leader.call_method0(intern!(py, "wake"))?;
-        }
-        Ok(())
-    }
-}
-
-#[pymethods]
-impl PyWritten {
-    fn __call__<'py>(written: &Bound<'py, Self>, error: Option<Bound<'py, PyAny>>) -> PyResult<()> {
-        Self::end(written, error)
-    }
-
-    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.leader)?;
-        visit.call(&self.engine)?;
-        visit.call(&self.done)
-    }
-}
-
-/// Whether none of those that are called when a write has ended is in a hurry; `log` is told when one is, later.
-#[pyfunction]
-pub(crate) fn lingers(waiting: &Bound<'_, PyAny>, log: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = log.py();
-    let mut all = Vec::new();
-    for each in waiting.try_iter()? {
-        match each?.cast_into::<PyWritten>() {
-            Ok(written) if written.get().lingers(py)? => all.push(written),
-            _ => return Ok(false),
-        }
-    }
-    for part in all.iter().filter_map(|written| written.get().part(py)) {
-        part.borrow().linger(log);
-    }
-    Ok(true)
 }

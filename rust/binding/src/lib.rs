@@ -47,8 +47,10 @@ mod tickets;
 mod unsent;
 mod uuids;
 mod waiting;
+mod waits;
 mod wire;
 mod write;
+mod written;
 
 use pyo3::prelude::*;
 
@@ -84,7 +86,7 @@ mod _core {
     #[pymodule_export]
     use crate::layout::PyLayout;
     #[pymodule_export]
-    use crate::leader::{PyLeader, lingers};
+    use crate::leader::PyLeader;
     #[pymodule_export]
     use crate::leaders::{PyLeaders, PySessions, next_epoch};
     #[pymodule_export]
@@ -132,5 +134,9 @@ mod _core {
     #[pymodule_export]
     use crate::waiting::{PyGather, PyLater, PyTicket, settle};
     #[pymodule_export]
+    use crate::waits::{PyTimeouts, PyWaitingShareFetch};
+    #[pymodule_export]
     use crate::wire::{PyFramer, read_request_header, skip_tagged_fields};
+    #[pymodule_export]
+    use crate::written::lingers;
 }

@@ -13,8 +13,9 @@ use crate::gather::{Limits, Look, PyPartitionFetch, gather};
 use crate::leader::PyLeader;
 use crate::session::PyShareSession;
 use crate::uuids::{PartitionId, partition_id};
+use crate::waits::PyWaitingShareFetch;
 
-type Fetched = Vec<Py<PyPartitionFetch>>;
+pub(crate) type Fetched = Vec<Py<PyPartitionFetch>>;
 
 /// Gathers records for one member out of what is ready in its session.
 #[pyclass(name = "ShareLook", module = "sharecore._core")]
@@ -78,7 +79,7 @@ impl PyShareLook {
         self.limits.max_bytes > 0 && self.limits.max_records > 0
     }
 
-    fn sees(&self, leader: &Bound<'_, PyLeader>) -> bool {
+    pub(crate) fn sees(&self, leader: &Bound<'_, PyLeader>) -> bool {
         self.hidden.is_empty() || !self.hidden.contains(&leader.borrow().name)
     }
 
@@ -181,6 +182,85 @@ impl PyShareLook {
         all.append(&mut results);
         Ok(all)
     }
+
+    /// What there is where it is enough, or the time is over; None to go on waiting. Who is late waits only for what is
+    /// being read.
+    pub(crate) fn look(look: &Bound<'_, Self>, late: bool) -> PyResult<Option<Fetched>> {
+        if !look.borrow().found.is_empty() {
+            Self::take_in(look)?;
+        }
+        if late {
+            let results = Self::gathered(look)?;
+            let waits = results.is_empty()
+                && look.borrow().wants_records()
+                && !Self::reading(look)?.is_empty();
+            return Ok((!waits).then_some(results));
+        }
+        let limits = look.borrow().limits;
+        if limits.min_bytes > 1 && !Self::has_bytes(look, limits.min_bytes.min(limits.max_bytes))? {
+            return Ok(None);
+        }
+        let results = Self::gathered(look)?;
+        let any = results
+            .iter()
+            .any(|result| !result.get().acquired.is_empty());
+        Ok(any.then_some(results))
+    }
+
+    /// Leaders whose records are being read from the disk.
+    pub(crate) fn reading<'py>(look: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyLeader>>> {
+        let py = look.py();
+        let mut reading = Vec::new();
+        for partition in Self::walk(look) {
+            if partition.getattr(intern!(py, "reading"))?.is_truthy()? {
+                reading.push(partition);
+            }
+        }
+        Ok(reading)
+    }
+
+    /// Has a fetch told when there may be more, and when leaders have loaded.
+    pub(crate) fn watch(
+        look: &Bound<'_, Self>,
+        fetch: &Bound<'_, PyWaitingShareFetch>,
+    ) -> PyResult<()> {
+        let py = look.py();
+        let session = Self::session(look);
+        session.borrow_mut().wait(fetch);
+        let found = Self::bound(py, &look.borrow().found);
+        for leader in &found {
+            let loaded = fetch.getattr(intern!(py, "_loaded"))?;
+            leader.call_method1(intern!(py, "when_loaded"), (loaded,))?;
+        }
+        let mut asked = Self::walk(look);
+        {
+            let held = look.borrow();
+            asked.extend(Self::bound(py, &held.found));
+            asked.extend(Self::bound(py, &held.failed));
+        }
+        asked
+            .iter()
+            .try_for_each(|each| PyShareSession::ask(&session, each))
+    }
+
+    pub(crate) fn unwatch(look: &Bound<'_, Self>, fetch: &Bound<'_, PyWaitingShareFetch>) {
+        Self::session(look).borrow_mut().stop_waiting(fetch);
+    }
+
+    /// What there is, now that a partition is gone; None where that is no end of the fetch.
+    pub(crate) fn fail(
+        look: &Bound<'_, Self>,
+        partition: &Bound<'_, PyLeader>,
+    ) -> PyResult<Option<Fetched>> {
+        {
+            let mut held = look.borrow_mut();
+            if held.is_gathering || !held.sees(partition) {
+                return Ok(None);
+            }
+            held.failed.push(partition.clone().unbind());
+        }
+        Self::gathered(look).map(Some)
+    }
 }
 
 #[pymethods]
@@ -224,82 +304,6 @@ impl PyShareLook {
         }
         let is_late = max_wait_ms <= 0 || !look.borrow().wants_records();
         Self::look(look, is_late)
-    }
-
-    pub(crate) fn look(look: &Bound<'_, Self>, late: bool) -> PyResult<Option<Fetched>> {
-        if !look.borrow().found.is_empty() {
-            Self::take_in(look)?;
-        }
-        if late {
-            let results = Self::gathered(look)?;
-            let waits = results.is_empty()
-                && look.borrow().wants_records()
-                && !Self::reading(look)?.is_empty();
-            return Ok((!waits).then_some(results));
-        }
-        let limits = look.borrow().limits;
-        if limits.min_bytes > 1 && !Self::has_bytes(look, limits.min_bytes.min(limits.max_bytes))? {
-            return Ok(None);
-        }
-        let results = Self::gathered(look)?;
-        let any = results
-            .iter()
-            .any(|result| !result.get().acquired.is_empty());
-        Ok(any.then_some(results))
-    }
-
-    #[getter]
-    fn reading<'py>(look: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyLeader>>> {
-        let py = look.py();
-        let mut reading = Vec::new();
-        for partition in Self::walk(look) {
-            if partition.getattr(intern!(py, "reading"))?.is_truthy()? {
-                reading.push(partition);
-            }
-        }
-        Ok(reading)
-    }
-
-    fn watch(
-        look: &Bound<'_, Self>,
-        fetch: &Bound<'_, PyAny>,
-        loaded: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let py = look.py();
-        let session = Self::session(look);
-        session.borrow().wait(fetch)?;
-        let found = Self::bound(py, &look.borrow().found);
-        for leader in found {
-            leader.call_method1(intern!(py, "when_loaded"), (loaded,))?;
-        }
-        let mut asked = Self::walk(look);
-        {
-            let held = look.borrow();
-            asked.extend(Self::bound(py, &held.found));
-            asked.extend(Self::bound(py, &held.failed));
-        }
-        asked
-            .iter()
-            .try_for_each(|each| PyShareSession::ask(&session, each))
-    }
-
-    fn unwatch(look: &Bound<'_, Self>, fetch: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::session(look).borrow().stop_waiting(fetch)
-    }
-
-    fn looks_at(&self, partition: &Bound<'_, PyLeader>) -> bool {
-        self.sees(partition)
-    }
-
-    fn fail(look: &Bound<'_, Self>, partition: &Bound<'_, PyLeader>) -> PyResult<Option<Fetched>> {
-        {
-            let mut held = look.borrow_mut();
-            if held.is_gathering || !held.sees(partition) {
-                return Ok(None);
-            }
-            held.failed.push(partition.clone().unbind());
-        }
-        Self::gathered(look).map(Some)
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]

@@ -210,7 +210,7 @@ impl PyPartition {
         self.sweep(py, |partition| partition.advance(now_ms).map(PyWrite::of))
     }
 
-    fn move_log_start(&self, py: Python<'_>, now_ms: i64, offset: i64) -> PyResult<()> {
+    pub(crate) fn move_log_start(&self, py: Python<'_>, now_ms: i64, offset: i64) -> PyResult<()> {
         self.with(py, |partition| partition.move_log_start(offset))
     }
 

@@ -11,6 +11,7 @@ use sharecore_session::{Session, Walk};
 
 use crate::leader::PyLeader;
 use crate::uuids::{PartitionId, partition_id, partition_tuple};
+use crate::waits::PyWaitingShareFetch;
 
 /// A share session, those of its partitions that a fetch looks at, and the fetches that wait.
 ///
@@ -28,7 +29,8 @@ pub(crate) struct PyShareSession {
     known: HashMap<usize, Py<PyLeader>>,
     #[pyo3(get)]
     pub(crate) fetches: Py<PyDict>,
-    offered: Py<PyDict>,
+    /// The fetches that wait for what leaders tell.
+    offered: Vec<Py<PyWaitingShareFetch>>,
 }
 
 /// Partitions as Python names them.
@@ -69,7 +71,7 @@ impl PyShareSession {
         };
         if is_here {
             Self::know(session, leader);
-            leader.call_method1(intern!(session.py(), "tell_end"), (session,))?;
+            PyLeader::tell_end(leader, session)?;
         }
         Ok(())
     }
@@ -85,8 +87,7 @@ impl PyShareSession {
     /// Has a leader tell when it may have something.
     pub(crate) fn ask(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
         Self::know(session, leader);
-        leader.call_method1(intern!(session.py(), "tell"), (session,))?;
-        Ok(())
+        PyLeader::tell(leader, session)
     }
 
     /// The next leader of a walk.
@@ -112,15 +113,42 @@ impl PyShareSession {
             .known
             .remove(&(leader.as_ptr() as usize));
         drop(known);
-        leader.call_method1(intern!(session.py(), "tell_no_more"), (session,))?;
-        Ok(())
+        PyLeader::tell_no_more(leader, session)
     }
 
     /// The fetches that wait, as they are now.
-    fn offered<'py>(session: &Bound<'py, Self>) -> Vec<Bound<'py, PyAny>> {
-        let py = session.py();
-        let offered = session.borrow().offered.clone_ref(py);
-        offered.bind(py).keys().iter().collect()
+    fn offered<'py>(session: &Bound<'py, Self>) -> Vec<Bound<'py, PyWaitingShareFetch>> {
+        let held = session.borrow();
+        let offered = held.offered.iter();
+        offered
+            .map(|fetch| fetch.bind(session.py()).clone())
+            .collect()
+    }
+
+    /// Has a fetch told of what becomes ready.
+    pub(crate) fn wait(&mut self, fetch: &Bound<'_, PyWaitingShareFetch>) {
+        self.offered.push(fetch.clone().unbind());
+    }
+
+    pub(crate) fn stop_waiting(&mut self, fetch: &Bound<'_, PyWaitingShareFetch>) {
+        self.offered.retain(|each| !each.is(fetch));
+    }
+
+    /// A leader has something to lease, maybe.
+    pub(crate) fn told(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+        let id = leader.borrow().name;
+        let is_here = || session.borrow().inner.contains(&id);
+        if !is_here() {
+            return Self::let_go(session, leader);
+        }
+        Self::put(session, leader)?;
+        for fetch in Self::offered(session) {
+            PyWaitingShareFetch::offer(&fetch, leader)?;
+        }
+        if session.borrow().waiting() && is_here() {
+            Self::ask(session, leader)?;
+        }
+        Ok(())
     }
 }
 
@@ -140,7 +168,7 @@ impl PyShareSession {
             inner: Session::default(),
             known: HashMap::new(),
             fetches: PyDict::new(py).unbind(),
-            offered: PyDict::new(py).unbind(),
+            offered: Vec::new(),
         }
     }
 
@@ -180,8 +208,8 @@ impl PyShareSession {
     }
 
     #[getter]
-    fn waiting(&self, py: Python<'_>) -> bool {
-        !self.offered.bind(py).is_empty()
+    fn waiting(&self) -> bool {
+        !self.offered.is_empty()
     }
 
     fn add(&mut self, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -232,42 +260,7 @@ impl PyShareSession {
         std::iter::from_fn(|| Self::step(session, &mut walk)).collect()
     }
 
-    pub(crate) fn wait(&self, fetch: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = fetch.py();
-        self.offered.bind(py).set_item(fetch, py.None())
-    }
-
-    pub(crate) fn stop_waiting(&self, fetch: &Bound<'_, PyAny>) -> PyResult<()> {
-        let offered = self.offered.bind(fetch.py());
-        if offered.contains(fetch)? {
-            offered.del_item(fetch)?;
-        }
-        Ok(())
-    }
-
-    fn told(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
-        let py = session.py();
-        let id = leader.borrow().name;
-        let is_here = || session.borrow().inner.contains(&id);
-        if !is_here() {
-            return Self::let_go(session, leader);
-        }
-        Self::put(session, leader)?;
-        for fetch in Self::offered(session) {
-            fetch.call_method1(intern!(py, "offer"), (leader,))?;
-        }
-        if session.borrow().waiting(py) && is_here() {
-            Self::ask(session, leader)?;
-        }
-        Ok(())
-    }
-
-    fn failed(
-        session: &Bound<'_, Self>,
-        leader: &Bound<'_, PyLeader>,
-        error: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let py = session.py();
+    fn failed(session: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
         let id = leader.borrow().name;
         let (known, is_here) = {
             let mut held = session.borrow_mut();
@@ -277,8 +270,7 @@ impl PyShareSession {
         drop(known);
         if is_here {
             for fetch in Self::offered(session) {
-                let told = (leader, error);
-                fetch.call_method1(intern!(py, "partition_failed"), told)?;
+                PyWaitingShareFetch::lose(&fetch, leader)?;
             }
         }
         Ok(())
@@ -293,7 +285,7 @@ impl PyShareSession {
         }
         let known = std::mem::take(&mut session.borrow_mut().known);
         for leader in known.into_values() {
-            leader.call_method1(py, intern!(py, "tell_no_more"), (session,))?;
+            PyLeader::tell_no_more(leader.bind(py), session)?;
         }
         Ok(())
     }
@@ -302,7 +294,7 @@ impl PyShareSession {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.connection)?;
         visit.call(&self.fetches)?;
-        visit.call(&self.offered)?;
+        self.offered.iter().try_for_each(|each| visit.call(each))?;
         let mut leaders = self.inner.leaders().chain(self.known.values());
         leaders.try_for_each(|leader| visit.call(leader))
     }
@@ -310,5 +302,6 @@ impl PyShareSession {
     fn __clear__(&mut self) {
         self.inner = Session::default();
         self.known.clear();
+        self.offered.clear();
     }
 }

@@ -1,7 +1,7 @@
 //! `ShareFetch`: handles requests of that name; `sharecore.broker.handlers.share_fetch` has one.
 //!
-//! Python decides who may do what, who leads a partition that the session does not know yet, and how a fetch waits. No
-//! borrow of an object is held while Python runs, which may come back to the same object.
+//! Python decides who may do what, and who leads a partition that the session does not know yet. No borrow of an object is
+//! held while Python runs, which may come back to the same object.
 
 use std::collections::HashSet;
 
@@ -20,6 +20,7 @@ use crate::look::PyShareLook;
 use crate::session::PyShareSession;
 use crate::uuids::{self, PartitionId, partition_id};
 use crate::waiting::{PyGather, PyLater};
+use crate::waits::PyWaitingShareFetch;
 
 /// The acquire mode of requests whose number of records is exact (KIP-1206).
 const RECORD_LIMIT: i32 = 1;
@@ -271,9 +272,11 @@ impl<'py> Asked<'_, 'py> {
         }
         let part = Py::new(py, PyGather::lasting_part(gather, py.None()))?;
         fetching.borrow_mut().part = Some(part);
-        let ended = fetching.getattr(intern!(py, "_ended"))?;
-        let asked = (self.context, look, max_wait_ms, ended);
-        let fetch = self.handler.call_method1(intern!(py, "_wait"), asked)?;
+        let timeouts = self.share.getattr(intern!(py, "timeouts"))?.cast_into()?;
+        let ended = fetching.clone().into_any();
+        let fetch = PyWaitingShareFetch::new(look.unbind(), timeouts.unbind(), ended.unbind());
+        let fetch = Bound::new(py, fetch)?;
+        PyWaitingShareFetch::wait(&fetch, max_wait_ms)?;
         let mut held = fetching.borrow_mut();
         if held.part.is_some() {
             held.fetch = Some(fetch.unbind());

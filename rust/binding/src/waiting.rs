@@ -18,6 +18,12 @@ fn tell<'py>(callback: &Bound<'py, PyAny>, outcome: &Bound<'py, PyTuple>) -> PyR
     if !error.is_instance_of::<PyException>(py) {
         return Err(error);
     }
+    log_failure(callback, error)
+}
+
+/// Logs what a callback has raised.
+pub(crate) fn log_failure(callback: &Bound<'_, PyAny>, error: PyErr) -> PyResult<()> {
+    let py = callback.py();
     let logger = py
         .import("logging")?
         .call_method1("getLogger", ("sharecore.waiting",))?;

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, cast
 
 from tests.unit.partition.logs import TOPIC, MemoryLog, World
 
-from sharecore._core import PartitionFetch, ShareLook, ShareSession
+from sharecore._core import PartitionFetch, ShareLook, ShareSession, Timeouts, WaitingShareFetch
 from sharecore.config import GroupConfig
 from sharecore.errors import KafkaError
-from sharecore.partition import SharePartition, SharePartitions, WaitingShareFetch
+from sharecore.partition import SharePartition, SharePartitions
 from sharecore.persister import MemoryPersister, SharePartitionKey
 from sharecore.storage import Log
 from sharecore.waiting import Done
@@ -42,6 +42,7 @@ class Bench:
 
     def __init__(self, config: GroupConfig = EARLIEST, *, partitions: int = 1) -> None:
         self.world = World()
+        self.timeouts = Timeouts(self.world.monotonic_ms, self.world.call_later)
         self.config = config
         self.logs = [MemoryLog(index=number) for number in range(partitions)]
         self.persister = MemoryPersister()
@@ -85,7 +86,7 @@ class Bench:
         max_wait_ms, *others = limits
         asked = dict(zip(FetchLimits._fields[1:], others, strict=True))
         look = ShareLook(session, found, first=first, **cast(Any, asked))
-        fetch = WaitingShareFetch(look, self.world.call_later, ended)
+        fetch = WaitingShareFetch(look, self.timeouts, ended)
         results = look.begin(max_wait_ms)
         if results is None:
             fetch.wait(max_wait_ms)

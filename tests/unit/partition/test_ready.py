@@ -8,9 +8,9 @@ import pytest
 from tests.unit.partition.bench import LIMITS, Bench
 from tests.unit.partition.logs import TOPIC
 
-from sharecore._core import PartitionFetch, ShareSession
+from sharecore._core import PartitionFetch, ShareSession, WaitingShareFetch
 from sharecore.errors import ErrorCode
-from sharecore.partition import SharePartition, WaitingShareFetch
+from sharecore.partition import SharePartition
 
 AT_ONCE = LIMITS._replace(max_wait_ms=0)
 

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sharecore._core import PartitionFetch, ShareFetch, ShareLook
+from sharecore._core import ShareFetch
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.share_rights import check_share_group, hidden, may_read
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.partition import SharePartition, WaitingShareFetch
+from sharecore.partition import SharePartition
 from sharecore.session import SharePartitionId, ShareSession
 
 if TYPE_CHECKING:
@@ -57,18 +56,6 @@ class ShareFetchHandler(ShareFetch):
             refused = dict.fromkeys(everything, refusal) | refused | unreadable
             return [], refused, refused
         return found, refused | unreadable, unreadable
-
-    def _wait(
-        self,
-        context: RequestContext,
-        look: ShareLook,
-        max_wait_ms: int,
-        ended: Callable[[list[PartitionFetch]], object],
-    ) -> WaitingShareFetch:
-        """A fetch that waits for more than there is."""
-        fetch = WaitingShareFetch(look, context.broker.share.call_later, ended)
-        fetch.wait(max_wait_ms)
-        return fetch
 
 
 def begin(broker: Services) -> ShareFetch:

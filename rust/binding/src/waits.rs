@@ -1,0 +1,309 @@
+//! `WaitingShareFetch` and `Timeouts`: share fetches that have found nothing yet, and when their time is over.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use std::collections::BTreeMap;
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::fetching::PyShareFetching;
+use crate::leader::PyLeader;
+use crate::look::{Fetched, PyShareLook};
+use crate::waiting::log_failure;
+
+/// When the time of a fetch is over, and its number among all: of two at the same time the one before comes first.
+type Due = (i64, u64);
+
+/// When the time of which fetch is over. One timer serves all: most are answered before, and another that comes later
+/// moves nothing.
+#[pyclass(name = "Timeouts", module = "sharecore._core")]
+pub(crate) struct PyTimeouts {
+    now_ms: Py<PyAny>,
+    call_later: Py<PyAny>,
+    fetches: BTreeMap<Due, Py<PyWaitingShareFetch>>,
+    next: u64,
+    timer: Option<(i64, Py<PyAny>)>,
+}
+
+impl PyTimeouts {
+    fn now_ms(timeouts: &Bound<'_, Self>) -> PyResult<i64> {
+        let py = timeouts.py();
+        let now_ms = timeouts.borrow().now_ms.clone_ref(py);
+        now_ms.call0(py)?.extract(py)
+    }
+
+    /// Calls back after so many seconds.
+    fn call_later<'py>(
+        timeouts: &Bound<'py, Self>,
+        seconds: f64,
+        callback: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = timeouts.py();
+        let call_later = timeouts.borrow().call_later.clone_ref(py);
+        call_later.into_bound(py).call1((seconds, callback))
+    }
+
+    fn set(
+        timeouts: &Bound<'_, Self>,
+        fetch: Py<PyWaitingShareFetch>,
+        wait_ms: i64,
+    ) -> PyResult<Due> {
+        let now_ms = Self::now_ms(timeouts)?;
+        let due = {
+            let mut held = timeouts.borrow_mut();
+            held.next += 1;
+            let due = (now_ms.saturating_add(wait_ms), held.next);
+            held.fetches.insert(due, fetch);
+            due
+        };
+        Self::arm(timeouts, now_ms)?;
+        Ok(due)
+    }
+
+    /// Has `_over` called when the first is due, or earlier.
+    fn arm(timeouts: &Bound<'_, Self>, now_ms: i64) -> PyResult<()> {
+        let py = timeouts.py();
+        let (due_ms, before) = {
+            let mut held = timeouts.borrow_mut();
+            let Some((&(due_ms, _), _)) = held.fetches.first_key_value() else {
+                return Ok(());
+            };
+            match &held.timer {
+                Some((timer_ms, _)) if *timer_ms <= due_ms => return Ok(()),
+                _ => (due_ms, held.timer.take()),
+            }
+        };
+        if let Some((_, before)) = before {
+            before.call_method0(py, intern!(py, "cancel"))?;
+        }
+        let delay_ms = i32::try_from(due_ms - now_ms).unwrap_or(i32::MAX);
+        let over = timeouts.getattr(intern!(py, "_over"))?;
+        let timer = Self::call_later(timeouts, f64::from(delay_ms) / 1000.0, &over)?;
+        timeouts.borrow_mut().timer = Some((due_ms, timer.unbind()));
+        Ok(())
+    }
+
+    fn forget(&mut self, due: Due) -> Option<Py<PyWaitingShareFetch>> {
+        self.fetches.remove(&due)
+    }
+}
+
+#[pymethods]
+impl PyTimeouts {
+    #[new]
+    fn new(now_ms: Py<PyAny>, call_later: Py<PyAny>) -> Self {
+        Self {
+            now_ms,
+            call_later,
+            fetches: BTreeMap::new(),
+            next: 0,
+            timer: None,
+        }
+    }
+
+    /// The time of some may be over.
+    fn _over(timeouts: &Bound<'_, Self>) -> PyResult<()> {
+        let py = timeouts.py();
+        let now_ms = Self::now_ms(timeouts)?;
+        let over = {
+            let mut held = timeouts.borrow_mut();
+            held.timer = None;
+            let later = held.fetches.split_off(&(now_ms + 1, 0));
+            std::mem::replace(&mut held.fetches, later)
+        };
+        Self::arm(timeouts, now_ms)?;
+        for fetch in over.into_values() {
+            let fetch = fetch.bind(py);
+            match PyWaitingShareFetch::time_is_over(fetch) {
+                Err(error) if error.is_instance_of::<PyException>(py) => {
+                    log_failure(fetch.as_any(), error)?;
+                }
+                ended => ended?,
+            }
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.now_ms)?;
+        visit.call(&self.call_later)?;
+        if let Some((_, timer)) = &self.timer {
+            visit.call(timer)?;
+        }
+        let mut fetches = self.fetches.values();
+        fetches.try_for_each(|fetch| visit.call(fetch))
+    }
+
+    fn __clear__(&mut self) {
+        self.fetches.clear();
+        self.timer = None;
+    }
+}
+
+/// Gathers records for one member once there are enough.
+#[pyclass(name = "WaitingShareFetch", module = "sharecore._core")]
+pub(crate) struct PyWaitingShareFetch {
+    look: Py<PyShareLook>,
+    timeouts: Py<PyTimeouts>,
+    /// A `ShareFetching`, or what is called with the answer.
+    ended: Py<PyAny>,
+    due: Option<Due>,
+    is_late: bool,
+    #[pyo3(get)]
+    waiting: bool,
+    /// Whether it is to look at what has loaded.
+    has_loaded: bool,
+}
+
+impl PyWaitingShareFetch {
+    fn look_of<'py>(fetch: &Bound<'py, Self>) -> Bound<'py, PyShareLook> {
+        fetch.borrow().look.bind(fetch.py()).clone()
+    }
+
+    fn time_is_over(fetch: &Bound<'_, Self>) -> PyResult<()> {
+        {
+            let mut held = fetch.borrow_mut();
+            held.due = None;
+            held.is_late = true;
+        }
+        Self::again(fetch).map(|_| ())
+    }
+
+    /// Looks again when what is being read from the disk is in memory.
+    fn read_on(fetch: &Bound<'_, Self>) -> PyResult<()> {
+        let py = fetch.py();
+        for partition in PyShareLook::reading(&Self::look_of(fetch))? {
+            let again = fetch.getattr(intern!(py, "again"))?;
+            partition.call_method1(intern!(py, "when_read"), (again,))?;
+        }
+        Ok(())
+    }
+
+    /// A partition may have something now.
+    pub(crate) fn offer(fetch: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+        if Self::look_of(fetch).borrow().sees(leader) {
+            Self::again(fetch)?;
+        }
+        Ok(())
+    }
+
+    /// A partition of the session is gone.
+    pub(crate) fn lose(fetch: &Bound<'_, Self>, leader: &Bound<'_, PyLeader>) -> PyResult<()> {
+        let waits = fetch.borrow().waiting;
+        if waits && let Some(found) = PyShareLook::fail(&Self::look_of(fetch), leader)? {
+            Self::end(fetch, found)?;
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl PyWaitingShareFetch {
+    #[new]
+    pub(crate) fn new(look: Py<PyShareLook>, timeouts: Py<PyTimeouts>, ended: Py<PyAny>) -> Self {
+        Self {
+            look,
+            timeouts,
+            ended,
+            due: None,
+            is_late: false,
+            waiting: false,
+            has_loaded: false,
+        }
+    }
+
+    pub(crate) fn wait(fetch: &Bound<'_, Self>, max_wait_ms: i64) -> PyResult<()> {
+        let py = fetch.py();
+        let is_late = max_wait_ms <= 0;
+        let timeouts = {
+            let mut held = fetch.borrow_mut();
+            held.is_late = is_late;
+            held.waiting = true;
+            held.timeouts.clone_ref(py)
+        };
+        if !is_late {
+            let due = PyTimeouts::set(timeouts.bind(py), fetch.clone().unbind(), max_wait_ms)?;
+            fetch.borrow_mut().due = Some(due);
+        }
+        PyShareLook::watch(&Self::look_of(fetch), fetch)?;
+        if is_late {
+            Self::read_on(fetch)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn again(fetch: &Bound<'_, Self>) -> PyResult<bool> {
+        let (waits, is_late) = {
+            let held = fetch.borrow();
+            (held.waiting, held.is_late)
+        };
+        if !waits {
+            return Ok(true);
+        }
+        match PyShareLook::look(&Self::look_of(fetch), is_late)? {
+            Some(found) => Self::end(fetch, found).map(|()| true),
+            None if is_late => Self::read_on(fetch).map(|()| false),
+            None => Ok(false),
+        }
+    }
+
+    pub(crate) fn end(fetch: &Bound<'_, Self>, fetched: Fetched) -> PyResult<()> {
+        if !fetch.borrow().waiting {
+            return Ok(());
+        }
+        Self::cancel(fetch);
+        let py = fetch.py();
+        let ended = fetch.borrow().ended.clone_ref(py).into_bound(py);
+        match ended.cast::<PyShareFetching>() {
+            Ok(fetching) => PyShareFetching::end(fetching, fetched),
+            Err(_) => ended.call1((fetched,)).map(|_| ()),
+        }
+    }
+
+    pub(crate) fn cancel(fetch: &Bound<'_, Self>) {
+        let py = fetch.py();
+        let (due, timeouts) = {
+            let mut held = fetch.borrow_mut();
+            if !held.waiting {
+                return;
+            }
+            held.waiting = false;
+            (held.due.take(), held.timeouts.clone_ref(py))
+        };
+        let forgotten = due.and_then(|due| timeouts.borrow_mut(py).forget(due));
+        drop(forgotten);
+        PyShareLook::unwatch(&Self::look_of(fetch), fetch);
+    }
+
+    /// A leader has loaded; where it was one of a thousand, so have others, and one look is for all.
+    fn _loaded(fetch: &Bound<'_, Self>) -> PyResult<()> {
+        let py = fetch.py();
+        let timeouts = {
+            let mut held = fetch.borrow_mut();
+            if held.has_loaded {
+                return Ok(());
+            }
+            held.has_loaded = true;
+            held.timeouts.clone_ref(py)
+        };
+        let look = fetch.getattr(intern!(py, "_look_at_loaded"))?;
+        PyTimeouts::call_later(timeouts.bind(py), 0.0, &look)?;
+        Ok(())
+    }
+
+    fn _look_at_loaded(fetch: &Bound<'_, Self>) -> PyResult<()> {
+        fetch.borrow_mut().has_loaded = false;
+        Self::again(fetch).map(|_| ())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.look)?;
+        visit.call(&self.timeouts)?;
+        visit.call(&self.ended)
+    }
+}
