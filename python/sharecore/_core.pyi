@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Generic, Protocol, Self, TypeVar, final
+from typing import Any, Generic, Self, TypeVar, final
 from uuid import UUID
 
 from typing_extensions import disjoint_base
@@ -13,10 +13,10 @@ __all__ = [
     "Dispatch", "Exchange", "Framer", "Gather", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
     "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce",
     "Produced", "Reading", "Record", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch",
-    "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StateContent", "StateFold", "States",
-    "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingShareFetch", "Write", "acknowledge",
-    "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
-    "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records", "lingers",
+    "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "StateContent",
+    "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingShareFetch",
+    "Write", "acknowledge", "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches",
+    "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
     "matching", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
     "records_without_key", "settle", "skip_tagged_fields", "survey_store", "whole_batches",
 ]  # fmt: skip
@@ -779,15 +779,85 @@ class Gather:
 
 def settle(callbacks: Iterable[Callable[..., object]], *outcome: Any) -> None:
     """Calls each callback; one that raises is logged, and the others are called all the same."""
+@final
+class StagedBatch:
+    """Records that go out together, and who waits for them."""
 
-class _Hurried(Protocol):
-    def hurry(self) -> None: ...
+    @property
+    def producer(self) -> tuple[int, int] | None:
+        """Of the transaction that they are part of."""
+    @property
+    def records(self) -> list[tuple[bytes, bytes | None]]: ...
+    @property
+    def due_ms(self) -> int:
+        """When whoever waits is answered at the latest."""
+    def wait(self, done: Callable[..., object]) -> None:
+        """Has somebody told how it ends."""
+    def __call__(self, ticket: Any) -> None:
+        """An append of it has ended."""
 
-def lingers(waiting: Iterable[Callable[..., object]], log: _Hurried) -> bool:
-    """Whether none of those that are called when a write has ended is in a hurry: all of them settle records
-    for good which a fetch brought along that has found nothing since, and waits. Once it has found something,
-    `log` is told to hurry.
+@disjoint_base
+class Staging:
+    """Records on their way into a partition of a coordinator's topic; see
+    `sharecore.coordinator_log.StagedLog`, which has `_mend`, `_cut` and `_time_is_over`.
     """
+
+    stale: bool
+    """Whether what is in memory is ahead of the log."""
+
+    def __new__(
+        cls,
+        log: Any,
+        timers: Any,
+        write_timeout_ms: int,
+        *,
+        monotonic_ms: Callable[[], int],
+        sent: Callable[[], object],
+        writes: Any,
+        **_rest: Any,
+    ) -> Self: ...
+    @property
+    def log(self) -> Any: ...
+    @property
+    def _staged(self) -> list[StagedBatch]: ...
+    @property
+    def _sent(self) -> list[StagedBatch]:
+        """Those that are under way."""
+    @property
+    def _lost(self) -> list[StagedBatch]:
+        """Those that were not written, and what waits behind them."""
+    @property
+    def _oldest(self) -> StagedBatch | None:
+        """The first of those that are not answered."""
+    def append(
+        self,
+        records: Iterable[tuple[bytes, bytes | None]],
+        now_ms: int,
+        done: Callable[..., object] | None = None,
+        *,
+        placed: Callable[[int], None] | None = None,
+        producer: tuple[int, int] | None = None,
+    ) -> None:
+        """Stages records.
+
+        Args:
+            now_ms: timestamp of the batch.
+            done: called when all of them are durable, or when they are lost.
+            placed: called with the offset of the first of them, once it is known; again when a second
+                attempt gave them another.
+            producer: of the transaction that they are part of.
+        """
+    def flush(self) -> None:
+        """Appends what is staged, unless a write before it has failed and is to be tried again."""
+    def _try_again(self) -> None:
+        """Sends what was lost once more, in its order."""
+    def _give_up(self, error: KafkaError) -> None:
+        """What is lost stays so, and so does what is staged, which was made on top of it."""
+    def _arm(self, now_ms: int) -> None:
+        """Has `_time_is_over` called when the oldest is to be answered at the latest."""
+    def _settle(self, batch: StagedBatch, error: KafkaError | None) -> None:
+        """Tells those who wait for a batch how it has ended."""
+
 @final
 class Write:
     """State that has begun to change and waits for the persister."""

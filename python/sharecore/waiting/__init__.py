@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sharecore.waiting.answers import promise, reply
-from sharecore.waiting.callbacks import Done, Gather, lingers, settle
+from sharecore.waiting.callbacks import Done, Gather, settle
 from sharecore.waiting.delayed import DelayedFetch
 from sharecore.waiting.later import Later
 from sharecore.waiting.periodic import Periodic
@@ -21,7 +21,6 @@ __all__ = [
     "Spans",
     "Timer",
     "Timers",
-    "lingers",
     "promise",
     "reply",
     "settle",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from sharecore._core import Gather as _Gather
-from sharecore._core import lingers, settle
+from sharecore._core import settle
 from sharecore.errors import KafkaError
 
-__all__ = ["Done", "Gather", "lingers", "settle"]
+__all__ = ["Done", "Gather", "settle"]
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -36,6 +36,8 @@ mod share_state;
 mod simulation;
 mod slices;
 mod slot;
+mod staged_batch;
+mod staging;
 mod state;
 mod state_fold;
 mod states;
@@ -118,6 +120,10 @@ mod _core {
     #[pymodule_export]
     use crate::slot::PyPending;
     #[pymodule_export]
+    use crate::staged_batch::PyStagedBatch;
+    #[pymodule_export]
+    use crate::staging::PyStaging;
+    #[pymodule_export]
     use crate::state::combine_state_batches;
     #[pymodule_export]
     use crate::state_fold::{PyStateContent, PyStateFold};
@@ -137,6 +143,4 @@ mod _core {
     use crate::waits::{PyTimeouts, PyWaitingShareFetch};
     #[pymodule_export]
     use crate::wire::{PyFramer, read_request_header, skip_tagged_fields};
-    #[pymodule_export]
-    use crate::written::lingers;
 }

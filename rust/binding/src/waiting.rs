@@ -41,6 +41,13 @@ pub(crate) fn settle_one<'py>(
     tell(callback, &PyTuple::new(callback.py(), [error])?)
 }
 
+/// As `settle`, for callbacks that are held here.
+pub(crate) fn settle_all(callbacks: Vec<Py<PyAny>>, outcome: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let py = outcome.py();
+    let mut callbacks = callbacks.into_iter();
+    callbacks.try_for_each(|each| tell(each.bind(py), outcome))
+}
+
 /// Calls each callback; one that raises is logged, and the others are called all the same.
 #[pyfunction]
 #[pyo3(signature = (callbacks, *outcome))]
@@ -203,7 +210,7 @@ impl PyTicket {
         self.done
     }
 
-    fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+    pub(crate) fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.error.as_ref().map(|error| error.clone_ref(py))
     }
 

@@ -106,12 +106,11 @@ impl PyWritten {
 }
 
 /// Whether none of those that are called when a write has ended is in a hurry; `log` is told when one is, later.
-#[pyfunction]
-pub(crate) fn lingers(waiting: &Bound<'_, PyAny>, log: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn lingers(waiting: &[Py<PyAny>], log: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = log.py();
     let mut all = Vec::new();
-    for each in waiting.try_iter()? {
-        match each?.cast_into::<PyWritten>() {
+    for each in waiting {
+        match each.bind(py).cast::<PyWritten>() {
             Ok(written) if written.get().lingers(py)? => all.push(written),
             _ => return Ok(false),
         }

@@ -11,11 +11,11 @@ from tests.unit.coordinator_log.world import Appended, MemoryLog, Ticket, World,
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.coordinator.offsets import Offsets
 from sharecore.coordinator_log.compactor import Compactor
-from sharecore.coordinator_log.staged_log import BATCH_BYTES, StagedLog
+from sharecore.coordinator_log.staged_log import ATTEMPTS_MAX, BATCH_BYTES, WRITE_TIMEOUT_MS, StagedLog
 from sharecore.coordinator_log.topic_log import Producer, Record, WriteTicket
 from sharecore.errors import KafkaError
 from sharecore.storage import ScannedBatch
-from sharecore.waiting import Done
+from sharecore.waiting import Done, Spans
 
 
 class Partition:
@@ -23,7 +23,13 @@ class Partition:
 
     def __init__(self, log: MemoryLog, world: World, *, compact_records: int = 500) -> None:
         self._staged = StagedLog(
-            log, world, monotonic_ms=world.monotonic_ms, sent=lambda: self._compactor.look()
+            log,
+            world,
+            WRITE_TIMEOUT_MS,
+            attempts_max=ATTEMPTS_MAX,
+            monotonic_ms=world.monotonic_ms,
+            sent=lambda: self._compactor.look(),
+            writes=Spans(),
         )
         self._compactor = Compactor(self._staged, world, world, compact_records=compact_records)
 

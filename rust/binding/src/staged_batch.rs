@@ -1,0 +1,88 @@
+//! `StagedBatch`: records that go into a coordinator's topic together.
+
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::staging::PyStaging;
+use crate::waiting::PyTicket;
+
+/// Records that go out together, and who waits for them.
+#[pyclass(name = "StagedBatch", module = "sharecore._core")]
+pub(crate) struct PyStagedBatch {
+    pub(crate) staging: Py<PyStaging>,
+    #[pyo3(get)]
+    pub(crate) producer: Option<Py<PyAny>>,
+    #[pyo3(get)]
+    pub(crate) records: Py<PyList>,
+    pub(crate) waiting: Vec<Py<PyAny>>,
+    /// Records by their number, and who is told of the offset of each.
+    pub(crate) placed: Vec<(usize, Py<PyAny>)>,
+    pub(crate) now_ms: i64,
+    pub(crate) began_ms: i64,
+    pub(crate) attempts: u32,
+    /// When whoever waits is answered at the latest.
+    #[pyo3(get)]
+    pub(crate) due_ms: i64,
+    pub(crate) answered: bool,
+    /// Appends of it whose end is not known.
+    pub(crate) open: usize,
+    pub(crate) error: Option<Py<PyAny>>,
+}
+
+impl PyStagedBatch {
+    pub(crate) fn ended(
+        batch: &Bound<'_, Self>,
+        error: Option<Py<PyAny>>,
+        pieces: usize,
+    ) -> PyResult<()> {
+        let py = batch.py();
+        let (staging, error) = {
+            let mut held = batch.borrow_mut();
+            held.open -= pieces;
+            if held.error.is_none() {
+                held.error = error;
+            }
+            if held.open > 0 {
+                return Ok(());
+            }
+            (held.staging.clone_ref(py), held.error.take())
+        };
+        PyStaging::ended(staging.bind(py), batch, error)
+    }
+}
+
+#[pymethods]
+impl PyStagedBatch {
+    /// Has somebody told how it ends.
+    fn wait(&mut self, done: Py<PyAny>) {
+        self.waiting.push(done);
+    }
+
+    /// An append of it has ended.
+    fn __call__(batch: &Bound<'_, Self>, ticket: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = batch.py();
+        let error = match ticket.cast::<PyTicket>() {
+            Ok(ticket) => ticket.borrow().exception(py),
+            Err(_) => ticket.getattr(intern!(py, "error"))?.extract()?,
+        };
+        Self::ended(batch, error, 1)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.staging)?;
+        visit.call(&self.producer)?;
+        visit.call(&self.records)?;
+        self.waiting.iter().try_for_each(|each| visit.call(each))?;
+        let mut placed = self.placed.iter();
+        placed.try_for_each(|(_, call)| visit.call(call))?;
+        visit.call(&self.error)
+    }
+
+    fn __clear__(&mut self) {
+        self.waiting.clear();
+        self.placed.clear();
+        self.error = None;
+    }
+}
