@@ -61,13 +61,14 @@ class Source:
         return found.records, found.batches[-1][1] + 1
 
     def _failed(self, letter: DeadLetter, reason: str) -> tuple[bytes, int] | None:
-        """Tries again, up to five times until something is read: a disk may recover, a log that is not
-        followed, as the group reads what is committed only, has to ask where it ends, and who leads it since
-        a moment may not know that yet.
+        """Tries again, up to five times until something is read: a disk may recover, and where the log ends
+        is asked again: it may not be followed, as the group reads what is committed only, its next records
+        may be long under way to who has taken over from another that had read them, and who leads it since a
+        moment may not know that yet.
         """
         if self._tries < _TRIES_MAX:
             self._tries += 1
-            self._log.when_known(self._told)
+            self._log.ask_limits(self._told)
             return None
         logger.warning(
             "%s-%d cannot be read at %d: %s", self._log.topic, self._log.index, letter.first, reason

@@ -344,6 +344,10 @@ class Log(ABC):
         """Calls back once it is known where the log begins and ends, at once where that always is."""
         done(None)
 
+    def ask_limits(self, done: Done) -> None:
+        """As `when_known`, and asks even where something is known: whoever keeps the log may know more."""
+        self.when_known(done)
+
     def on_advance(self, callback: Callable[[Log], object]) -> None:
         """Calls back after the high watermark, the last stable offset or the start has moved."""
         self._listeners.append(callback)

@@ -77,7 +77,10 @@ class UpstreamLog(Log):
         if self.is_known:
             done(None)
         else:
-            self._sources.find_limits(self, done)
+            self.ask_limits(done)
+
+    def ask_limits(self, done: Done) -> None:
+        self._sources.find_limits(self, done)
 
     def told(self, start: int, end: int) -> None:
         """The cluster has told where it begins and ends."""

@@ -178,6 +178,8 @@ class MemoryLog:
     def when_known(self, done: Callable[[None], object]) -> None:
         done(None)
 
+    ask_limits = when_known
+
     def find_offset(self, timestamp: int) -> Future[tuple[int, int, int] | None]:
         looking: Future[tuple[int, int, int] | None] = Future()
         looking.set_result(

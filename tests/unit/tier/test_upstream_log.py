@@ -412,6 +412,28 @@ def test_a_letter_finds_its_record_though_nobody_follows_the_log_that_has_it(
     run(test)
 
 
+def test_a_letter_finds_its_record_though_who_follows_the_log_has_not_heard_of_it_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another node was told of it and has leased it, and the fetch of this one is long under way."""
+    monkeypatch.setattr(source_module, "_RETRY_SECONDS", 0.01)
+
+    async def test() -> None:
+        cluster = Cluster()
+        cluster.subject.on_advance(lambda log: None)
+        cluster.subject.told(cluster.log.start, cluster.log.start)
+        ready = asyncio.Event()
+        source = Source(cluster.subject, ready.set, asyncio.get_running_loop().call_later)
+        last = cluster.log.end - 1
+        while (found := source.read([DeadLetter(last, last, 1, rejected=True)])) is None:
+            await asyncio.wait_for(ready.wait(), 5)
+            ready.clear()
+        assert found[1] == cluster.log.end
+        assert found[0]
+
+    run(test)
+
+
 def test_who_has_asked_where_a_log_ends_before_following_it_knows_it_then() -> None:
     """Also where another group follows what is committed of it."""
 
