@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tests.harness.batches import batch
-from tests.simulation import letters
+from tests.simulation import letters, waking
 from tests.simulation.actors.admins import describe
 from tests.simulation.actors.members import ACCEPT, Member
 from tests.simulation.actors.producers import code_of, produced
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WITHIN_S = 90.0
 _SETTLING_S = 50.0
-_WAKE_S = 2.0
+_WAKE_S, _WAKE_LOCK_S = 2.0, 6.0
 _OLD_S = 90.0
 _DRAINED = ("first", "second")
 
@@ -281,27 +281,15 @@ async def _wake(world: World, wire: Wire, group: str) -> None:
                 break
             await asyncio.sleep(0.3)
         await each.fetch(max_wait_ms=0)
-    for cause in ("a record comes", "a lock runs out", "a session ends"):
-        holder = other if cause != "a record comes" else None
-        if holder is not None:
-            await _produce(world, wire)
-            await holder.fetch(max_wait_ms=2000)
-        asked = world.loop.now
-        waiting = asyncio.ensure_future(member.fetch(max_wait_ms=20_000))
-        await asyncio.sleep(0.2)
-        if holder is None:
-            await _produce(world, wire)
-        elif cause == "a session ends":
-            await holder.fetch(epoch=-1, max_wait_ms=0)
-        await waiting
-        took = world.loop.now - asked
-        right = 6.0 if cause == "a lock runs out" else _WAKE_S
-        if took > right or not member.held:
-            world.story.broken("a fetch is not woken", f"{group}: {cause}, and the answer took {took:.3f} s")
-        held = {place: [(a, b, ACCEPT) for a, b in sorted(runs)] for place, runs in member.held.items()}
-        member.held.clear()
-        if held:
-            await member.acknowledge(held)
+    await waking.look(
+        world,
+        group,
+        member,
+        other,
+        lambda: _produce(world, wire),
+        within_s=_WAKE_S,
+        lock_within_s=_WAKE_LOCK_S,
+    )
     await member.leave()
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.simulation import letters
+from tests.simulation import letters, waking
 from tests.simulation.actors.members import ACCEPT
 from tests.simulation.ledger import transaction_of
-from tests.simulation.tier.actors.members import Pilot, refused
+from tests.simulation.tier.actors.members import Pilot, Session, refused
 from tests.simulation.tier.actors.producers import send
 from tests.simulation.wire import Gone
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _SETTLING_S = 60.0
 _WITHIN_S = 120.0
 _IDLE_ROUNDS = 4
-_WAKE_S = 3.0
-_LONG_MS = 4_000
+_WAKE_S, _WAKE_LOCK_S = 3.0, 8.0
+_PATIENCE_S = 30.0
 
 
 async def run(world: TierWorld) -> None:
@@ -112,33 +112,40 @@ async def _drain(world: TierWorld, group: str) -> None:
 
 
 async def _wake(world: TierWorld, group: str) -> None:
-    """A fetch that waits is answered soon when a record comes."""
-    member = Pilot(world, f"waits-{group}", group, ["second"])
-    try:
-        for _ in range(100):
-            sessions = await member.look()
-            if sessions and not refused(await sessions[0].fetch(max_wait_ms=0)):
-                break
-            member.stale()
-            await asyncio.sleep(0.3)
-        else:
-            raise Gone("nobody leads")
-        session = sessions[0]
-        waiting = asyncio.ensure_future(session.fetch(max_wait_ms=_LONG_MS))
-        await asyncio.sleep(0.2)
-        asked = world.loop.now
-        await send(world, ("second", 0), [b"wake"])
-        await waiting
-        took = world.loop.now - asked
-        log, topic_id = world.cluster.log(("second", 0)), world.auditor.ledger.ids["second"]
+    """Fetches that wait are answered."""
+    pilots = [Pilot(world, f"{who}-{group}", group, ["second"]) for who in ("waits", "holds")]
+
+    def passed() -> bool:
         # where the log has lost its end, the group may have settled what stood at this offset
-        passed = log is not None and log.end <= world.auditor.share((group, topic_id, 0)).over_below
-        if (took > _WAKE_S or not session.held) and not passed:
-            world.story.broken("a fetch is not woken", f"{group}: the answer took {took:.3f} s")
-        held = {place: [(a, b, ACCEPT) for a, b in sorted(runs)] for place, runs in session.held.items()}
-        session.held.clear()
-        if held:
-            await session.acknowledge(held)
-        await member.leave()
+        log, topic_id = world.cluster.log(("second", 0)), world.auditor.ledger.ids["second"]
+        return log is not None and log.end <= world.auditor.share((group, topic_id, 0)).over_below
+
+    try:
+        member, other = [await _served(pilot) for pilot in pilots]
+        await waking.look(
+            world,
+            group,
+            member,
+            other,
+            lambda: send(world, ("second", 0), [b"wake"]),
+            within_s=_WAKE_S,
+            lock_within_s=_WAKE_LOCK_S,
+            excused=passed,
+        )
+        for pilot in pilots:
+            await pilot.leave()
     except Gone as gone:
         world.story.broken("no answer", f"after the faults have stopped: {gone}")
+
+
+async def _served(pilot: Pilot) -> Session:
+    """The session of a member of one partition; raises Gone where nobody leads that."""
+    for _ in range(100):
+        sessions = await pilot.look()
+        if sessions and not refused(await sessions[0].fetch(max_wait_ms=0)):
+            # a lock may last longer than members of the world wait for an answer
+            (await sessions[0].connect()).patience_s = _PATIENCE_S
+            return sessions[0]
+        pilot.stale()
+        await asyncio.sleep(0.3)
+    raise Gone("nobody leads")
