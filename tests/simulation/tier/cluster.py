@@ -90,6 +90,9 @@ class Cluster:
 
     Attributes:
         versions: the APIs that are offered.
+        late_requests: share of requests that a broker works on late, as one whose disk or processor is
+            busy: what is sent again meanwhile, on another connection, comes before them.
+        forgetful: what comes late meets a leader that knows no producer any more, now and then.
         lost_answers, late_answers: share of answers that go so.
         on_append: called with each batch that was appended: the log, and its place among the log's batches.
         on_cut: called when a log has lost its end: the log, where it ended before, and whether all replicas
@@ -109,7 +112,8 @@ class Cluster:
         self.kind = kind
         self.pace = Pace()
         self.talk = talk
-        self.lost_answers = self.late_answers = 0.0
+        self.forgetful = False
+        self.late_requests = self.lost_answers = self.late_answers = 0.0
         self.topics: dict[str, Topic] = {}
         self.groups: dict[str, Group] = {}
         self.producers: dict[str, tuple[int, int]] = {}

@@ -27,17 +27,21 @@ async def run(world: TierWorld) -> None:
     chance, on = world.chance("faults"), world.plan.features
     chosen = [(name, FAULTS[name]) for name in sorted(FAULTS.keys() & on)]
     cluster = world.cluster
+    cluster.late_requests = 0.03 if "late requests" in on else 0.0
+    cluster.forgetful = "forgotten producers" in on
     cluster.lost_answers = 0.01 if "lost answers" in on else 0.0
     cluster.late_answers = 0.01 if "late answers" in on else 0.0
     under_way: set[asyncio.Task[None]] = set()
     watch = world.loop.create_task(_keep_up(world))
+    # trouble that meets trouble finds what either alone does not; where there is much of it little gets done
+    pauses, alone = chance.choice([(1.0, 0.6), (0.3, 0.2)])
     while not world.quiet:
-        await asyncio.sleep(chance.choice(_PAUSES_S) * chance.random())
+        await asyncio.sleep(chance.choice(_PAUSES_S) * chance.random() * pauses)
         if chosen and not world.quiet:
             _, fault = chance.choice(chosen)
             task = asyncio.ensure_future(fault(world, chance))
             under_way.add(task)
-            if chance.random() < 0.6:
+            if chance.random() < alone:
                 await asyncio.wait([task])
     if under_way:
         await asyncio.wait(under_way)
@@ -59,7 +63,7 @@ async def heal(world: TierWorld) -> None:
     cluster = world.cluster
     world.network.join()
     cluster.pace.slow.clear()
-    cluster.lost_answers = cluster.late_answers = 0.0
+    cluster.late_requests = cluster.lost_answers = cluster.late_answers = 0.0
     for node in range(BROKERS):
         cluster.loop.go_on(cluster.brokers[node].process)
         cluster.start(node)
@@ -190,7 +194,8 @@ async def _elect(world: TierWorld, chance: random.Random) -> None:
 
 async def _move(world: TierWorld, chance: random.Random) -> None:
     live = [broker.node for broker in world.cluster.brokers if broker.up]
-    key = chance.choice([_GROUP, *sorted(world.cluster.coordinators)])
+    # that of the nodes' group as often as all others
+    key = _GROUP if chance.random() < 0.5 else chance.choice(sorted(world.cluster.coordinators))
     unaware_s = chance.choice([0.0, 20.0])
     world.story.tell("fault", f"the coordinator of {key} moves, which it does not know for {unaware_s:.0f} s")
     world.cluster.move(key, chance.choice(live), unaware_s)

@@ -96,15 +96,18 @@ class Node:
         world.loop.processes.append(process)
         ahead_ms = chance.choice([-5_000, 0, 60_000]) if drifts else 0
         clock = PacedClock(world.loop, process, ahead_ms)
-        self._starting = world.loop.create_task(self._start(clock), context=process.context)
+        # nodes that begin at the same time would all hear of a new topic at the same time, too
+        age_ms = chance.choice([2_000, 5_000, 11_000, 30_000])
+        self._starting = world.loop.create_task(self._start(clock, age_ms), context=process.context)
         self._starting.add_done_callback(partial(self._started, process))
 
-    async def _start(self, clock: PacedClock) -> None:
+    async def _start(self, clock: PacedClock, metadata_age_ms: int) -> None:
         port = self.port
         own = {
             "node.id": str(self.number),
             "listeners": f"PLAINTEXT://node:{port}",
             "sharecore.upstream.bootstrap.servers": self.world.cluster.bootstrap,
+            "sharecore.upstream.metadata.max.age.ms": str(metadata_age_ms),
         }
         config = BrokerConfig.from_properties({**_SETTINGS, **self._settings, **own})
         self.broker = Broker(config, clock=clock, check_names=False, ground=TierGround())

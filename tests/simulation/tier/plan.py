@@ -42,6 +42,7 @@ TIER_FAULTS = (
     "no topic ids",
     "no epoch checks",
     "no record deletion",
+    "late requests",
 )
 _RARE, _SPARED = ("unclean elections",), 0.6
 """What lets the cluster lose what it has answered excuses much, and so is on in few seeds."""

@@ -47,7 +47,19 @@ class Talk(asyncio.Protocol):
             took = cluster.chance.uniform(0, cluster.pace.service_s)
             if self._broker.node in cluster.pace.slow:
                 took += cluster.chance.choice([0.0, 0.1, 1.0, 6.0])
-            cluster.loop.call_later(took, self._work, self._frames.popleft())
+            work = self._work
+            if cluster.late_requests and cluster.chance.random() < cluster.late_requests:
+                took += cluster.chance.choice(_LATE_S)
+                work = self._work_late
+            cluster.loop.call_later(took, work, self._frames.popleft())
+
+    def _work_late(self, frame: bytes) -> None:
+        cluster = self._cluster
+        if cluster.forgetful and cluster.chance.random() < 0.5:
+            for log in cluster.logs():
+                if log.leader == self._broker.node:
+                    log.forget_producers()
+        self._work(frame)
 
     def _work(self, frame: bytes) -> None:
         header = read_header(frame)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from unittest import mock
 
 import pytest
@@ -34,8 +34,10 @@ from sharecore.errors import KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.tier.claims import SlotHistory
 from sharecore.tier.lease import Lease
-from sharecore.tier.slot_log import SlotLog
+from sharecore.tier.slot_log import Read, SlotLog
 from sharecore.upstream import Administration, ExclusiveWriter, Outlet, Upstream
+
+Outcome = TypeVar("Outcome")
 
 STATE = "state"
 COMPARE, CLAIMS, EPOCHS, LEASE = "compare and append", "claims", "producer epochs", "lease in time"
@@ -77,9 +79,13 @@ class Owner:
         admin = Administration(upstream)
         self.log = SlotLog(STATE, 0, self._number, admin, writer, clock, lambda log, error: None)
 
-    async def claim(self) -> list[bytes]:
-        """Takes the slot; the values that it reads."""
-        return [value or b"" for _, _, _, value in await self.log.claim(0)]
+    async def claim(self, read: Read | None = None) -> list[bytes]:
+        """Takes the slot; the values that it reads, or had read before."""
+        return [value or b"" for _, _, _, value in await self.log.claim(0, read=read)]
+
+    async def read(self) -> Read:
+        """Reads the slot's partition, to claim it later."""
+        return await self.log._read()
 
     async def append(self, value: bytes) -> bool:
         """Writes; whether it is told that this was written."""
@@ -141,14 +147,36 @@ class Bench:
         assert isinstance(read, list)
         return Ended(told, any(b"late" in batch.data for batch in log.batches), read)
 
+    async def read_too_soon(self) -> list[bytes]:
+        """What the first owner is told is written comes between what the second one reads and its claim: what
+        that one goes on with.
+        """
+        self.cluster.create(STATE, 1)
+        self.cluster.told_all()
+        first, second = Owner(self, 1), Owner(self, 2)
+        for owner in (first, second):
+            await owner.run(owner.start)
+        await first.run(first.claim)
+        read = await second.run(second.read)
+        assert isinstance(read, Read)
+        assert await first.run(lambda: first.append(b"in between"))
+        found = await second.run(lambda: second.claim(read))
+        assert isinstance(found, list)
+        return found
+
 
 def overtaken(*layers: str) -> Ended:
     """The outcome where these layers are taken away."""
+    return played(Bench.overtaken, *layers)
+
+
+def played(play: Callable[[Bench], Coroutine[Any, Any, Outcome]], *layers: str) -> Outcome:
+    """How it ends on a bench where these layers are taken away."""
     with drawn_chance(1), without(*layers):
         bench = Bench(Kind(checks_epochs=EPOCHS not in layers))
         asyncio.set_event_loop(bench.loop)
         try:
-            return bench.loop.run_until_complete(bench.overtaken())
+            return bench.loop.run_until_complete(play(bench))
         finally:
             bench.loop.bury(lambda: None)
             asyncio.set_event_loop(None)
@@ -164,6 +192,12 @@ def test_compare_and_append_alone() -> None:
     assert alone.written
     assert not alone.told
     assert overtaken(COMPARE, CLAIMS, EPOCHS, LEASE).told
+
+
+def test_a_claim_is_compared_too() -> None:
+    """No other layer helps who has claimed behind more than it has read."""
+    assert played(Bench.read_too_soon, CLAIMS, EPOCHS, LEASE) == [b"in between"]
+    assert played(Bench.read_too_soon, COMPARE) == []
 
 
 def test_claims_alone() -> None:

@@ -95,7 +95,6 @@ class TierWorld:
             # so long that what is sent again behind a partition may be told as written
             "share.coordinator.write.timeout.ms": str(chance.choice([5_000, 30_000, 30_000])),
             "sharecore.tier.ahead.bytes": "65536",
-            "sharecore.upstream.metadata.max.age.ms": str(chance.choice([5_000, 30_000])),
         }
         self.cache_bytes = chance.choice([2_000, 100_000])
         self.nodes = [Node(self, number, settings) for number in range(1, _NODES + 1)]
@@ -204,7 +203,7 @@ class TierWorld:
             "misfits": [members.misfit],
             "consumers": [clients.consumer] * 2,
             "offset administrators": [admins.offsets],
-            "topic administrators": [admins.topics],
+            "topic administrators": [admins.topics] * 2,
         }
         if not on & {"members", "consumers"}:
             kinds["plain"] = [members.member]

@@ -134,8 +134,10 @@ async def topics(world: TierWorld, name: str) -> None:
 async def _short_life(world: TierWorld, topic: str, chance: random.Random) -> None:
     """A topic is made, used and deleted while a member may hold its records; its name is taken again."""
     group = f"{topic}-group"
-    if "slot moves" in world.plan.features and chance.random() < 0.5:
-        # to a node that may not have heard of the topic by then
+    # to a node that may not have heard of the topic by then: before it is made, or in the middle of its use
+    moves = "slot moves" in world.plan.features
+    moves_in_round = chance.choice([1, 2, 3, 5]) if moves else -1
+    if moves and chance.random() < 0.3:
         await pin(chance.choice(world.nodes), [slot_of_group(group, SLOTS)], chance)
         await asyncio.sleep(chance.choice([0.0, 1.0, 2.0, 4.0]))
     world.create(topic, 1)
@@ -147,7 +149,9 @@ async def _short_life(world: TierWorld, topic: str, chance: random.Random) -> No
         await configure(wire, group, {"share.auto.offset.reset": "earliest"}, within=20.0)
         wire.close()
     member = Pilot(world, f"{topic}-member", group, [topic])
-    for _ in range(chance.choice([0, 8, 20, 80])):
+    for number in range(chance.choice([0, 8, 20, 80])):
+        if number == moves_in_round:
+            await pin(chance.choice(world.nodes), [slot_of_group(group, SLOTS)], chance)
         try:
             if sessions := await member.look():
                 session = sessions[0]
