@@ -186,6 +186,7 @@ class Coordinators:
             own.consumer_heartbeat_interval_ms,
             own.consumer_assignment_interval_ms,
             self._config().group_consumer_max_size,
+            self._config().group_consumer_regex_refresh_interval_ms,
         )
 
     def _transaction_ended(self, producer_id: int, partition: TopicPartition, commit: bool) -> None:

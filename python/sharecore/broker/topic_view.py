@@ -18,7 +18,7 @@ class TopicDirectory:
     """
 
     def __init__(self, topics: Topics, *, hidden: frozenset[str] = frozenset()) -> None:
-        self.version = 0
+        self.version = self.created = 0
         self._topics = topics
         self._hidden = hidden
         topics.on_change(self._changed)
@@ -46,3 +46,4 @@ class TopicDirectory:
 
     def _changed(self, change: TopicChange, topic: Topic) -> None:
         self.version += 1
+        self.created += change is TopicChange.CREATED

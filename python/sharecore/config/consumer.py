@@ -65,6 +65,13 @@ class ConsumerSettings:
         choices=ASSIGNORS,
         check=_check_assignors,
     )
+    group_consumer_regex_refresh_interval_ms: int = setting(
+        Kind.INT,
+        600000,
+        "Time after which the topics that a regular expression matches are looked up again, as rights may "
+        "have changed; new topics are found at once.",
+        low=10000,
+    )
     offsets_retention_minutes: int = setting(
         Kind.INT, 10080, "Time that offsets are kept which nobody uses.", low=1
     )

@@ -103,9 +103,6 @@ _IGNORED = {
     "How often Apache looks: here it is done with retention (log.retention.check.interval.ms).": """
         producer.id.expiration.check.interval.ms
     """,
-    "How often Apache looks: here a regular expression is matched when the topics have changed.": """
-        group.consumer.regex.refresh.interval.ms
-    """,
     _TIERED: """
         follower.fetch.last.tiered.offset.enable* log.local.retention.bytes* log.local.retention.ms*
         log.remote.copy.lag.bytes* log.remote.copy.lag.ms* remote.fetch.max.wait.ms*

@@ -21,15 +21,20 @@ Fields = tuple[FieldSpec, ...]
 class ReplayedGroup(Protocol):
     """A group that is read."""
 
-    def replay(self, kind: Any, member_id: str, value: Any) -> None:
-        """Takes the content of a record; `value` is None for one that erases."""
+    def replay(self, kind: Any, about: str, value: Any) -> None:
+        """Takes the content of a record.
+
+        Args:
+            about: what of the group it is about, a member as a rule; empty for the group itself.
+            value: None for one that erases.
+        """
 
 
 Group = TypeVar("Group", bound=ReplayedGroup)
 
 
 class GroupRecords(Generic[Kind]):
-    """The records of one type of groups, each about a group or one of its members.
+    """The records of one type of groups, each about a group or something of it, a member as a rule.
 
     Args:
         name: what Kafka's names of them begin with.
@@ -48,11 +53,13 @@ class GroupRecords(Generic[Kind]):
         self._kinds = {int(kind): kind for kind in fields}
         self._group = group
 
-    def record(
-        self, kind: Kind, group_id: str, value: Mapping[str, Any] | None, *, member_id: str = ""
-    ) -> Record:
-        """A record; without a value, the one that erases it."""
-        key = self._keys[kind].write(group_id=group_id, member_id=member_id)
+    def record(self, kind: Kind, group_id: str, value: Mapping[str, Any] | None, **about: str) -> Record:
+        """A record; without a value, the one that erases it.
+
+        Args:
+            about: the rest of its key.
+        """
+        key = self._keys[kind].write(group_id=group_id, **about)
         return key, None if value is None else self._values[kind].pack(value)
 
     def replay(
@@ -74,14 +81,13 @@ class GroupRecords(Generic[Kind]):
             ValueError: it is damaged.
         """
         kind = self._kinds[number]
-        about = self._keys[kind].read(key)
+        group_id, *about = self._keys[kind].read(key)
         if kind is self._group and value is None:
-            groups.pop(about.group_id, None)
+            groups.pop(group_id, None)
             return
-        group = groups.get(about.group_id)
+        group = groups.get(group_id)
         if group is None:
             if value is None:
                 return
-            group = groups[about.group_id] = make(about.group_id)
-        member_id = getattr(about, "member_id", "")
-        group.replay(kind, member_id, None if value is None else self._values[kind].read(value))
+            group = groups[group_id] = make(group_id)
+        group.replay(kind, "".join(about), None if value is None else self._values[kind].read(value))

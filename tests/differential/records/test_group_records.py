@@ -122,6 +122,12 @@ class Fields:
             return self.target()
         if kind is ConsumerRecord.TARGET_MEMBER:
             return {"topic_partitions": self.some(self.partitions)}
+        if kind is ConsumerRecord.REGULAR_EXPRESSION:
+            return {
+                "topics": self.some(self.text),
+                "version": self.number(64),
+                "timestamp": self.number(64),
+            }
         # a topic without partitions is in no assignment
         with_epochs = [
             {**each, "assignment_epochs": each["partitions"] or None} for each in self.some(self.partitions)
@@ -129,28 +135,26 @@ class Fields:
         return {**self.told(), "assigned_partitions": with_epochs, "partitions_pending_revocation": []}
 
 
-_CONSUMER = [
-    kind
-    for kind in ConsumerRecord
-    if kind not in (ConsumerRecord.PARTITION_METADATA, ConsumerRecord.REGULAR_EXPRESSION)
-]
+_CONSUMER = [kind for kind in ConsumerRecord if kind is not ConsumerRecord.PARTITION_METADATA]
 
 
 def written(kind: ShareRecord | ConsumerRecord, fields: Fields, *, erased: bool) -> Written:
-    group_id, member_id = fields.text(), fields.text()
+    group_id = fields.text()
+    about: dict[str, str] = {}
+    if "MEMBER" in kind.name:
+        about["member_id"] = fields.text()
+    elif kind is ConsumerRecord.REGULAR_EXPRESSION:
+        about["regular_expression"] = fields.text()
     if isinstance(kind, ShareRecord):
         value = None if erased else fields.of_share(kind)
-        record = share_records.RECORDS.record(kind, group_id, value, member_id=member_id)
+        record = share_records.RECORDS.record(kind, group_id, value, **about)
     else:
         value = None if erased else fields.of_consumer(kind)
         packed = (
             None if value is None else {**value, "classic_member": 0} if "classic_member" in value else value
         )
-        record = consumer_records.RECORDS.record(kind, group_id, packed, member_id=member_id)
-    key = {"group_id": group_id}
-    if "MEMBER" in kind.name:
-        key["member_id"] = member_id
-    return Written(record, key, value)
+        record = consumer_records.RECORDS.record(kind, group_id, packed, **about)
+    return Written(record, {"group_id": group_id, **about}, value)
 
 
 @pytest.mark.parametrize("kinds", [list(ShareRecord), _CONSUMER], ids=["share", "consumer"])

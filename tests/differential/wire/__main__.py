@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, Apache Kafka {arguments.kafka}, families {' '.join(families)}", flush=True)
     with broker_and_node(libs) if arguments.through else brokers(libs) as player:
-        stage = Stage(arguments.kafka, restarts=not arguments.through)
+        stage = Stage(arguments.kafka, restarts=not arguments.through, patient=True)
         run = Run(player, out, _say, stage, shrink_seconds=arguments.shrink_seconds)
         try:
             play(

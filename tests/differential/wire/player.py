@@ -124,6 +124,7 @@ class _Script:
         self._world = World()
         self._connections: set[str] = set()
         self._waiting: dict[str, tuple[Ask, dict[str, Any]]] = {}
+        self._looks_up = False
 
     def do(self, step: Step, played: Played) -> Any:
         """Does one step on both brokers; gives Apache Kafka's masked answer."""
@@ -268,6 +269,10 @@ class _Script:
             subscribed = ask.fields["subscribed_topic_names"] if answer["member_epoch"] > 0 else None
             group, *topics = map(self._names[0].to_broker, [ask.fields["group_id"], *(subscribed or ())])
             settle_states(self._sides, group, topics)
+        if ask.api == "CONSUMER_GROUP_HEARTBEAT":
+            self._looks_up = self._looks_up or bool(ask.fields["subscribed_topic_regex"])
+            if self._looks_up:
+                self._sides[0].rest()  # it looks up in the background what an expression matches
         if ask.fields.get("share_session_epoch") == _LAST_EPOCH:
             self._released()
         if ask.api in _TRANSACTIONS_END and ask.fields["transactional_id"]:

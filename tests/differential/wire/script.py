@@ -79,10 +79,12 @@ class Stage:
     Attributes:
         kafka: the version of Apache Kafka beside ours.
         restarts: whether they may have the brokers start anew.
+        patient: whether they may wait for ten seconds.
     """
 
     kafka: str = "4.3.1"
     restarts: bool = False
+    patient: bool = False
 
     @property
     def newest(self) -> bool:

@@ -29,22 +29,30 @@ _PROBES = ("probe-0", "probe-1")
 
 
 def settle_topics(apache: Side, ours: Side, names: list[str]) -> None:
-    """Waits until Apache Kafka's coordinator has the partitions that our broker has of these topics.
+    """Waits until Apache Kafka's coordinator has the partitions that our broker has of these topics, and
+    that of a cluster behind ours too.
 
     Raises:
         TimeoutError: it has not after some seconds.
     """
     wanted = _counts(_existing(ours, names))
-    for group in _PROBES:
-        until = time.monotonic() + _SECONDS_MAX
-        while True:
-            there = _existing(apache, names)
-            known = {(topic_id, index) for _, topic_id, index in there}
-            if _counts(there) == wanted and _assigned(apache, group, names) == known:
-                break
-            if time.monotonic() > until:
-                raise TimeoutError(f"Apache Kafka does not publish a change of {names}")
-            time.sleep(0.01)
+    for side in (apache, ours) if ours.reads_behind else (apache,):
+        for group in _PROBES:
+            _settle_topics(side, group, names, wanted)
+
+
+def _settle_topics(side: Side, group: str, names: list[str], wanted: Counter[str]) -> None:
+    until = time.monotonic() + _SECONDS_MAX
+    while True:
+        there = _existing(side, names)
+        known = {(topic_id, index) for _, topic_id, index in there}
+        assigned = _assigned(side, group, names)
+        if _counts(there) == wanted and assigned == known:
+            break
+        if time.monotonic() > until:
+            shown = f"{there} where {wanted} is wanted, {assigned} assigned"
+            raise TimeoutError(f"{side.kind} does not publish a change of {names}: {shown}")
+        time.sleep(0.01)
 
 
 def settle_states(sides: Sequence[Side], group: str, topics: list[str]) -> None:

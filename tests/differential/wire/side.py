@@ -45,6 +45,8 @@ SETTINGS = {
     "group.max.size": "4",
     "group.consumer.max.size": "4",
     "group.consumer.migration.policy": "disabled",
+    "group.consumer.session.timeout.ms": "600000",
+    "group.consumer.max.session.timeout.ms": "600000",
     "group.min.session.timeout.ms": "1000",
     "group.share.max.share.sessions": "4",
 }

@@ -26,13 +26,14 @@ class Topics:
     """Topics that a test makes."""
 
     def __init__(self) -> None:
-        self.version = 0
+        self.version = self.created = 0
         self.topics: dict[str, TopicInfo] = {}
         self.put("a", A, 4)
         self.put("b", B, 2)
 
     def put(self, name: str, topic_id: UUID, partitions: int) -> None:
         self.version += 1
+        self.created += name not in self.topics
         self.topics[name] = TopicInfo(name, topic_id, partitions)
 
     def find(self, name: str) -> TopicInfo | None:

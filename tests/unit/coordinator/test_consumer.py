@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import settings
@@ -17,7 +16,6 @@ from sharecore.coordinator.consumer import (
     Heartbeat,
     MemberState,
 )
-from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.errors import ErrorCode, KafkaError
 
 
@@ -201,16 +199,25 @@ def test_one_epoch_is_for_who_left_and_for_what_grew() -> None:
     assert cluster.group.epoch == before + 1
 
 
-def test_a_member_may_subscribe_to_an_expression() -> None:
+def test_a_member_that_was_told_to_let_go_has_heard_of_its_epoch() -> None:
     cluster = Cluster()
-    fields: dict[str, Any] = {"rebalance_timeout_ms": 1, "owned": frozenset()}
-    joined = cluster.heartbeat("m1", 0, subscribed_regex="[ab]", **fields)
-    assert {topic for topic, _ in joined.assigned or ()} == {A, B}
-    assert refusal(cluster.heartbeat, "m2", 0, subscribed_regex="(", **fields) is (
-        ErrorCode.INVALID_REGULAR_EXPRESSION
-    )
-    cluster.topics.put("c", UUID(int=3), 1)
-    assert not cluster.heartbeat("m1", joined.epoch).assigned
+    first, second = Member(cluster, "m1"), Member(cluster, "m2")
+    second.join("b")
+    before = second.epoch
+    first.join("b")
+    first.leave()
+    second.beat()
+    first.join("b")
+    second.beat()
+    assert cluster.group.members["m2"].state is MemberState.UNREVOKED_PARTITIONS
+    assert refusal(cluster.heartbeat, "m2", before, owned=frozenset()) is ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_a_member_does_not_come_with_an_instance_that_is_unknown() -> None:
+    cluster = Cluster()
+    member = Member(cluster, "m1", instance_id="i")
+    member.join()
+    assert refusal(member.beat, instance_id="j") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 @pytest.mark.parametrize(
@@ -223,7 +230,8 @@ def test_a_member_may_subscribe_to_an_expression() -> None:
         ({"owned": None}, ErrorCode.INVALID_REQUEST),
         ({"owned": frozenset({(A, 0)})}, ErrorCode.INVALID_REQUEST),
         ({"lists_topics": True}, ErrorCode.INVALID_REQUEST),
-        ({"member_id": " "}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": " ", "epoch": 1}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": "", "epoch": -1}, ErrorCode.INVALID_REQUEST),
         ({"instance_id": " "}, ErrorCode.INVALID_REQUEST),
         ({"rack_id": " "}, ErrorCode.INVALID_REQUEST),
         ({"subscribed_names": None}, ErrorCode.INVALID_REQUEST),
@@ -266,59 +274,6 @@ def test_a_failed_write_is_made_up_for() -> None:
     cluster.restart()
     assert len(cluster.group.target["m1"][A]) == 4
     member.beat()
-
-
-def test_commits_come_from_members_of_the_epoch() -> None:
-    cluster = Cluster()
-    member = Member(cluster, "m1")
-    member.join()
-
-    def commit(member_id: str, epoch: int, api_version: int = 9) -> None:
-        commits = {TopicPartition("nowhere", 0): CommittedOffset(1)}
-        cluster.group.check_commit(
-            member_id, None, epoch, commits, transactional=False, api_version=api_version
-        )
-
-    commit("m1", member.epoch)
-    assert refusal(commit, "m1", member.epoch - 1) is ErrorCode.STALE_MEMBER_EPOCH
-    assert refusal(commit, "m1", member.epoch, 8) is ErrorCode.UNSUPPORTED_VERSION
-    assert refusal(commit, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_a_late_commit_is_taken_for_what_the_member_has_had_since() -> None:
-    """KIP-1251"""
-    cluster = Cluster()
-    member, other = Member(cluster, "m1"), Member(cluster, "m2")
-    member.join()
-    before = member.epoch
-    cluster.topics.put("a", A, 6)
-    member.beat()
-    assert member.epoch == before + 1
-
-    def commit(*partitions: int, epoch: int = before, topic_id: UUID | None = None) -> None:
-        commits = {
-            TopicPartition("a" if topic_id is None else "?", each): CommittedOffset(1, topic_id=topic_id)
-            for each in partitions
-        }
-        cluster.group.check_commit("m1", None, epoch, commits, transactional=False, api_version=9)
-
-    commit(0, 3)
-    commit(0, 3, topic_id=A)
-    for late in ((5,), (0, 5), (7,)):
-        assert refusal(commit, *late) is ErrorCode.STALE_MEMBER_EPOCH
-    assert refusal(commit, 0, topic_id=B) is ErrorCode.STALE_MEMBER_EPOCH
-    assert refusal(commit, 0, epoch=before - 1) is ErrorCode.STALE_MEMBER_EPOCH
-    assert refusal(commit, 0, epoch=member.epoch + 1) is ErrorCode.STALE_MEMBER_EPOCH
-    member.beat()
-    other.join()
-    member.beat()
-    (_, lost), *_ = cluster.group.members["m1"].revoking
-    commit(lost, epoch=member.epoch)
-    (kept, *_) = [
-        each for (_, each), epoch in cluster.group.members["m1"].assigned.items() if epoch == before
-    ]
-    cluster.restart()
-    commit(kept)
 
 
 def test_topics_that_nobody_wants_any_more_are_let_go_before_others_are_gone() -> None:
@@ -371,10 +326,13 @@ def test_a_full_group_takes_nobody_under_a_new_id() -> None:
     member = Member(cluster, "m1", instance_id="i")
     member.join()
     taken = ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert refusal(Member(cluster, "m2", instance_id="i").join) is taken
+    assert refusal(Member(cluster, "m2").join) is taken
+    assert refusal(Member(cluster, "m2", instance_id="j").join) is taken
     assert refusal(cluster.heartbeat, "m2", 7) is taken
+    assert refusal(Member(cluster, "m2", instance_id="i").join) is ErrorCode.UNRELEASED_INSTANCE_ID
     member.leave(-2)
-    member.join()
+    Member(cluster, "m2", instance_id="i").join()
+    assert cluster.group.members.keys() == {"m2"}
 
 
 # a group with one member and one topic, as a broker wrote it

@@ -40,6 +40,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         lists_topics=bool(owned),
         client_id=context.client_id or "",
         client_host=f"/{context.connection.peer_host}",
+        may_describe=lambda topic: context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic, quiet=True),
     )
 
     def answer(result: HeartbeatAnswer | KafkaError) -> dict[str, Any]:

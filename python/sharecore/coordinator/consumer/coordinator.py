@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 from uuid import UUID, uuid4
 
-from sharecore._core import matching
 from sharecore.coordinator.consumer.assignors import ASSIGNORS, AssignorMember
-from sharecore.coordinator.consumer.group import LEFT_STATIC_EPOCH, ConsumerGroup
+from sharecore.coordinator.consumer.group import LEFT_STATIC_EPOCH, ConsumerGroup, LookUp
 from sharecore.coordinator.consumer.heartbeat import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -28,6 +28,7 @@ from sharecore.coordinator.consumer.records import (
     RECORDS,
     ConsumerRecord,
 )
+from sharecore.coordinator.expressions import matches
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator.topics import TopicInfo, TopicView
@@ -38,6 +39,9 @@ from sharecore.waiting import Deadline, Done
 
 logger = logging.getLogger(__name__)
 
+_LOOKED_UP_MS = 10
+"""How soon a member comes back after its expression was looked up, or another one's."""
+
 
 class ConsumerLimits(NamedTuple):
     """Settings of consumer groups; times in milliseconds."""
@@ -46,10 +50,15 @@ class ConsumerLimits(NamedTuple):
     heartbeat_ms: int = 5_000
     assignment_interval_ms: int = 0
     max_size: int = 2**31 - 1
+    expressions_refresh_ms: int = 600_000
 
 
 class SubscribableTopics(TopicView, Protocol):
     """The topics of the broker, for those who choose among their names."""
+
+    @property
+    def created(self) -> int:
+        """Grows with each topic that appears."""
 
     def names(self) -> Sequence[str]:
         """Names of all topics."""
@@ -102,6 +111,9 @@ class ConsumerCoordinator:
         loaded, self._loaded = self._loaded, {}
         for group in loaded.values():
             self._registry.add(group)
+            # an earlier version did not write down what they match; the next heartbeat looks them up again
+            for each in group.subscribed_expressions() - group.expressions.keys():
+                group.expressions[each] = self._matching(each)
             self._find_topics(group)
             for member in group.members.values():
                 self._count_session(group, member)
@@ -118,21 +130,23 @@ class ConsumerCoordinator:
         if not request.member_id and request.epoch == JOIN_EPOCH:
             request = request._replace(member_id=_new_member_id())
         request.check(self._assignors)
-        if request.subscribed_regex:
-            self._matching(request.subscribed_regex)
         if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             self._leave(request, answered)
             return
         group = self._group(request)
         member, records = self._admit(group, request)
         told = set(member.assigned)
-        subscription = member.subscription
+        names, expression = member.subscribed_names, member.subscribed_regex or ""
         if self._update(member, request) or records:
             records.append(group.member_record(member))
-        resubscribed = member.subscription != subscription
-        if resubscribed:
+        now_wanted = member.subscribed_regex or ""
+        resubscribed = member.subscribed_names != names or now_wanted != expression
+        records += group.forget_expressions()
+        # which topics a new expression adds is looked up behind this heartbeat
+        is_known = member.subscribed_names != names or not now_wanted or now_wanted in group.expressions
+        if resubscribed and is_known:
             group.topics_version = -1
-        if self._observe_topics(group) or resubscribed:
+        if self._observe_topics(group) or (resubscribed and is_known):
             self._raise_epoch(group, records)
         self._assign(group, records)
         target = group.target.get(member.member_id, {})
@@ -153,11 +167,11 @@ class ConsumerCoordinator:
         self._count_session(group, member)
         self._count_revocation(group, member)
         tell = request.epoch == JOIN_EPOCH or request.is_full or told != member.assigned.keys()
+        heartbeat_ms = self._limits(group.group_id).heartbeat_ms
+        if self._look_up(group, request.may_describe, records):
+            heartbeat_ms = min(_LOOKED_UP_MS, heartbeat_ms)
         answer = HeartbeatAnswer(
-            member.member_id,
-            member.epoch,
-            self._limits(group.group_id).heartbeat_ms,
-            set(member.assigned) if tell else None,
+            member.member_id, member.epoch, heartbeat_ms, set(member.assigned) if tell else None
         )
         self._write(group, records, lambda error: answered(error or answer))
 
@@ -198,6 +212,7 @@ class ConsumerCoordinator:
             raise KafkaError(
                 ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group."
             )
+        request.check_expression()
         if found is not None:
             self._replaced(found)
         group = ConsumerGroup(request.group_id)
@@ -207,25 +222,28 @@ class ConsumerCoordinator:
     def _admit(self, group: ConsumerGroup, request: Heartbeat) -> tuple[ConsumerMember, list[Record]]:
         """The member of a request, and the records to write if it is new."""
         max_size = self._limits(group.group_id).max_size
-        if request.member_id not in group.members and len(group.members) >= max_size:
+        is_known = request.member_id in group.members or request.instance_id in group.static
+        if not is_known and len(group.members) >= max_size:
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The consumer group has reached its maximum capacity of {max_size} members.",
             )
         if request.instance_id is not None and request.instance_id in group.static:
             return self._admit_static(group, request, group.members[group.static[request.instance_id]])
+        if request.instance_id is not None and request.epoch != JOIN_EPOCH:
+            raise _unknown_instance(request)
         member = group.members.get(request.member_id)
         if member is not None:
             if request.epoch != JOIN_EPOCH:
                 member.check_epoch(request.epoch, request.owned)
+            request.check_expression()
             return member, []
-        if request.epoch != JOIN_EPOCH and request.instance_id is not None:
-            raise _unknown_instance(request)
         if request.epoch != JOIN_EPOCH:
             raise KafkaError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
                 f"Member {request.member_id} is not a member of group {request.group_id}.",
             )
+        request.check_expression()
         member = ConsumerMember(request.member_id, request.instance_id)
         group.add(member)
         return member, []
@@ -237,6 +255,7 @@ class ConsumerCoordinator:
             if member.member_id != request.member_id:
                 raise _fenced_instance(request, member.member_id)
             member.check_epoch(request.epoch, request.owned)
+            request.check_expression()
             return member, []
         if member.epoch != LEFT_STATIC_EPOCH:
             raise KafkaError(
@@ -244,6 +263,7 @@ class ConsumerCoordinator:
                 f"Static member {request.member_id} with instance id {request.instance_id} cannot join the "
                 f"group because the instance id is owned by {member.member_id} member.",
             )
+        request.check_expression()
         target = group.target.get(member.member_id, {})
         records = group.gone_records(member.member_id)
         group.remove(member)
@@ -283,23 +303,47 @@ class ConsumerCoordinator:
         self.rebalances += 1
         records.append(group.epoch_record())
 
-    def _subscribed(self, member: ConsumerMember) -> frozenset[str]:
-        if not member.subscribed_regex:
-            return member.subscribed_names
-        return member.subscribed_names.union(self._matching(member.subscribed_regex))
+    def _look_up(
+        self, group: ConsumerGroup, may_describe: Callable[[str], bool], records: list[Record]
+    ) -> bool:
+        """Looks up what the expressions of a group match, where that may have changed; whether it has.
+
+        Args:
+            may_describe: whether the member that has caused this may know of a topic.
+        """
+        expressions = group.subscribed_expressions()
+        if not expressions or self._is_recent(group, expressions):
+            return False
+        group.looked_up = LookUp(self._topics.created, self._clock.monotonic_ms(), self._clock.now_ms())
+        found = {each: frozenset(filter(may_describe, self._matching(each))) for each in expressions}
+        before, group.expressions = group.expressions, found
+        changed = [each for each in sorted(found) if found[each] != before.get(each)]
+        records += map(group.expression_record, changed)
+        if all(topics == before.get(each, frozenset()) for each, topics in found.items()):
+            return False
+        group.topics_version = -1
+        self._observe_topics(group)
+        self._raise_epoch(group, records)
+        return True
+
+    def _is_recent(self, group: ConsumerGroup, expressions: set[str]) -> bool:
+        """Whether it is known what all of the expressions match."""
+        last = group.looked_up
+        if last is None or not expressions <= group.expressions.keys():
+            return False
+        refresh_ms = self._limits(group.group_id).expressions_refresh_ms
+        is_old = self._clock.monotonic_ms() - last.at_ms >= refresh_ms
+        return last.created == self._topics.created and not is_old
+
+    def _matching(self, expression: str) -> frozenset[str]:
+        """The topics that an expression matches; none where an earlier version alone could read it."""
+        with suppress(ValueError):
+            return frozenset(matches(expression, self._topics.names()))
+        return frozenset()
 
     def _topics_of(self, group: ConsumerGroup, member: ConsumerMember) -> set[UUID]:
         """The topics that a member subscribes to, as far as they exist."""
-        return {group.topics[name][0] for name in self._subscribed(member) if name in group.topics}
-
-    def _matching(self, expression: str) -> Collection[str]:
-        try:
-            return matching(expression, self._topics.names())
-        except ValueError as error:
-            raise KafkaError(
-                ErrorCode.INVALID_REGULAR_EXPRESSION,
-                f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {error}.",
-            ) from error
+        return {group.topics[name][0] for name in group.subscribed(member) if name in group.topics}
 
     def _observe_topics(self, group: ConsumerGroup) -> bool:
         """Looks at the topics that the group subscribes to; returns whether they have changed."""
@@ -314,7 +358,7 @@ class ConsumerCoordinator:
 
     def _find_topics(self, group: ConsumerGroup) -> list[TopicInfo]:
         """The topics that a group subscribes to, as far as they exist; the group knows them then."""
-        names = frozenset().union(*map(self._subscribed, group.members.values()))
+        names = frozenset().union(*map(group.subscribed, group.members.values()))
         found = [topic for name in sorted(names) if (topic := self._topics.find(name)) is not None]
         group.topics = {topic.name: (topic.topic_id, topic.partitions) for topic in found}
         return found
@@ -338,7 +382,7 @@ class ConsumerCoordinator:
             AssignorMember(
                 member.member_id,
                 member.instance_id,
-                frozenset(ids[name] for name in self._subscribed(member) if name in ids),
+                frozenset(ids[name] for name in group.subscribed(member) if name in ids),
                 [
                     (topic_id, partition)
                     for topic_id, partitions in group.target.get(member.member_id, {}).items()
@@ -381,6 +425,7 @@ class ConsumerCoordinator:
         for member in members:
             group.remove(member)
             records += group.gone_records(member.member_id)
+        records += group.forget_expressions()
         group.topics_version = -1
         if group.is_empty:
             group.topics, group.metadata_hash = {}, 0

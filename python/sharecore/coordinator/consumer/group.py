@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState, Partition
@@ -22,6 +22,20 @@ LEFT_STATIC_EPOCH = -2
 """Epoch of a static member that has left and is expected back."""
 
 
+class LookUp(NamedTuple):
+    """When it was looked up which topics expressions match.
+
+    Args:
+        created: how many topics had appeared by then.
+        at_ms: on the monotonic clock.
+        time_ms: on the clock of the records.
+    """
+
+    created: int = 0
+    at_ms: int = 0
+    time_ms: int = 0
+
+
 class ConsumerGroup:
     """A consumer group, as its records describe it.
 
@@ -29,6 +43,8 @@ class ConsumerGroup:
         epoch: grows with each change that asks for a new assignment.
         target: partitions by member id, made for `target_epoch`.
         holders: who has a partition, or has yet to let it go.
+        expressions: names of the topics that the expressions of members match, as they were last looked up.
+        looked_up: when that was; None where it was before the broker started.
         unwritten: a write failed: the records are behind what is known here, and all of them are due again.
     """
 
@@ -48,6 +64,8 @@ class ConsumerGroup:
         self.assigned_at_ms: int | None = None
         self.topics_version = -1
         self.topics: dict[str, tuple[UUID, int]] = {}
+        self.expressions: dict[str, frozenset[str]] = {}
+        self.looked_up: LookUp | None = None
         self.unwritten = False
 
     @property
@@ -83,7 +101,8 @@ class ConsumerGroup:
             KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH; UNSUPPORTED_VERSION for a client that knows no
                 epochs.
         """
-        if generation < 0 and (not self.members or (transactional and not member_id)):
+        is_producers_alone = transactional and not member_id and instance_id is None
+        if generation < 0 and (not self.members or is_producers_alone):
             return
         member = self.members.get(member_id)
         if member is None:
@@ -133,12 +152,12 @@ class ConsumerGroup:
         return None
 
     def subscribed_topics(self) -> set[str] | None:
-        """Topics that members consume."""
-        return set(self.topics)
+        """Topics that members consume, whether they exist or not."""
+        return set().union(*map(self.subscribed, self.members.values()))
 
     def is_subscribed(self, topic: str) -> bool:
         """Whether members consume a topic."""
-        return topic in self.topics
+        return any(topic in self.subscribed(member) for member in self.members.values())
 
     def add(self, member: ConsumerMember) -> None:
         """Adds a member."""
@@ -171,6 +190,21 @@ class ConsumerGroup:
     def is_free(self, member: ConsumerMember, partition: Partition) -> bool:
         """Whether nobody but the member has a partition."""
         return self.holders.get(partition, member.member_id) == member.member_id
+
+    def subscribed(self, member: ConsumerMember) -> frozenset[str]:
+        """The topics that a member wants, as far as it is known what its expression matches."""
+        return member.subscribed_names.union(self.expressions.get(member.subscribed_regex or "", ()))
+
+    def subscribed_expressions(self) -> set[str]:
+        """The expressions of all members."""
+        return {each.subscribed_regex for each in self.members.values() if each.subscribed_regex}
+
+    def forget_expressions(self) -> list[Record]:
+        """Forgets the topics of expressions that nobody has any more; gives the tombstones."""
+        gone = self.expressions.keys() - self.subscribed_expressions()
+        for each in gone:
+            del self.expressions[each]
+        return [self.expression_record(each) for each in sorted(gone)]
 
     def assignor(self, default: str) -> str:
         """The assignor named by most of the members that name one."""
@@ -234,6 +268,15 @@ class ConsumerGroup:
             member_id=member.member_id,
         )
 
+    def expression_record(self, expression: str) -> Record:
+        """The topics that an expression matches; a tombstone where it is forgotten."""
+        topics, when = self.expressions.get(expression), self.looked_up or LookUp()
+        value = None
+        if topics is not None:
+            value = {"topics": sorted(topics), "version": when.created, "timestamp": when.time_ms}
+        kind = ConsumerRecord.REGULAR_EXPRESSION
+        return RECORDS.record(kind, self.group_id, value, regular_expression=expression)
+
     def gone_records(self, member_id: str) -> list[Record]:
         """Tombstones of a member."""
         kinds = (ConsumerRecord.CURRENT_MEMBER, ConsumerRecord.TARGET_MEMBER, ConsumerRecord.MEMBER_METADATA)
@@ -250,13 +293,18 @@ class ConsumerGroup:
         return [
             *map(self.member_record, members),
             self.epoch_record(),
+            *map(self.expression_record, self.expressions),
             *self.target_records(self.target),
             *map(self.current_record, members),
         ]
 
-    def replay(self, kind: ConsumerRecord, member_id: str, value: Any) -> None:
-        """Takes the content of a record; `value` is None for a tombstone."""
-        _REPLAYS[kind](self, member_id, value)
+    def replay(self, kind: ConsumerRecord, about: str, value: Any) -> None:
+        """Takes the content of a record; `value` is None for a tombstone.
+
+        Args:
+            about: the member or the expression that it is about.
+        """
+        _REPLAYS[kind](self, about, value)
 
     def _replay_epoch(self, _: str, value: Any) -> None:
         if value is not None:
@@ -307,6 +355,12 @@ class ConsumerGroup:
             member.revoking = _from_fields(value.partitions_pending_revocation, value.member_epoch)
         self.hold(member)
 
+    def _replay_expression(self, expression: str, value: Any) -> None:
+        if value is None:
+            self.expressions.pop(expression, None)
+        else:
+            self.expressions[expression] = frozenset(value.topics)
+
 
 _REPLAYS = {
     ConsumerRecord.METADATA: ConsumerGroup._replay_epoch,
@@ -314,6 +368,7 @@ _REPLAYS = {
     ConsumerRecord.TARGET_METADATA: ConsumerGroup._replay_target_epoch,
     ConsumerRecord.TARGET_MEMBER: ConsumerGroup._replay_target,
     ConsumerRecord.CURRENT_MEMBER: ConsumerGroup._replay_current,
+    ConsumerRecord.REGULAR_EXPRESSION: ConsumerGroup._replay_expression,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from sharecore.coordinator.consumer.member import Partition
+from sharecore.coordinator.expressions import matches
 from sharecore.errors import ErrorCode, KafkaError
 
 JOIN_EPOCH = 0
@@ -20,6 +21,7 @@ class Heartbeat(NamedTuple):
         rebalance_timeout_ms: how long it may take to let partitions go; -1 when it does not say.
         owned: partitions that it has.
         lists_topics: whether it names topics that it has partitions of, be it none.
+        may_describe: whether it may know of a topic that an expression matches.
     """
 
     group_id: str
@@ -35,6 +37,7 @@ class Heartbeat(NamedTuple):
     lists_topics: bool = False
     client_id: str = ""
     client_host: str = ""
+    may_describe: Callable[[str], bool] = lambda topic: True
 
     @property
     def is_full(self) -> bool:
@@ -46,7 +49,8 @@ class Heartbeat(NamedTuple):
         """Raises KafkaError (INVALID_REQUEST, UNSUPPORTED_ASSIGNOR) for what no member may say."""
         if not self.group_id.strip():
             raise _invalid("GroupId can't be empty.")
-        if not self.member_id.strip():
+        # before a member says its own id it may join with a blank one
+        if not self.member_id.strip() and (self.epoch > JOIN_EPOCH or self.epoch == LEAVE_EPOCH):
             raise _invalid("MemberId can't be empty.")
         if self.instance_id is not None and not self.instance_id.strip():
             raise _invalid("InstanceId can't be empty.")
@@ -71,6 +75,18 @@ class Heartbeat(NamedTuple):
                 f"ServerAssignor {self.server_assignor} is not supported. "
                 f"Supported assignors: {', '.join(assignors)}.",
             )
+
+    def check_expression(self) -> None:
+        """Raises KafkaError (INVALID_REGULAR_EXPRESSION) unless it names none, or one that can be read."""
+        if not self.subscribed_regex:
+            return
+        try:
+            matches(self.subscribed_regex, ())
+        except ValueError as error:
+            raise KafkaError(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                f"SubscribedTopicRegex `{self.subscribed_regex}` is not a valid regular expression: {error}.",
+            ) from error
 
 
 class HeartbeatAnswer(NamedTuple):

@@ -58,11 +58,6 @@ class ConsumerMember:
     revocation: Deadline | None = None
 
     @property
-    def subscription(self) -> tuple[frozenset[str], str]:
-        """Names and expression of the topics that it wants; a change asks for a new assignment."""
-        return self.subscribed_names, self.subscribed_regex or ""
-
-    @property
     def said(self) -> tuple[object, ...]:
         """Everything that it told of itself."""
         return (
@@ -137,6 +132,7 @@ class ConsumerMember:
         if _has_any(lost, owned):
             self.assigned, self.revoking = kept, lost
             self.state = MemberState.UNREVOKED_PARTITIONS
+            self.previous_epoch = self.epoch
             return
         self.assigned = kept | dict.fromkeys(sorted(free), target_epoch)
         self.revoking = {}

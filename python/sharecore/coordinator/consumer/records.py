@@ -63,7 +63,15 @@ _FIELDS = {
             field("partitions_pending_revocation", _TOPIC_EPOCHS, array=True),
         ),
     ),
+    ConsumerRecord.REGULAR_EXPRESSION: (
+        (*GROUP, field("regular_expression", "string")),
+        (
+            field("topics", "string", array=True),
+            field("version", "int64"),
+            field("timestamp", "int64"),
+        ),
+    ),
 }
-IGNORED = (ConsumerRecord.PARTITION_METADATA, ConsumerRecord.REGULAR_EXPRESSION)
-"""What the broker finds out by itself: numbers of partitions, and topics that match an expression."""
+IGNORED = (ConsumerRecord.PARTITION_METADATA,)
+"""What the broker finds out by itself: numbers of partitions."""
 RECORDS = GroupRecords("ConsumerGroup", _FIELDS, ConsumerRecord.METADATA)

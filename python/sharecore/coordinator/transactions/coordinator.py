@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from sharecore._core import matching
+from sharecore.coordinator.expressions import matches
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions.records import (
     TRANSACTION_LOG,
@@ -124,7 +124,7 @@ class TransactionCoordinator:
         if not pattern:
             return list(self._transactions.values())
         try:
-            return [self._transactions[name] for name in matching(pattern, list(self._transactions))]
+            return [self._transactions[name] for name in matches(pattern, self._transactions)]
         except ValueError as error:
             raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION) from error
 

@@ -11,7 +11,9 @@ from tests.differential.wire.families.common import (
     change_topics,
     consumer_heartbeat,
     create_topics,
+    delete_topics,
     epoch,
+    grow_topic,
     heartbeat,
     set_group,
     some,
@@ -19,13 +21,19 @@ from tests.differential.wire.families.common import (
 )
 from tests.differential.wire.families.producing import end, epoch_of, id_of, initialize
 from tests.differential.wire.names import NO_ID
-from tests.differential.wire.script import Ask, Fields, Restart, Scenario, Stage
+from tests.differential.wire.script import Ask, Fields, Restart, Scenario, Sleep, Stage
 
 _GROUP = "~readers"
 _PRODUCER = "~writer"
 _MEMBERS = ["~ann", "~bob", "~cid", "~dan", "~eve"]
 _INSTANCES = ["~desk-1", "~desk-2"]
 _TOPICS = ["~orders", "~bills", "~mail", "~nowhere"]
+_EXPRESSIONS = ["~o.*", "~.*s", r"\Q~mail\E|~(?i)BILLS", "~nothing"]
+_LOOKED_UP_MS = 10_100
+"""Apache Kafka looks up what expressions match every ten seconds, where one is left that it has looked up;
+ours does at once.
+"""
+_WAITS = 4
 _LONG_MS = 900_000
 """Nobody is thrown out by chance, on a busy machine either."""
 _GONE = (25, 110, 82)
@@ -55,14 +63,22 @@ def scenario(random: Random, stage: Stage) -> Scenario:
     """A random life of one group."""
     yield create_topics(orders=random.choice([1, 2, 4]), bills=1)
     life = _Life(random, stage)
+    if life.expressions:
+        # 4.4.0 raises the epoch for a new assignor, too: with the first member the topics do so on both
+        first: Fields = {"rebalance_timeout_ms": _LONG_MS, "topic_partitions": [], "server_assignor": "range"}
+        yield consumer_heartbeat(_GROUP, "~first", 0, subscribed_topic_names=["~nowhere"], **first)
     expiry = random.random() < 0.04
     if expiry:
         settings = {"consumer_session_timeout_ms": "45000", "consumer_heartbeat_interval_ms": "5000"}
         yield set_group(_GROUP, **settings)
     for _ in range(random.randrange(35, 70)):
         yield from life.step()
+        if len(life.expressions) > 1 and not life.waits:
+            return
     if stage.restarts and random.random() < 0.03:
         yield Restart()
+        if life.expressions:
+            yield Sleep(_LOOKED_UP_MS)
         for _ in range(20):
             yield from life.step()
 
@@ -74,6 +90,7 @@ class _Member:
         self.name = name
         self.instance = instance
         self.topics: list[str] = ["~orders"]
+        self.expression: str | None = None
         self.owned: list[Fields] = []
         self.is_in = False
 
@@ -83,11 +100,24 @@ class _Life:
         self.random = random
         count = random.choice([1, 1, 2, 3, 5])
         # two members of an instance: the second one comes when the first has left for a while
-        self.members = [_Member(name, random.choice([None, None, *_INSTANCES])) for name in _MEMBERS[:count]]
+        # 4.3.1 has no place for the second one where the group is full
+        instances = [None, None, *(_INSTANCES if count < len(_MEMBERS) or stage.newest else ())]
+        self.members = [_Member(name, random.choice(instances)) for name in _MEMBERS[:count]]
+        self.expressions = self._some_expressions(stage)
+        self.has_producer = False
         # which of several members the uniform assignor gives a partition follows from a hash table there;
         # another assignor has Kafka 4.4.0 assign anew at once
-        self.has_producer = False
-        self.assignors = [None, "uniform", "range"] if count == 1 and not stage.newest else ["range"]
+        alone = count == 1 and not self.expressions
+        self.assignors = [None, "uniform", "range"] if alone and not stage.newest else ["range"]
+        self.newest = stage.newest
+
+    def _some_expressions(self, stage: Stage) -> list[str]:
+        """What members may want topics by: more than one, or topics that come, take ten seconds."""
+        random = self.random
+        count = weighted(random, {0: 6, 1: 3, 2: 0.2, 3: 0.2})
+        slow = stage.patient and (count > 1 or (count == 1 and random.random() < 0.1))
+        self.waits = _WAITS if slow else 0
+        return random.sample(_EXPRESSIONS, count if slow else min(count, 1))
 
     def step(self) -> Scenario:
         random = self.random
@@ -99,7 +129,9 @@ class _Life:
             case "join":
                 yield from self._join(member)
             case "no id":
-                if self.assignors == ["range"]:  # who was it before may still be there
+                # beside others the order of ids decides, and its id is chance; nobody else may be in then
+                if len(self.members) == 1 and self.assignors != ["range"]:
+                    yield from self._leave(member, -1)
                     yield from self._without_id(member)
             case "beat":
                 yield from self._beat(member)
@@ -109,6 +141,7 @@ class _Life:
                 yield from self._beat(member, **self._everything(member), owned=member.owned)
             case "want":
                 member.topics = some(random, _TOPICS)
+                yield from self._choose(member)
                 yield from self._beat(
                     member, **self._changed(member), owned=random.choice([None, member.owned])
                 )
@@ -118,11 +151,12 @@ class _Life:
                 wrong = epoch(_GROUP, member.name, random.choice([1, 1, -1, -1, -2, 100]))
                 yield from self._beat(member, wrong, owned=random.choice([None, [], member.owned]))
             case "bad":
-                yield from self._bad(member)
+                if len(self.expressions) <= 1:  # it may bring an expression, and nothing waits
+                    yield from self._bad(member)
             case "strange":
                 yield self._strange(member)
             case "topic":
-                yield change_topics(random)
+                yield from self._change_topics()
             case "commit":
                 yield from self._commit(member)
             case "fetch":
@@ -140,7 +174,34 @@ class _Life:
 
     def _join(self, member: _Member) -> Scenario:
         member.topics = some(self.random, _TOPICS) or ["~orders"]
+        yield from self._choose(member)
         yield from self._beat(member, 0, **self._everything(member), owned=[])
+
+    def _choose(self, member: _Member) -> Scenario:
+        """A member chooses an expression, or none."""
+        random = self.random
+        if not self.expressions:
+            return
+        if random.random() < 0.5:
+            member.topics = []
+        if len(self.expressions) == 1:
+            member.expression = random.choice([*self.expressions * 2, "", None])
+        elif self.waits:
+            self.waits -= 1
+            yield Sleep(_LOOKED_UP_MS)
+            member.expression = random.choice([*self.expressions, ""])
+
+    def _change_topics(self) -> Scenario:
+        random = self.random
+        if not self.expressions:
+            yield change_topics(random)
+        elif self.waits:
+            self.waits -= 1
+            yield change_topics(random)
+            yield Sleep(_LOOKED_UP_MS)
+        else:
+            name = random.choice(_TOPICS[:2])
+            yield random.choice([delete_topics(name), grow_topic(name, random.randrange(1, 6))])
 
     def _everything(self, member: _Member) -> Fields:
         """What a member says of itself when it joins, or has lost track."""
@@ -148,6 +209,7 @@ class _Life:
         return {
             "rebalance_timeout_ms": _LONG_MS,
             "subscribed_topic_names": member.topics,
+            "subscribed_topic_regex": member.expression,
             "server_assignor": random.choice(self.assignors),
             "rack_id": random.choice([None, None, "r1", "r2"]),
         }
@@ -191,9 +253,10 @@ class _Life:
         if answer["error_code"] == 0 and answer["assignment"] is not None:
             member.owned = answer["assignment"]["topic_partitions"]
 
-    def _leave(self, member: _Member) -> Scenario:
+    def _leave(self, member: _Member, at: int | None = None) -> Scenario:
         random = self.random
-        at = -1 if member.instance is None or random.random() < 0.4 else -2
+        if at is None:
+            at = -1 if member.instance is None or random.random() < 0.4 else -2
         yield from self._beat(member, at, owned=random.choice([None, []]))
         member.owned = []
 
@@ -218,9 +281,13 @@ class _Life:
             "rack_id": ["", " ", "r" * 300],
             "rebalance_timeout_ms": [-1, 0, -2, 2**31 - 1],
             "subscribed_topic_names": [[], None, [""], [" "], ["~orders", "~orders"], ["~a b"], [".."]],
+            "subscribed_topic_regex": ["(", "~o++", "", None],
             "server_assignor": ["", " ", "nonsense", "Range", "uniform " * 40],
             "topic_partitions": [None, strange, [{"topic_id": "#orders", "partitions": []}], strange * 2],
         }
+        if at == 0 and self.newest:
+            choices["subscribed_topic_regex"] = ["(", "~o++"]
+            choices["subscribed_topic_names"].remove([])
         for name in random.sample(list(choices), random.choice([1, 1, 1, 2])):
             fields[name] = random.choice(choices[name])
         if at in (0, -1, -2) and fields.get("group_id") in ("~shop", "~nobody"):

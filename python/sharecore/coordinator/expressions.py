@@ -1,0 +1,315 @@
+r"""Regular expressions of clients, in the syntax of RE2, in which Apache Kafka reads them.
+
+Names are looked through, which hardly ever hold more than ASCII: of a class such as `\p{L}` the rest is left
+out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from sharecore._core import matching
+
+_REPEATS_MAX = 1000
+_ASCII = frozenset(map(chr, range(128)))
+_LETTERS = frozenset(each for each in _ASCII if each.isalpha())
+_DIGITS = frozenset("0123456789")
+_WORD = _LETTERS | _DIGITS | {"_"}
+_CATEGORIES = re.compile("C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
+_SCRIPTS = {"Any": _ASCII, "Latin": _LETTERS, "Common": _ASCII - _LETTERS}
+_ELSEWHERE = re.compile(
+    r"""
+    Arabic|Armenian|Avestan|Balinese|Bamum|Batak|Bengali|Bopomofo|Brahmi|Braille|Buginese
+   |Buhid|Canadian_Aboriginal|Carian|Cham|Cherokee|Coptic|Cuneiform|Cypriot|Cyrillic|Deseret
+   |Devanagari|Egyptian_Hieroglyphs|Ethiopic|Georgian|Glagolitic|Gothic|Greek|Gujarati|Gurmukhi
+   |Han|Hangul|Hanunoo|Hebrew|Hiragana|Imperial_Aramaic|Inherited|Inscriptional_Pahlavi
+   |Inscriptional_Parthian|Javanese|Kaithi|Kannada|Katakana|Kayah_Li|Kharoshthi|Khmer|Lao
+   |Lepcha|Limbu|Linear_B|Lisu|Lycian|Lydian|Malayalam|Mandaic|Meetei_Mayek|Mongolian|Myanmar
+   |New_Tai_Lue|Nko|Ogham|Ol_Chiki|Old_Italic|Old_Persian|Old_South_Arabian|Old_Turkic|Oriya
+   |Osmanya|Phags_Pa|Phoenician|Rejang|Runic|Samaritan|Saurashtra|Shavian|Sinhala|Sundanese
+   |Syloti_Nagri|Syriac|Tagalog|Tagbanwa|Tai_Le|Tai_Tham|Tai_Viet|Tamil|Telugu|Thaana|Thai
+   |Tibetan|Tifinagh|Ugaritic|Vai|Yi
+    """,
+    re.VERBOSE,
+)
+"""Scripts without any letter of ASCII's."""
+_PERL = {"d": _DIGITS, "s": frozenset("\t\n\f\r "), "w": _WORD}
+_POSIX = {
+    "alnum": _LETTERS | _DIGITS,
+    "alpha": _LETTERS,
+    "ascii": _ASCII,
+    "blank": frozenset("\t "),
+    "cntrl": frozenset(each for each in _ASCII if not each.isprintable()),
+    "digit": _DIGITS,
+    "graph": frozenset(each for each in _ASCII if each.isprintable() and each != " "),
+    "lower": frozenset(each for each in _LETTERS if each.islower()),
+    "print": frozenset(each for each in _ASCII if each.isprintable()),
+    "punct": frozenset(each for each in _ASCII - _LETTERS - _DIGITS if each.isprintable() and each != " "),
+    "space": frozenset("\t\n\v\f\r "),
+    "upper": frozenset(each for each in _LETTERS if each.isupper()),
+    "word": _WORD,
+    "xdigit": _DIGITS | frozenset("abcdefABCDEF"),
+}
+_ESCAPES = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_PLACES = {"A": r"\A", "z": r"\z", "b": r"\b", "B": r"\B"}
+_REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
+_OCTAL = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}")
+_HEXADECIMAL = re.compile(r"x(?:([0-9a-fA-F]{2})|\{([0-9a-fA-F]+)\})")
+_GROUP = re.compile(r"\(\?P?<([A-Za-z0-9_]+)>")
+_FLAGS = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
+_POSIX_CLASS = re.compile(r"\[:(?:\]|(\^?)(.*?):\])", re.DOTALL)
+_UNICODE_CLASS = re.compile(r"\\([pP])(?:\{(\^?)([^}]*)\}|([^{]))")
+_BEYOND = r"\x{80}-\x{10ffff}"
+_EVERYTHING = r"\x{0}-\x{10ffff}"
+_CACHED = 256
+
+
+def matches(expression: str, names: Iterable[str]) -> list[str]:
+    """The names that an expression matches as a whole, in their order.
+
+    Raises:
+        ValueError: it is not one, with why.
+    """
+    return matching(_translated(expression), list(names))
+
+
+@lru_cache(_CACHED)
+def _translated(expression: str) -> str:
+    """The expression in the syntax of `matching`."""
+    return _Translation(expression).whole()
+
+
+class _Translation:
+    """An expression on its way from left to right.
+
+    Attributes:
+        parts: what is translated, one operand of a repetition each.
+        operand: which part a repetition would be of; None where there is none.
+    """
+
+    def __init__(self, expression: str) -> None:
+        self.text = expression
+        self.at = 0
+        self.parts: list[str] = []
+        self.operand: int | None = None
+        self.opened: list[int] = []
+        self.names: set[str] = set()
+
+    def whole(self) -> str:
+        """All of it.
+
+        Raises:
+            ValueError: it is no expression.
+        """
+        repeated = False
+        while self.at < len(self.text):
+            repeated = self._next(repeated)
+        if self.opened:
+            raise ValueError("missing closing )")
+        return "".join(self.parts)
+
+    def _next(self, repeated: bool) -> bool:
+        """Translates one element behind another, which may be a repetition; gives whether it is one, or looks
+        like it.
+        """
+        match self.text[self.at]:
+            case "(":
+                self._open()
+            case ")":
+                self._close()
+            case "|":
+                self._skip("|")
+                self.operand = None
+            case "^" | "$" as place:
+                self._take(1, r"\A" if place == "^" else r"\z")
+            case ".":
+                self._take(1, ".")
+            case "[":
+                self._class()
+            case "*" | "+" | "?" as operator:
+                self._repeat(operator, repeated)
+                return True
+            case "{":
+                if found := _REPEAT.match(self.text, self.at):
+                    self._repeat(found[0], repeated)
+                else:
+                    self._take(1, _literal("{"))
+                return True
+            case "\\":
+                self._escape()
+            case character:
+                self._take(1, _literal(character))
+        return False
+
+    def _take(self, length: int, part: str) -> None:
+        """An operand that is so long in the expression."""
+        self.at += length
+        self.operand = len(self.parts)
+        self.parts.append(part)
+
+    def _skip(self, part: str, length: int = 1) -> None:
+        self.at += length
+        self.parts.append(part)
+
+    def _open(self) -> None:
+        if not self.text.startswith("(?", self.at):
+            self._begin("(?:", 1)
+        elif found := _GROUP.match(self.text, self.at):
+            if found[1] in self.names:
+                raise ValueError(f"duplicate capture group name: {found[1]}")
+            self.names.add(found[1])
+            self._begin("(?:", len(found[0]))
+        elif found := _FLAGS.match(self.text, self.at):
+            on, off, end = found[1], found[2] or "", found[3]
+            # of what flags say, only the case counts in a name that is matched as a whole
+            case = "-i" if "i" in off else "i" if "i" in on else ""
+            if end == ":":
+                self._begin(f"(?{case}:", len(found[0]))
+            else:
+                self._skip(f"(?{case})" if case else "", len(found[0]))
+        else:
+            raise ValueError("invalid or unsupported Perl syntax")
+
+    def _begin(self, part: str, length: int) -> None:
+        self.opened.append(len(self.parts))
+        self._skip(part, length)
+        self.operand = None
+
+    def _close(self) -> None:
+        if not self.opened:
+            raise ValueError("unexpected )")
+        begun = self.opened.pop()
+        group = "".join(self.parts[begun:]) + ")"
+        del self.parts[begun:]
+        self._take(1, group)
+
+    def _repeat(self, operator: str, repeated: bool) -> None:
+        if self.operand is None:
+            raise ValueError(f"missing argument to repetition operator: {operator}")
+        if repeated:
+            raise ValueError(f"invalid nested repetition operator: {operator}")
+        if found := _REPEAT.match(operator):
+            least, most = int(found[1]), int(found[3] or found[1])
+            if not least <= most <= _REPEATS_MAX:
+                raise ValueError(f"invalid repeat count: {operator}")
+        self.at += len(operator)
+        if self.text.startswith("?", self.at):
+            self.at += 1  # as few as can be: the same names
+        self.parts[self.operand] = f"(?:{self.parts[self.operand]}){operator}"
+
+    def _escape(self) -> None:
+        following = self.text[self.at + 1 : self.at + 2]
+        if following in _PLACES and following:
+            self._take(2, _PLACES[following])
+        elif following == "Q":
+            self._quoted()
+        elif (found := self._named_class()) is not None:
+            self._take(0, _set(found))
+        else:
+            self._take(0, _literal(self._character()))
+
+    def _quoted(self) -> None:
+        quoted, _, _ = self.text[self.at + 2 :].partition(r"\E")
+        for character in quoted:
+            self._take(1, _literal(character))
+        self.at = min(self.at + 4, len(self.text))
+
+    def _named_class(self) -> str | None:
+        r"""What `\d` or `\p{L}` is in a class, None where neither is next."""
+        following = self.text[self.at + 1 : self.at + 2]
+        if following.lower() in _PERL and following:
+            self.at += 2
+            return _either(_PERL[following.lower()], negated=following.isupper())
+        if following not in ("p", "P"):
+            return None
+        found = _UNICODE_CLASS.match(self.text, self.at)
+        if found is None:
+            raise ValueError(f"invalid character class range: {self.text[self.at :]}")
+        self.at += len(found[0])
+        return _either(_unicode(found[3] or found[4] or ""), negated=(found[1] == "P") != bool(found[2]))
+
+    def _character(self) -> str:
+        """The one character that a backslash and what follows it stand for."""
+        self.at += 1
+        if self.at == len(self.text):
+            raise ValueError("trailing backslash at end of expression")
+        character = self.text[self.at]
+        if found := _OCTAL.match(self.text, self.at):
+            self.at += len(found[0])
+            return chr(int(found[0], 8))
+        if found := _HEXADECIMAL.match(self.text, self.at):
+            number = int(found[1] or found[2], 16)
+            if number < 0x110000:
+                self.at += len(found[0])
+                return chr(number)
+        if character not in _ESCAPES and character in _LETTERS | _DIGITS:
+            raise ValueError(f"invalid escape sequence: \\{character}")
+        self.at += 1
+        return _ESCAPES.get(character, character)
+
+    def _class(self) -> None:
+        self.at += 1
+        excluded = self.text.startswith("^", self.at)
+        self.at += excluded
+        found = ""
+        is_first = True
+        while is_first or not self.text.startswith("]", self.at):
+            is_first = False
+            posix = _POSIX_CLASS.match(self.text, self.at)
+            if posix:
+                if posix[2] not in _POSIX:  # of `[:]`, too
+                    raise ValueError(f"invalid character class range: {posix[0]}")
+                self.at += len(posix[0])
+                found += _either(_POSIX[posix[2]], negated=bool(posix[1]))
+            elif self.text.startswith("\\", self.at) and (named := self._named_class()) is not None:
+                found += named
+            else:
+                found += self._range()
+        self._take(1, _set(found, excluded=excluded))
+
+    def _range(self) -> str:
+        first = last = self._of_class()
+        if self.text.startswith("-", self.at) and not self.text.startswith("-]", self.at):
+            self.at += 1
+            last = self._of_class()
+            if last < first:
+                raise ValueError(f"invalid character class range: {first}-{last}")
+        return f"{_literal(first)}-{_literal(last)}"
+
+    def _of_class(self) -> str:
+        if self.at >= len(self.text):
+            raise ValueError("missing closing ]")
+        if self.text[self.at] == "\\":
+            return self._character()
+        self.at += 1
+        return self.text[self.at - 1]
+
+
+def _literal(character: str) -> str:
+    return character if character in _WORD else f"\\x{{{ord(character):x}}}"
+
+
+def _either(characters: frozenset[str], *, negated: bool) -> str:
+    """Characters in a class, or all others."""
+    if negated:
+        return _either(_ASCII - characters, negated=False) + _BEYOND
+    return "".join(map(_literal, sorted(characters)))
+
+
+def _unicode(name: str) -> frozenset[str]:
+    """The characters of ASCII's that are of a general category or a script."""
+    if _CATEGORIES.fullmatch(name):
+        return frozenset(each for each in _ASCII if unicodedata.category(each).startswith(name))
+    if name in _SCRIPTS:
+        return _SCRIPTS[name]
+    if _ELSEWHERE.fullmatch(name):
+        return frozenset()
+    raise ValueError(f"invalid character class range: \\p{{{name}}}")
+
+
+def _set(found: str, *, excluded: bool = False) -> str:
+    """A class of what was found, which may be nothing."""
+    return f"[{'^' * excluded}{found}]" if found else "[" + "^" * (not excluded) + _EVERYTHING + "]"

@@ -1,0 +1,70 @@
+"""Regular expressions in the syntax of RE2: Apache Kafka's parser says the same of each of these."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharecore.coordinator.expressions import matches
+
+_NAMES = ["orders", "Orders", "orders-2", "a.b", "ab", "aab", "10", "_"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("orders", ["orders"]),
+        ("orders.*", ["orders", "orders-2"]),
+        ("ord", []),
+        ("ab|a\\.b", ["a.b", "ab"]),
+        (r"\Qa.b\E", ["a.b"]),
+        (r"\Qa.b", ["a.b"]),
+        ("(?i)ORDERS", ["orders", "Orders"]),
+        ("(?i:o)rders|(?P<n>1)(?<m>0)", ["orders", "Orders", "10"]),
+        ("o(?i)RDERS", ["orders"]),
+        (r"\p{Lu}\p{L}+", ["Orders"]),
+        (r"\pN+|\P{^Greek}", ["10"]),
+        ("[[:upper:]][^[:digit:]]*", ["Orders"]),
+        (r"[\d]+|[^\w]", ["10"]),
+        ("[]a-]b|[a-a]{2}b", ["ab", "aab"]),
+        ("a{1,2}?b", ["ab", "aab"]),
+        (r"\141\x62|\x{61}{2}b", ["ab", "aab"]),
+        ("^ab$", ["ab"]),
+        (r"\Aab\z", ["ab"]),
+        (r"\bab\b", ["ab"]),
+        ("(?s-m:_)", ["_"]),
+        ("{|a{,2}b", []),
+        ("", []),
+        (r"\p{Greek}*[^\p{Greek}]", ["_"]),
+    ],
+)
+def test_names_are_matched_as_a_whole(expression: str, found: list[str]) -> None:
+    assert matches(expression, _NAMES) == found
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *(
+            "(",
+            ")",
+            "a)|(b",
+            "[",
+            "[a",
+            "[b-a]",
+            "[a[:]",
+            "[[:]",
+            "[[:nothing:]]",
+            "*",
+            "(*)",
+            "a|+",
+            "a**",
+            "a++",
+        ),
+        *("a*{2}", "{*", "a{2,1}", "a{1001}", "a{1,1001}", "\\", r"\Z", r"\C", r"\8", r"\1", r"\x", r"\x6"),
+        *(r"\x{110000}", r"\p", r"\p{", r"\p{Nothing}", "(?=a)", "(?!a)", "(?<=a)", "(?>a)", "(?x)", "(?-)"),
+        *("(?P=n)", "(?P<n", "(?P<é>a)", "(?P<n>a)(?P<n>b)", r"[\b]", r"[a-\d]", r"\u0061"),
+    ],
+)
+def test_what_is_no_expression_is_refused(expression: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        matches(expression, _NAMES)
