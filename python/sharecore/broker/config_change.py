@@ -72,7 +72,7 @@ def changed(
     Raises:
         KafkaError: the resource does not exist, or a change is not allowed.
     """
-    if resource_type not in set(ResourceType):
+    if resource_type not in set(ResourceType) - {ResourceType.BROKER_LOGGER}:
         text = f"Resource type {resource_type} has no configuration here."
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     if resource_type == ResourceType.BROKER and name not in (CLUSTER_WIDE, str(broker.identity.node_id)):

@@ -333,3 +333,12 @@ def test_a_default_of_more_replicas_than_brokers_makes_no_topic(tmp_path: Path) 
     three.stop()
     assert created.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
     assert found.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("name", ["", "0", "77"])
+def test_loggers_have_no_settings_here(broker: RunningBroker, name: str) -> None:
+    """Rights know of them; a change is refused, and the connection stays."""
+    configs = [{"name": "what", "config_operation": 2, "value": ""}]
+    asked = {"resource_type": 8, "resource_name": name, "configs": configs}
+    answer = broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked], validate_only=False)
+    assert answer.responses[0].error_code == ErrorCode.INVALID_REQUEST

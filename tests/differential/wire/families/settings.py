@@ -14,7 +14,7 @@ from tests.differential.wire.families.common import (
 from tests.differential.wire.names import NODE_ID
 from tests.differential.wire.script import Ask, Fields, Restart, Scenario, Stage
 
-_TOPIC, _BROKER, _CLIENT_METRICS, _GROUP = 2, 4, 16, 32
+_TOPIC, _BROKER, _LOGGERS, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32
 _TOPICS = ["~orders", "~orders", "~bills"]
 _SUBSCRIPTIONS = ["~all", "~some"]
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
@@ -121,7 +121,9 @@ def _step(random: Random) -> Ask:
 
 
 def _kind(random: Random) -> int:
-    kind: int = weighted(random, {_TOPIC: 10, _BROKER: 3, _CLIENT_METRICS: 5, 0: 0.3, 3: 0.1, -1: 0.1})
+    kind: int = weighted(
+        random, {_TOPIC: 10, _BROKER: 3, _CLIENT_METRICS: 5, _LOGGERS: 0.3, 0: 0.3, 3: 0.1, -1: 0.1}
+    )
     return kind
 
 
@@ -129,6 +131,7 @@ def _name(random: Random, kind: int) -> str:
     names = {
         _TOPIC: [*_TOPICS, *_TOPICS, "~nowhere", random.choice(TOPIC_NAMES)],
         _BROKER: [str(NODE_ID), str(NODE_ID), "", "77", "x", "-1"],
+        _LOGGERS: ["77", "x", ""],
         _CLIENT_METRICS: [*_SUBSCRIPTIONS, *_SUBSCRIPTIONS, ""],
     }
     return random.choice(names.get(kind, ["~what"]))
@@ -208,7 +211,8 @@ def _alter(random: Random) -> Ask:
 def _replace(random: Random) -> Ask:
     # Apache Kafka never answers where one is named twice; and what is set for all brokers may not be replaced
     # where there are eligible leader replicas
-    named = [each for each in dict.fromkeys(_resources(random)) if each != (_BROKER, "")]
+    found = {(kind if kind in _KEYS else 0, name): (kind, name) for kind, name in _resources(random)}
+    named = [each for each in found.values() if each != (_BROKER, "")]  # kinds that are not known are one
     resources = [
         {
             "resource_type": kind,
