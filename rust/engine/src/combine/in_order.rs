@@ -12,7 +12,7 @@ use crate::partition::StateBatch;
 pub(super) type Room = SmallVec<[StateBatch; 32]>;
 
 /// A batch that has begun: rank, last offset, place in the list. The greatest is the best.
-type Begun = (u32, Offset, usize);
+type Begun = (i32, Offset, usize);
 
 /// Returns `batches` itself if it is in order; otherwise the ordered result in `room`, where equal neighbours may stay
 /// apart.

@@ -21,10 +21,12 @@
 mod in_order;
 
 use std::hint::select_unpredictable;
+use std::slice;
 
 use self::in_order::{Room, in_order};
 use crate::offset::Offset;
 use crate::partition::StateBatch;
+use crate::record_state::RecordState;
 
 /// Joins `new` with `existing` and drops what lies before `start_offset`; `out` is overwritten.
 ///
@@ -39,26 +41,17 @@ pub fn combine(
     let (mut left_room, mut right_room) = (Room::new(), Room::new());
     let left = in_order(existing, &mut left_room);
     let right = in_order(new, &mut right_room);
-    out.clear();
-    // no piece begins where no batch begins or ends
-    out.reserve(2 * (left.len() + right.len()));
     let floor = start_offset.unwrap_or(Offset::MIN);
-    let mut sweep = Sweep {
-        at: floor,
-        first: floor,
-        rank: NO_RANK,
-        out,
-    };
-    sweep.both(behind(floor, left), behind(floor, right));
+    sweep(behind(floor, left), behind(floor, right), floor, out);
 }
 
 /// Higher wins: the delivery count, then the state.
-fn rank(batch: &StateBatch) -> u32 {
-    u32::from(batch.delivery_count) << 8 | u32::from(batch.state.id())
+fn rank(batch: &StateBatch) -> i32 {
+    i32::from(batch.delivery_count) << 3 | i32::from(batch.state.id())
 }
 
-/// A rank that no batch has.
-const NO_RANK: u32 = u32::MAX;
+/// The rank of offsets that no batch holds: every other one is higher.
+const NO_RANK: i32 = -1;
 
 /// The batches that do not end before the floor.
 fn behind(floor: Offset, batches: &[StateBatch]) -> &[StateBatch] {
@@ -70,94 +63,79 @@ fn behind(floor: Offset, batches: &[StateBatch]) -> &[StateBatch] {
     }
 }
 
-/// Where a sweep stands in a list. The offsets of the batch after this one are read ahead: a step that has to wait for
-/// memory makes all steps after it wait.
-struct Head<'a> {
-    batches: &'a [StateBatch],
-    at: usize,
-    first: Offset,
-    last: Offset,
-    next: (Offset, Offset),
+/// Joins two lists that are in order; everything before `at` is not wanted.
+fn sweep(left: &[StateBatch], right: &[StateBatch], mut at: Offset, out: &mut Vec<StateBatch>) {
+    let slots = slots(out, left.len() + right.len());
+    let (mut a, mut b) = (left.iter(), right.iter());
+    // the piece that is being written: its place, first offset and rank, and the place of the one after it
+    let (mut place, mut first, mut rank_now, mut next) = (0_usize, at, NO_RANK, 0_usize);
+    while let (Some(x), Some(y)) = (a.as_slice().first(), b.as_slice().first()) {
+        let (x_holds, y_holds) = (x.first <= at, y.first <= at);
+        // where the batch does not hold yet, the step ends before it begins
+        let x_until = select_unpredictable(x_holds, x.last, x.first.wrapping_sub(1));
+        let y_until = select_unpredictable(y_holds, y.last, y.first.wrapping_sub(1));
+        let x_rank = select_unpredictable(x_holds, rank(x), NO_RANK);
+        let y_rank = select_unpredictable(y_holds, rank(y), NO_RANK);
+        let best = x_rank.max(y_rank);
+        let winner = *select_unpredictable(x_rank >= y_rank, x, y);
+        let to = x_until.min(y_until);
+        a = passed(a, x_holds, x_until <= y_until);
+        b = passed(b, y_holds, y_until <= x_until);
+        place = select_unpredictable(best != rank_now, next, place);
+        first = select_unpredictable(best != rank_now, at, first);
+        // a piece that no batch holds is overwritten
+        next = place.wrapping_add(usize::from(best != NO_RANK));
+        rank_now = best;
+        at = to.wrapping_add(1);
+        slots[place] = piece(winner, first, to);
+    }
+    for batch in if a.as_slice().is_empty() { b } else { a } {
+        let (differs, apart) = (rank(batch) != rank_now, batch.first > at);
+        let new = differs | apart;
+        place = select_unpredictable(new, next, place);
+        first = select_unpredictable(new, batch.first.max(at), first);
+        next = place.wrapping_add(1);
+        rank_now = rank(batch);
+        at = batch.last.wrapping_add(1);
+        slots[place] = piece(*batch, first, batch.last);
+    }
+    out.truncate(next);
 }
 
-impl<'a> Head<'a> {
-    fn of(batches: &'a [StateBatch]) -> Self {
-        let offsets = |at: usize| batches.get(at).map_or((0, 0), |b| (b.first, b.last));
-        let (first, last) = offsets(0);
-        Self {
-            batches,
-            at: 0,
-            first,
-            last,
-            next: offsets(1),
-        }
+/// Room for what `batches` batches can become: no piece begins where none of them begins or ends.
+fn slots(out: &mut Vec<StateBatch>, batches: usize) -> &mut [StateBatch] {
+    const BLANK: StateBatch = StateBatch {
+        first: 0,
+        last: 0,
+        state: RecordState::Available,
+        delivery_count: 0,
+    };
+    let most = 2 * batches + 1;
+    out.clear();
+    out.reserve(most.next_multiple_of(64));
+    // blocks of one size: a loop over what is missing would end where nobody can guess
+    while out.len() < most {
+        out.extend_from_slice(&[BLANK; 64]);
     }
-
-    fn batch(&self) -> Option<&'a StateBatch> {
-        self.batches.get(self.at)
-    }
-
-    /// Goes on to the next batch if this one ends by `to`.
-    #[inline]
-    fn pass(&mut self, to: Offset) {
-        let done = self.last <= to;
-        self.first = select_unpredictable(done, self.next.0, self.first);
-        self.last = select_unpredictable(done, self.next.1, self.last);
-        self.at += usize::from(done);
-        // behind the last one anything will do
-        let next = self.batches[(self.at + 1).min(self.batches.len() - 1)];
-        self.next = (next.first, next.last);
-    }
-
-    fn rest(&self) -> &'a [StateBatch] {
-        self.batches.get(self.at..).unwrap_or_default()
-    }
+    out
 }
 
-struct Sweep<'a> {
-    /// Everything before this has been written or is not wanted.
-    at: Offset,
-    /// First offset and rank of the piece written last: the next piece may continue it.
-    first: Offset,
-    rank: u32,
-    out: &'a mut Vec<StateBatch>,
+/// Goes on to the next batch if the one before holds and ends first.
+#[inline]
+fn passed(
+    batches: slice::Iter<'_, StateBatch>,
+    holds: bool,
+    ends: bool,
+) -> slice::Iter<'_, StateBatch> {
+    let mut next = batches.clone();
+    next.next();
+    let next = select_unpredictable(holds, next, batches.clone());
+    select_unpredictable(ends, next, batches)
 }
 
-impl Sweep<'_> {
-    fn both(&mut self, left: &[StateBatch], right: &[StateBatch]) {
-        let (mut a, mut b) = (Head::of(left), Head::of(right));
-        while let (Some(left), Some(right)) = (a.batch(), b.batch()) {
-            let from = self.at.max(a.first.min(b.first));
-            let (a_holds, b_holds) = (a.first <= from, b.first <= from);
-            // where the batch does not hold yet, the step ends before it begins
-            let a_until = select_unpredictable(a_holds, a.last, a.first.wrapping_sub(1));
-            let b_until = select_unpredictable(b_holds, b.last, b.first.wrapping_sub(1));
-            let to = a_until.min(b_until);
-            let a_wins = a_holds & (!b_holds | (rank(left) >= rank(right)));
-            self.write(from, to, select_unpredictable(a_wins, left, right));
-            a.pass(to);
-            b.pass(to);
-        }
-        let (left, right) = (a.rest(), b.rest());
-        for batch in if left.is_empty() { right } else { left } {
-            self.write(self.at.max(batch.first), batch.last, batch);
-        }
-    }
-
-    /// Writes a piece of a batch, or lengthens the piece before.
-    #[inline]
-    fn write(&mut self, from: Offset, to: Offset, batch: &StateBatch) {
-        let rank = rank(batch);
-        let new = self.rank != rank || self.at != from;
-        self.first = select_unpredictable(new, from, self.first);
-        // the piece before is written anew when it becomes longer
-        self.out.truncate(self.out.len() - usize::from(!new));
-        self.out.push(StateBatch {
-            first: self.first,
-            last: to,
-            ..*batch
-        });
-        self.rank = rank;
-        self.at = to.wrapping_add(1);
-    }
+#[inline]
+fn piece(mut batch: StateBatch, first: Offset, last: Offset) -> StateBatch {
+    batch.first = first;
+    batch.last = last;
+    batch
 }
