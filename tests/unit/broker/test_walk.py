@@ -57,5 +57,5 @@ def test_an_acknowledgement_goes_the_way_that_the_page_tells(
     broker.look(lambda _: sys.setprofile(None))
     assert errors(answer) == [(0, 0, 0)]
     wanted = hops()
-    assert len(wanted) > 5
+    assert len(wanted) > 3
     assert list(passed(called, wanted)) == wanted
