@@ -17,6 +17,7 @@ CLIENT_JARS := build/jars/clients-4.4.0
 WIRE_JARS := build/jars/kafka-4.4.0
 UPSTREAM_JARS := build/jars/kafka-3.9.1
 OLDEST_JARS := build/jars/kafka-2.6.3
+SPARK_KAFKA_JARS := build/jars/spark-kafka
 BIN := .venv-test/bin
 export SHARECORE := $(CURDIR)/.venv/bin/sharecore
 export KAFKA_LIBS := $(CURDIR)/$(KAFKA_JARS)
@@ -149,16 +150,11 @@ $(KAFKA_JARS)/.done: tests/conformance/pom.xml
 	@touch $@
 
 $(CLIENT_JARS)/.done: tests/interop/java/pom.xml | $(KAFKA_JARS)/.done
-	@.ci/need java maven
-	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
-	@touch $@
-
 $(UPSTREAM_JARS)/.done: tests/interop/upstream/pom.xml | $(WIRE_JARS)/.done
-	@.ci/need java maven
-	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
-	@touch $@
-
-$(OLDEST_JARS)/.done: tests/interop/upstream/oldest/pom.xml
+$(OLDEST_JARS)/.done: tests/interop/upstream/oldest/pom.xml | $(UPSTREAM_JARS)/.done
+$(WIRE_JARS)/.done: tests/differential/wire/pom.xml | $(CLIENT_JARS)/.done
+$(SPARK_KAFKA_JARS)/.done: benches/spark/pom.xml
+$(CLIENT_JARS)/.done $(UPSTREAM_JARS)/.done $(OLDEST_JARS)/.done $(WIRE_JARS)/.done $(SPARK_KAFKA_JARS)/.done:
 	@.ci/need java maven
 	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
@@ -260,13 +256,7 @@ spark: .venv/.installed .venv-spark/.installed jars ## the streaming source of P
 page-test: .venv-page/.installed ## the page in Chromium, with axe; pictures in build/page/shots (takes chromium and npm)
 	.venv-page/bin/python -m pytest $(ARGS) tests/browser
 
-SPARK_KAFKA_JARS := build/jars/spark-kafka
 export SPARK_KAFKA_JARS
-
-$(SPARK_KAFKA_JARS)/.done: benches/spark/pom.xml
-	@.ci/need java maven
-	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
-	@touch $@
 
 bench-spark: .venv/.installed .venv-spark/.installed jars $(SPARK_KAFKA_JARS)/.done ## the streaming source beside Spark's own, same topics, 2,000,000 records
 	.venv-spark/bin/python -m benches.spark $(ARGS)
@@ -343,11 +333,6 @@ build/fuzz/.done: $(SOURCES) build/sources
 	@touch $@
 
 jars-4.4.0: $(WIRE_JARS)/.done ## Apache Kafka 4.4.0's broker: make differential-wire ARGS="--kafka 4.4.0"
-
-$(WIRE_JARS)/.done: tests/differential/wire/pom.xml | $(CLIENT_JARS)/.done
-	@.ci/need java maven
-	$(COPY_JARS) -f $< -DoutputDirectory=$(CURDIR)/$(@D)
-	@touch $@
 
 differential-wire: .venv/.installed .venv-test/.installed jars ## 50,000 raw requests, ours against Apache Kafka's answers (ARGS="--help")
 	$(BIN)/python -m tests.differential.wire $(ARGS)
