@@ -168,7 +168,8 @@ class ConsumerCoordinator:
         self._count_revocation(group, member)
         tell = request.epoch == JOIN_EPOCH or request.is_full or told != member.assigned.keys()
         heartbeat_ms = self._limits(group.group_id).heartbeat_ms
-        if self._look_up(group, request.may_describe, records):
+        # whoever has an expression has it looked up with its own heartbeat, so nobody else needs to be asked
+        if (group.expressions or now_wanted) and self._look_up(group, request.may_describe, records):
             heartbeat_ms = min(_LOOKED_UP_MS, heartbeat_ms)
         answer = HeartbeatAnswer(
             member.member_id, member.epoch, heartbeat_ms, set(member.assigned) if tell else None

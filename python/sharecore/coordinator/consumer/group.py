@@ -201,6 +201,8 @@ class ConsumerGroup:
 
     def forget_expressions(self) -> list[Record]:
         """Forgets the topics of expressions that nobody has any more; gives the tombstones."""
+        if not self.expressions:
+            return []
         gone = self.expressions.keys() - self.subscribed_expressions()
         for each in gone:
             del self.expressions[each]
