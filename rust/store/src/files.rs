@@ -111,6 +111,35 @@ impl File {
             Self::Memory(file) => file.write_at(bytes, at),
         }
     }
+
+    /// Writes all of the pieces, one behind the other.
+    pub(crate) fn write_all_at(
+        &self,
+        mut pieces: &mut [IoSlice<'_>],
+        mut at: u64,
+    ) -> io::Result<()> {
+        while !pieces.is_empty() {
+            let written = match self {
+                Self::System(file) => {
+                    rustix::io::pwritev(file, pieces, at).map_err(io::Error::from)
+                }
+                Self::Memory(file) => {
+                    let bytes: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
+                    file.write_at(&bytes.concat(), at)
+                }
+            };
+            match written {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    IoSlice::advance_slices(&mut pieces, written);
+                    at += written as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Copies to memory that nothing has been written to, as much as there are bytes.
@@ -134,16 +163,6 @@ impl Write for &File {
         match self {
             File::System(file) => (&*file).write(bytes),
             File::Memory(file) => file.write(bytes),
-        }
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            File::System(file) => (&*file).write_vectored(slices),
-            File::Memory(file) => {
-                let parts: Vec<&[u8]> = slices.iter().map(|slice| &**slice).collect();
-                file.write(&parts.concat())
-            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The segment that is being written, and the move to the next one.
 
 use std::{
-    io::{self, IoSlice, Seek, SeekFrom, Write},
+    io::{self, IoSlice},
     path::PathBuf,
     sync::Arc,
 };
@@ -99,15 +99,14 @@ impl Journal {
         size: u64,
         fault: &Fault,
     ) -> io::Result<()> {
-        let mut file = &*self.file;
-        file.seek(SeekFrom::Start(self.position))?;
         if let Err(error) = fault.at(FaultPoint::Write) {
             if let Some(first) = slices.first() {
-                file.write_all(&first[..first.len() / 2])?;
+                let half = IoSlice::new(&first[..first.len() / 2]);
+                self.file.write_all_at(&mut [half], self.position)?;
             }
             return Err(error);
         }
-        write_all_vectored(file, slices)?;
+        self.file.write_all_at(slices, self.position)?;
         if self.sync {
             if size <= SMALL_FRAME_BYTES {
                 self.write_ahead(self.position + size);
@@ -142,18 +141,6 @@ impl Journal {
             let _ = self.file.set_len(self.position);
         }
     }
-}
-
-fn write_all_vectored(mut file: &File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-    while !slices.is_empty() {
-        match file.write_vectored(slices) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => IoSlice::advance_slices(&mut slices, n),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 fn into_io(error: crate::StoreError) -> io::Error {
