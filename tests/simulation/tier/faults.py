@@ -194,6 +194,8 @@ async def _elect(world: TierWorld, chance: random.Random) -> None:
 
 async def _move(world: TierWorld, chance: random.Random) -> None:
     live = [broker.node for broker in world.cluster.brokers if broker.up]
+    if not live:
+        return
     # that of the nodes' group as often as all others
     key = _GROUP if chance.random() < 0.5 else chance.choice(sorted(world.cluster.coordinators))
     unaware_s = chance.choice([0.0, 20.0])
