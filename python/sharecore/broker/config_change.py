@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.config_rights import require_config
 from sharecore.broker.context import RequestContext
+from sharecore.broker.identity import as_node_id
 from sharecore.broker.topic_rules import check_name
 from sharecore.config import (
     ConfigKey,
@@ -24,6 +25,7 @@ from sharecore.config import (
     find_unserved,
     group_keys,
     listener_key,
+    listener_of,
     remarks,
     topic_keys,
 )
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("sharecore.config")
+
+
+_NOT_ZERO = ("max.connections", "max.connection.creation.rate")
+"""What Kafka takes a 0 for at the start alone."""
 
 
 class Operation(IntEnum):
@@ -75,9 +81,8 @@ def changed(
     if resource_type not in set(ResourceType) - {ResourceType.BROKER_LOGGER}:
         text = f"Resource type {resource_type} has no configuration here."
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
-    if resource_type == ResourceType.BROKER and name not in (CLUSTER_WIDE, str(broker.identity.node_id)):
-        text = f"Unexpected broker id, expected {broker.identity.node_id}, but received {name}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    if resource_type == ResourceType.BROKER and name != CLUSTER_WIDE:
+        _check_node(broker.identity.node_id, name)
     settings = dict(broker.configs.get(resource_type, name)) if incremental else {}
     for change in changes:
         _apply(broker, resource_type, settings, change)
@@ -88,6 +93,16 @@ def changed(
     if resource_type == ResourceType.GROUP:
         _check_dead_letters(broker, name, settings)
     return settings
+
+
+def _check_node(node_id: int, name: str) -> None:
+    """Raises KafkaError(INVALID_REQUEST) where a name is not this broker's."""
+    asked = as_node_id(name)
+    if asked is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if asked != node_id:
+        text = f"Unexpected broker id, expected {node_id}, but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
 
 
 def _check_dead_letters(broker: Services, group_id: str, settings: Mapping[str, str]) -> None:
@@ -205,6 +220,11 @@ def _check_broker(broker: Services, settings: Mapping[str, str], touched: set[st
             text = f"Cannot update these configs dynamically: [{name}]{reason}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     config = broker.config.with_properties(settings)
+    for name in sorted(touched & settings.keys()):
+        listener = listener_of(name)
+        served = listener is None or any(listener == each.lower() for each in broker.listeners)
+        if listener_key(name) in _NOT_ZERO and int(settings[name]) == 0 and served:
+            raise ConfigError(f"{name}=0: nobody could connect to change it back; allowed: at least 1")
     broker.transport.check(config)
     broker.mechanisms.check(config)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from sharecore.config import parse_properties
 from sharecore.errors import ConfigError
 
 FILE_NAME = "meta.properties"
+_NUMBER = re.compile(r"[+-]?\d+")
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,22 @@ class Identity:
 
     cluster_id: str
     node_id: int
+
+
+def as_node_id(text: str) -> int | None:
+    """The number of a broker that is named by a text, as Java reads it: `+1`, `01` and `١` are 1, too.
+
+    Returns:
+        None where the text is no number of 32 bits.
+    """
+    # Java looks at digits by halves of a surrogate pair, which are none
+    if not _NUMBER.fullmatch(text) or max(text) > "\uffff":
+        return None
+    try:
+        number = int(text)
+    except ValueError:  # thousands of digits
+        return None
+    return number if _INT_MIN <= number <= _INT_MAX else None
 
 
 def identify(data_dir: Path, node_id: int) -> Identity:
@@ -41,9 +60,10 @@ def identify(data_dir: Path, node_id: int) -> Identity:
         _write_durably(path, f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n")
         return Identity(cluster_id, node_id)
     kept = parse_properties(path.read_text(encoding="utf-8"))
-    if not kept.get("cluster.id") or not kept.get("node.id", "").isdigit():
+    kept_id = as_node_id(kept.get("node.id", ""))
+    if not kept.get("cluster.id") or kept_id is None:
         raise ConfigError(f"{path}: damaged; allowed: lines for cluster.id and node.id")
-    if int(kept["node.id"]) != node_id:
+    if kept_id != node_id:
         raise ConfigError(
             f"node.id={node_id}: {data_dir} belongs to another node; allowed: {kept['node.id']}"
         )

@@ -185,6 +185,13 @@ def listener_key(name: str) -> str:
     return rest if mechanism.upper() in SASL_MECHANISMS else key
 
 
+def listener_of(name: str) -> str | None:
+    """The listener, in small letters, that a name sets a key for; None where it is for all."""
+    if not name.lower().startswith(LISTENER_PREFIX):
+        return None
+    return name[len(LISTENER_PREFIX) :].partition(".")[0].lower()
+
+
 def _listener_properties(properties: Mapping[str, str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for name, text in properties.items():

@@ -99,6 +99,11 @@ def test_every_setting_is_described(broker: RunningBroker, topic: str) -> None:
         (TOPIC, "bad name", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "7", ErrorCode.INVALID_REQUEST),
         (BROKER, "x", ErrorCode.INVALID_REQUEST),
+        (BROKER, "-1", ErrorCode.INVALID_REQUEST),
+        (BROKER, "1 ", ErrorCode.INVALID_REQUEST),
+        (BROKER, "\u00b2", ErrorCode.INVALID_REQUEST),
+        (BROKER, "4294967297", ErrorCode.INVALID_REQUEST),
+        (BROKER, "0" * 10_000 + "2", ErrorCode.INVALID_REQUEST),
         (GROUP, "", ErrorCode.INVALID_REQUEST),
         (8, "1", ErrorCode.INVALID_REQUEST),
         (99, "1", ErrorCode.INVALID_REQUEST),
@@ -236,6 +241,12 @@ def test_a_broker_changes_while_it_runs(broker: RunningBroker, topic: str) -> No
     assert value(broker, TOPIC, topic, "retention.ms") == ("604800000", 5)
 
 
+@pytest.mark.parametrize("name", ["01", "+1", "\u0661"])
+def test_a_broker_is_named_by_any_text_of_its_number(broker: RunningBroker, name: str) -> None:
+    assert describe(broker, BROKER, name).configs
+    assert alter(broker, BROKER, name, ("log.retention.ms", SET, "5000")) == 0
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -243,6 +254,10 @@ def test_a_broker_changes_while_it_runs(broker: RunningBroker, topic: str) -> No
         ("1", ("nonsense", "5")),
         ("1", ("log.retention.ms", "x")),
         ("9", ("log.retention.ms", "5")),
+        ("x", ("log.retention.ms", "5")),
+        ("1", ("max.connections", "0")),
+        ("", ("max.connection.creation.rate", "0")),
+        ("", ("listener.name.plaintext.max.connections", "0")),
     ],
 )
 def test_changes_of_a_broker_that_are_refused(

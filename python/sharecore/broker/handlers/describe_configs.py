@@ -16,6 +16,7 @@ from sharecore.broker.config_report import (
 )
 from sharecore.broker.config_rights import require_config
 from sharecore.broker.context import RequestContext
+from sharecore.broker.identity import as_node_id
 from sharecore.broker.topic_rules import check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation
@@ -85,10 +86,10 @@ def _entries(context: RequestContext, resource_type: int, name: str) -> list[Ent
     if resource_type == ResourceType.BROKER:
         if name == CLUSTER_WIDE:
             return cluster_entries(broker)
-        node_id = broker.identity.node_id
-        if not name.isdigit():
+        node_id, asked = broker.identity.node_id, as_node_id(name)
+        if asked is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-        if int(name) != node_id:
+        if asked != node_id:
             text = f"Unexpected broker id, expected {node_id} or empty string, but received {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
         return broker_entries(broker)

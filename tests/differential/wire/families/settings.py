@@ -52,7 +52,8 @@ _OF_BROKERS: dict[str, list[str]] = {
     "log.retention.minutes": ["5"],
     "log.retention.hours": ["5"],
     "max.connections": ["1000", "0", "-1", "x"],
-    "max.connections.per.ip": ["1000", "x"],
+    "max.connections.per.ip": ["1000", "0", "x"],
+    "max.connection.creation.rate": ["1000", "0", "-1"],
     "log.message.timestamp.type": ["CreateTime", "LogAppendTime", "Never"],
     "group.share.max.size": ["5"],
     "num.partitions": ["5"],
@@ -78,6 +79,9 @@ _OF_METRICS: dict[str, list[str]] = {
         "",
     ],
 }
+_ELSE = ["77", "x", "-1", f"{2**32 + NODE_ID}"]
+_AS_JAVA_READS = [f"0{NODE_ID}", f"+{NODE_ID}", f"{NODE_ID} ", "\u0664", "\u00b2"]
+"""Names of brokers, some of which are read as the number of this one."""
 _KEYS = {_TOPIC: _OF_TOPICS, _BROKER: _OF_BROKERS, _CLIENT_METRICS: _OF_METRICS, _GROUP: {}}
 _LISTS = {"cleanup.policy", "log.cleanup.policy", "metrics", "match"}
 _STEPS = {"describe": 10, "alter": 8, "replace": 3, "list": 3, "topic": 1}
@@ -130,7 +134,7 @@ def _kind(random: Random) -> int:
 def _name(random: Random, kind: int) -> str:
     names = {
         _TOPIC: [*_TOPICS, *_TOPICS, "~nowhere", random.choice(TOPIC_NAMES)],
-        _BROKER: [str(NODE_ID), str(NODE_ID), "", "77", "x", "-1"],
+        _BROKER: [str(NODE_ID)] * 4 + ["", "", random.choice(_ELSE + _AS_JAVA_READS)],
         _LOGGERS: ["77", "x", ""],
         _CLIENT_METRICS: [*_SUBSCRIPTIONS, *_SUBSCRIPTIONS, ""],
     }
