@@ -73,7 +73,7 @@ def _addresses(name: str, value: Any) -> tuple[tuple[str, int], ...]:
         host, colon, port = text.rpartition(":")
         if not host or (host.count(":") > 0 and not host.startswith("[")) or not colon:
             host, port = text, "9092"
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ConfigError(
                 f"{name}={value!r}: addresses as host:port are needed, with commas between them"
             )

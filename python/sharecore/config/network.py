@@ -13,7 +13,7 @@ def per_ip_overrides(text: str) -> dict[str, int]:
     found = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, _, number = pair.rpartition(":")
-        if not host or not number.strip().isdigit():
+        if not host or not number.strip().isdecimal():
             raise ValueError(f"{pair!r} is not a host and a number")
         try:
             address = socket.getaddrinfo(host.strip().strip("[]"), None, type=socket.SOCK_STREAM)[0][4][0]

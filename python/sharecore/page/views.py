@@ -120,7 +120,7 @@ async def group_settings(looker: Looker, group_id: str) -> Json:
     except KafkaError:
         entries = {}
     limit, letters = entries.get(LIMIT_KEY), entries.get(LETTERS_KEY)
-    known = limit is not None and limit.value is not None and limit.value.isdigit()
+    known = limit is not None and limit.value is not None and limit.value.isdecimal()
     return {
         "limit": int(limit.value) if known and limit is not None and limit.value else _DEFAULT_LIMIT,
         "limit_known": known,

@@ -35,7 +35,7 @@ def parse_add_scram(text: str) -> FirstUser:
     if match is None or not options.get("name") or not options.get("password"):
         raise ConfigError("--add-scram: not readable; allowed: SCRAM-SHA-256=[name=USER,password=SECRET]")
     iterations = options.get("iterations", str(ITERATIONS_MIN))
-    if not iterations.isdigit() or not ITERATIONS_MIN <= int(iterations) <= ITERATIONS_MAX:
+    if not iterations.isdecimal() or not ITERATIONS_MIN <= int(iterations) <= ITERATIONS_MAX:
         raise ConfigError(
             f"--add-scram: iterations={iterations}; allowed: {ITERATIONS_MIN} to {ITERATIONS_MAX}"
         )

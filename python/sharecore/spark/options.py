@@ -112,7 +112,7 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 
 def _number(name: str, text: str) -> int:
-    if not text.strip().isdigit() or not 0 < int(text) < 2**31:
+    if not text.strip().isdecimal() or not 0 < int(text) < 2**31:
         raise ConfigError(f"{name}={text!r}: a whole number from 1 to {2**31 - 1} is needed")
     return int(text)
 

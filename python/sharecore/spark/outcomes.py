@@ -110,7 +110,7 @@ def committed(checkpoint: str) -> list[dict[str, object]]:
     done = [
         int(info.base_name)
         for info in files.get_file_info(fs.FileSelector(f"{path}/commits", allow_not_found=True))
-        if info.base_name.isdigit()
+        if info.base_name.isdecimal()
     ]
     if not done:
         return []

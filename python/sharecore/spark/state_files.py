@@ -75,7 +75,7 @@ def _segments(root: Path) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for file in sorted(files):
         partition = _PARTITION.fullmatch(file.resolve().parent.name)
-        if partition and file.stem.isdigit():
+        if partition and file.stem.isdecimal():
             found.setdefault(int(partition[1]), []).append(str(file))
     return found
 

@@ -29,6 +29,7 @@ def test_a_first_user(text: str, user: FirstUser) -> None:
         "SCRAM-SHA-1=[name=a,password=planted]",
         "SCRAM-SHA-256=[password=planted]",
         "SCRAM-SHA-256=[name=a,password=planted,iterations=1]",
+        "SCRAM-SHA-256=[name=a,password=planted,iterations=\u00b2]",
         "SCRAM-SHA-256=[name=a,password=planted,salt=x]",
     ],
 )

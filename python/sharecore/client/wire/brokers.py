@@ -86,7 +86,7 @@ class Brokers(Generic[AnySettings]):
                 if self.watch is not None:
                     node = name.rpartition(" ")[2]
                     self.watch.connected()
-                    connection.on_answer = partial(self.watch.answered, node if node.isdigit() else "-1")
+                    connection.on_answer = partial(self.watch.answered, node if node.isdecimal() else "-1")
         return connection
 
     @property
