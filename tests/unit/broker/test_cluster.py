@@ -47,6 +47,7 @@ def test_every_coordinator_is_here(broker: RunningBroker, version: int) -> None:
         (f":{TOPIC_ID}:0", ErrorCode.INVALID_REQUEST),
         ("g:nothing:0", ErrorCode.INVALID_REQUEST),
         (f"g:{TOPIC_ID}:x", ErrorCode.INVALID_REQUEST),
+        (f"g:{TOPIC_ID}:{'1' * 10_000}", ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_coordinators_of_share_partitions(broker: RunningBroker, key: str, code: int) -> None:

@@ -66,7 +66,8 @@ def _is_share_key(key: str) -> bool:
     if len(parts) != 3 or not parts[0].strip() or not _NUMBER.fullmatch(parts[2]):
         return False
     try:
-        topic_id = base64.urlsafe_b64decode(parts[1] + "==")
+        # neither reads all that looks right: padding, and thousands of digits
+        topic_id, partition = base64.urlsafe_b64decode(parts[1] + "=="), int(parts[2])
     except (binascii.Error, ValueError):
         return False
-    return len(topic_id) == 16 and int(parts[2]) < 2**31
+    return len(topic_id) == 16 and partition < 2**31
