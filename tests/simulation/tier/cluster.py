@@ -147,6 +147,11 @@ class Cluster:
     def bootstrap(self) -> str:
         return ",".join(f"kafka:{PORT + node}" for node in range(BROKERS))
 
+    @property
+    def live(self) -> list[int]:
+        """The brokers that run."""
+        return [broker.node for broker in self.brokers if broker.up]
+
     # topics
 
     def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
@@ -167,7 +172,7 @@ class Cluster:
 
     def _log(self, topic: str, index: int) -> Log:
         """A new partition; where no broker is there the first that comes leads it."""
-        live = [broker.node for broker in self.brokers if broker.up] or [-1]
+        live = self.live or [-1]
         return Log(topic, index, checks_epochs=self.kind.checks_epochs, leader=live[index % len(live)])
 
     def delete(self, name: str) -> None:
@@ -193,7 +198,7 @@ class Cluster:
         if log.leader < 0:
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
             return
-        if sum(broker.up for broker in self.brokers) < _MIN_IN_SYNC:
+        if len(self.live) < _MIN_IN_SYNC:
             done(ErrorCode.NOT_ENOUGH_REPLICAS, -1)
             return
         before = log.end
@@ -268,9 +273,8 @@ class Cluster:
         if not batches:
             return
         offset = batches[-min(count, len(batches))].base
-        live = [broker.node for broker in self.brokers if broker.up]
         before = log.end
-        end = log.truncate(self.chance.choice(live), offset)
+        end = log.truncate(self.chance.choice(self.live), offset)
         self.story.tell("cluster", f"{log.topic}-{log.index} is led by one that lacks offsets from {end} on")
         self.on_cut(log, before, True)
         self.tell((log.topic, log.index))
@@ -310,7 +314,7 @@ class Cluster:
         self.later(self.chance.uniform(0.05, 1.5), self._replace, broker)
 
     def _replace(self, broker: Broker) -> None:
-        live = [each.node for each in self.brokers if each.up]
+        live = self.live
         if broker.up:
             return
         for log in self.logs():

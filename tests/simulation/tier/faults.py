@@ -185,22 +185,22 @@ async def _elect(world: TierWorld, chance: random.Random) -> None:
     """Partitions are led by others."""
     cluster = world.cluster
     logs = [log for log in cluster.logs() if log.leader >= 0]
-    live = [broker.node for broker in cluster.brokers if broker.up]
+    if not cluster.live:
+        return
     for log in chance.sample(logs, min(len(logs), chance.randint(1, 4))):
-        leader = chance.choice(live)
+        leader = chance.choice(cluster.live)
         world.story.tell("fault", f"broker {leader} is elected to lead {log.topic}-{log.index}")
         cluster.elect(log, leader)
 
 
 async def _move(world: TierWorld, chance: random.Random) -> None:
-    live = [broker.node for broker in world.cluster.brokers if broker.up]
-    if not live:
+    if not world.cluster.live:
         return
     # that of the nodes' group as often as all others
     key = _GROUP if chance.random() < 0.5 else chance.choice(sorted(world.cluster.coordinators))
     unaware_s = chance.choice([0.0, 20.0])
     world.story.tell("fault", f"the coordinator of {key} moves, which it does not know for {unaware_s:.0f} s")
-    world.cluster.move(key, chance.choice(live), unaware_s)
+    world.cluster.move(key, chance.choice(world.cluster.live), unaware_s)
 
 
 async def _kill_broker(world: TierWorld, chance: random.Random) -> None:
@@ -263,7 +263,8 @@ async def _lose(world: TierWorld, chance: random.Random) -> None:
     logs = [
         log for log in world.cluster.logs() if log.topic in (*world.topics, STATE_TOPIC) and log.leader >= 0
     ]
-    world.cluster.lose(chance.choice(logs), chance.choice([1, 1, 3, 10]))
+    if world.cluster.live:
+        world.cluster.lose(chance.choice(logs), chance.choice([1, 1, 3, 10]))
 
 
 FAULTS: dict[str, Fault] = {
