@@ -25,8 +25,8 @@ from sharecore.config import (
     find_unserved,
     group_keys,
     listener_key,
-    listener_of,
     remarks,
+    split_listener,
     topic_keys,
 )
 from sharecore.config.client_metrics import check_client_metrics
@@ -210,7 +210,8 @@ def _check(
 
 
 def _check_broker(broker: Services, settings: Mapping[str, str], touched: set[str]) -> None:
-    for name in sorted(touched & settings.keys()):
+    names = sorted(touched & settings.keys())
+    for name in names:
         known = broker_keys().get(listener_key(name))
         unserved = find_unserved(listener_key(name)) if known is None else None
         if unserved is not None and unserved.dynamic:
@@ -220,10 +221,10 @@ def _check_broker(broker: Services, settings: Mapping[str, str], touched: set[st
             text = f"Cannot update these configs dynamically: [{name}]{reason}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     config = broker.config.with_properties(settings)
-    for name in sorted(touched & settings.keys()):
-        listener = listener_of(name)
-        served = listener is None or any(listener == each.lower() for each in broker.listeners)
-        if listener_key(name) in _NOT_ZERO and int(settings[name]) == 0 and served:
+    served = {None, *map(str.lower, broker.listeners)}
+    for name in names:
+        listener, key = split_listener(name)
+        if listener in served and key in _NOT_ZERO and int(settings[name]) == 0:
             raise ConfigError(f"{name}=0: nobody could connect to change it back; allowed: at least 1")
     broker.transport.check(config)
     broker.mechanisms.check(config)

@@ -4,7 +4,7 @@ limits.
 
 from __future__ import annotations
 
-from sharecore.config.broker import BrokerConfig, broker_keys, listener_key, listener_of
+from sharecore.config.broker import BrokerConfig, broker_keys, listener_key, split_listener
 from sharecore.config.group import GroupConfig, OffsetReset, check_group_config, group_keys
 from sharecore.config.keys import ConfigKey, Dynamic, Kind, Status
 from sharecore.config.listeners import Listener, listeners_of
@@ -34,7 +34,6 @@ __all__ = [
     "find_unserved",
     "group_keys",
     "listener_key",
-    "listener_of",
     "listeners_of",
     "parse_properties",
     "parse_topic_config",
@@ -42,6 +41,7 @@ __all__ = [
     "read_properties",
     "remarks",
     "remarks_on",
+    "split_listener",
     "topic_keys",
     "unknown_names",
 ]

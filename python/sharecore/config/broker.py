@@ -178,26 +178,25 @@ def listener_key(name: str) -> str:
     """The key that a name sets: `listener.name.x.ssl.key.password` sets ssl.key.password for one listener,
     `listener.name.x.plain.sasl.jaas.config` sets sasl.jaas.config for one of its mechanisms.
     """
-    if not name.lower().startswith(LISTENER_PREFIX):
-        return name
-    key = name[len(LISTENER_PREFIX) :].partition(".")[2]
+    listener, key = split_listener(name)
     mechanism, _, rest = key.partition(".")
-    return rest if mechanism.upper() in SASL_MECHANISMS else key
+    return rest if listener is not None and mechanism.upper() in SASL_MECHANISMS else key
 
 
-def listener_of(name: str) -> str | None:
-    """The listener, in small letters, that a name sets a key for; None where it is for all."""
+def split_listener(name: str) -> tuple[str | None, str]:
+    """The listener, in small letters, that a name sets something for, and what; None where it is for all."""
     if not name.lower().startswith(LISTENER_PREFIX):
-        return None
-    return name[len(LISTENER_PREFIX) :].partition(".")[0].lower()
+        return None, name
+    listener, _, key = name[len(LISTENER_PREFIX) :].partition(".")
+    return listener.lower(), key
 
 
 def _listener_properties(properties: Mapping[str, str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for name, text in properties.items():
-        if name.lower().startswith(LISTENER_PREFIX):
-            listener, _, key = name[len(LISTENER_PREFIX) :].partition(".")
-            found.setdefault(listener.lower(), {})[key] = text
+        listener, key = split_listener(name)
+        if listener is not None:
+            found.setdefault(listener, {})[key] = text
     return found
 
 

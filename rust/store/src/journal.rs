@@ -127,11 +127,8 @@ impl Journal {
             return;
         }
         let zeros = vec![0; (to - end) as usize];
-        let mut written = 0;
         // best effort: where there is no room for these, there may be for frames
-        while let Ok(more @ 1..) = self.file.write_at(&zeros[written..], end + written as u64) {
-            written += more;
-        }
+        let _ = self.file.write_all_at(&mut [IoSlice::new(&zeros)], end);
         self.ahead = to;
     }
 

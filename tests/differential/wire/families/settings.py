@@ -79,9 +79,8 @@ _OF_METRICS: dict[str, list[str]] = {
         "",
     ],
 }
-_ELSE = ["77", "x", "-1", f"{2**32 + NODE_ID}"]
-_AS_JAVA_READS = [f"0{NODE_ID}", f"+{NODE_ID}", f"{NODE_ID} ", "\u0664", "\u00b2"]
-"""Names of brokers, some of which are read as the number of this one."""
+_NOT_QUITE = [f"0{NODE_ID}", f"+{NODE_ID}", f"{NODE_ID} ", f"{2**32 + NODE_ID}", "\u0664", "\u00b2"]
+"""Names of brokers; Java reads some of them as the number of this one."""
 _KEYS = {_TOPIC: _OF_TOPICS, _BROKER: _OF_BROKERS, _CLIENT_METRICS: _OF_METRICS, _GROUP: {}}
 _LISTS = {"cleanup.policy", "log.cleanup.policy", "metrics", "match"}
 _STEPS = {"describe": 10, "alter": 8, "replace": 3, "list": 3, "topic": 1}
@@ -134,7 +133,7 @@ def _kind(random: Random) -> int:
 def _name(random: Random, kind: int) -> str:
     names = {
         _TOPIC: [*_TOPICS, *_TOPICS, "~nowhere", random.choice(TOPIC_NAMES)],
-        _BROKER: [str(NODE_ID)] * 4 + ["", "", random.choice(_ELSE + _AS_JAVA_READS)],
+        _BROKER: [str(NODE_ID)] * 4 + ["", "", random.choice(["77", "x", "-1", *_NOT_QUITE])],
         _LOGGERS: ["77", "x", ""],
         _CLIENT_METRICS: [*_SUBSCRIPTIONS, *_SUBSCRIPTIONS, ""],
     }
