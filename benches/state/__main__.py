@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
 from benches.machine import machine
-from benches.state.load import Settled, settle
+from benches.state.load import NotFinished, Settled, settle
 from rich import box
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -161,7 +161,12 @@ def main() -> None:
                     # the brokers take turns: a machine that slows down slows both
                     for name, broker in brokers.items():
                         advance(f"{title}: {name}")
-                        for unit, value in measure(broker, round).items():
+                        try:
+                            measured = measure(broker, round)
+                        except NotFinished as error:
+                            console.print(f"{name}, {title}: {error}")
+                            measured = {}
+                        for unit, value in measured.items():
                             figures.setdefault(unit, {}).setdefault(name, []).append(value)
                         progress.advance(task)
                 for unit, by_broker in figures.items():

@@ -20,6 +20,7 @@ _CREATED_MAX = 5000
 """Partitions that Apache Kafka makes in one request."""
 STATE_TOPIC = "__share_group_state"
 _DESCRIBE_LOG_DIRS_VERSION = 4
+_SECONDS_MAX = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ class Settled:
     state_bytes: int
 
 
+class NotFinished(Exception):
+    """A broker did not give out all records in time."""
+
+
 def settle(broker: Broker, name: str, partitions: int, records: int, *, in_turn: bool, sync: bool) -> Settled:
     """Settles `records` records of a new topic, in a new group.
 
@@ -45,6 +50,9 @@ def settle(broker: Broker, name: str, partitions: int, records: int, *, in_turn:
         name: of topic and group.
         in_turn: accept and reject in turn, so that no two neighbours are settled alike; else accept all.
         sync: wait for the durable answer after every poll; else let acknowledgements go with the next fetch.
+
+    Raises:
+        NotFinished: it takes longer than any figure of it is worth.
     """
     _fill(broker, name, partitions, records)
     configure_group(broker.bootstrap, name, share_auto_offset_reset="earliest")
@@ -53,10 +61,10 @@ def settle(broker: Broker, name: str, partitions: int, records: int, *, in_turn:
     seen, began = 0, 0.0
     poll = {"max.poll.records": BATCH_RECORDS} if sync else {}
     with share_consumer(broker.bootstrap, name, [name], **poll) as consumer:
-        until = time.monotonic() + 300
+        until = time.monotonic() + _SECONDS_MAX
         while seen < records:
             if time.monotonic() > until:
-                raise RuntimeError(f"{seen} of {records} records came from {broker.kind}")
+                raise NotFinished(f"{seen:,} of {records:,} records came in {_SECONDS_MAX} s")
             messages = consumer.poll(1)
             began = began or time.monotonic()
             for message in messages:
