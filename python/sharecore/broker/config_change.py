@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from enum import IntEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.config_rights import require_config
 from sharecore.broker.context import RequestContext
 from sharecore.broker.identity import as_node_id
+from sharecore.broker.key_change import Change, Operation
+from sharecore.broker.loggers import change_levels
 from sharecore.broker.topic_rules import check_name
 from sharecore.config import (
     ConfigKey,
@@ -44,23 +45,6 @@ log = logging.getLogger("sharecore.config")
 
 _NOT_ZERO = ("max.connections", "max.connection.creation.rate")
 """What Kafka takes a 0 for at the start alone."""
-
-
-class Operation(IntEnum):
-    """What an incremental change does to one key."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-class Change(NamedTuple):
-    """One key's change."""
-
-    name: str
-    operation: int
-    value: str | None
 
 
 def changed(
@@ -273,6 +257,11 @@ async def alter(
             _check_changes(changes)
             if resource_type != ResourceType.BROKER:
                 require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
+            if resource_type == ResourceType.BROKER_LOGGER and incremental:
+                _check_node(broker.identity.node_id, name)
+                change_levels(changes, validate_only=request.validate_only)
+                answers.append(answer)
+                continue
             make = partial(_settings, context, resource_type, name, changes, incremental)
             if request.validate_only:
                 make()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.harness.running import RunningBroker
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, LOGGERS, GROUP = 2, 4, 8, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -105,7 +106,7 @@ def test_every_setting_is_described(broker: RunningBroker, topic: str) -> None:
         (BROKER, "4294967297", ErrorCode.INVALID_REQUEST),
         (BROKER, "0" * 10_000 + "2", ErrorCode.INVALID_REQUEST),
         (GROUP, "", ErrorCode.INVALID_REQUEST),
-        (8, "1", ErrorCode.INVALID_REQUEST),
+        (LOGGERS, "7", ErrorCode.INVALID_REQUEST),
         (99, "1", ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -357,3 +358,46 @@ def test_loggers_have_no_settings_here(broker: RunningBroker, name: str) -> None
     asked = {"resource_type": 8, "resource_name": name, "configs": configs}
     answer = broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked], validate_only=False)
     assert answer.responses[0].error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_levels_of_loggers_change_while_the_broker_runs(broker: RunningBroker) -> None:
+    node, name = "1", "sharecore.network"
+    inherited = value(broker, LOGGERS, node, name)
+    assert value(broker, LOGGERS, node, "sharecore.broker") == inherited
+    try:
+        assert alter(broker, LOGGERS, node, (name, SET, "TRACE"), validate_only=True) == 0
+        assert value(broker, LOGGERS, node, name) == inherited
+        assert alter(broker, LOGGERS, node, (name, SET, "TRACE")) == 0
+        assert value(broker, LOGGERS, node, name) == ("TRACE", 6)
+        assert logging.getLogger(name).isEnabledFor(5)
+        # all or none
+        both = (name, SET, "ERROR"), ("no.such", SET, "INFO")
+        assert alter(broker, LOGGERS, node, *both) == ErrorCode.INVALID_CONFIG
+        assert value(broker, LOGGERS, node, name) == ("TRACE", 6)
+        assert alter(broker, LOGGERS, node, ("sharecore", SET, "ERROR")) == 0
+        assert value(broker, LOGGERS, node, "sharecore.broker") == ("ERROR", 6)
+    finally:
+        # Kafka's tools send an empty value, its clients none
+        assert alter(broker, LOGGERS, node, (name, DELETE, "")) == 0
+        assert alter(broker, LOGGERS, node, ("sharecore", DELETE, None)) == 0
+    assert value(broker, LOGGERS, node, name) == inherited
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("1", ("sharecore", SET, "LOUD"), ErrorCode.INVALID_CONFIG),
+        ("1", ("sharecore", SET, "info"), ErrorCode.INVALID_CONFIG),
+        ("1", ("asyncio", SET, "INFO"), ErrorCode.INVALID_CONFIG),
+        ("1", ("root", DELETE, None), ErrorCode.INVALID_REQUEST),
+        ("1", ("root", APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
+        ("1", ("root", SUBTRACT, "INFO"), ErrorCode.INVALID_REQUEST),
+        ("1", ("root", SET, None), ErrorCode.INVALID_REQUEST),
+        ("77", ("root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
+        ("", ("root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_levels_that_loggers_are_not_given(
+    broker: RunningBroker, name: str, change: tuple[str, int, str | None], code: int
+) -> None:
+    assert alter(broker, LOGGERS, name, change) == code

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker.config_change import Change, Operation, alter
+from sharecore.broker.config_change import alter
 from sharecore.broker.context import RequestContext
+from sharecore.broker.key_change import Change, Operation
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:

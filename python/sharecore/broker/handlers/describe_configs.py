@@ -1,4 +1,4 @@
-"""DescribeConfigs: topics, brokers, groups and subscriptions to metrics of clients."""
+"""DescribeConfigs: topics, brokers and their loggers, groups and subscriptions to metrics of clients."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sharecore.broker.config_report import (
 from sharecore.broker.config_rights import require_config
 from sharecore.broker.context import RequestContext
 from sharecore.broker.identity import as_node_id
+from sharecore.broker.loggers import logger_entries
 from sharecore.broker.topic_rules import check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation
@@ -70,7 +71,8 @@ def _describe(context: RequestContext, request: Any, resource: Any) -> dict[str,
 def _trim(entry: Entry, request: Any) -> Entry:
     if not request.include_synonyms:
         entry["synonyms"] = []
-    if not request.include_documentation:
+    # a logger's stays the empty text that it always is
+    if not request.include_documentation and entry["documentation"]:
         entry["documentation"] = None
     return entry
 
@@ -86,13 +88,11 @@ def _entries(context: RequestContext, resource_type: int, name: str) -> list[Ent
     if resource_type == ResourceType.BROKER:
         if name == CLUSTER_WIDE:
             return cluster_entries(broker)
-        node_id, asked = broker.identity.node_id, as_node_id(name)
-        if asked is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-        if asked != node_id:
-            text = f"Unexpected broker id, expected {node_id} or empty string, but received {name}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+        _check_node(broker.identity.node_id, name, "or empty string, ")
         return broker_entries(broker)
+    if resource_type == ResourceType.BROKER_LOGGER:
+        _check_node(broker.identity.node_id, name)
+        return logger_entries()
     if resource_type == ResourceType.GROUP:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
@@ -102,3 +102,13 @@ def _entries(context: RequestContext, resource_type: int, name: str) -> list[Ent
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
         return client_metrics_entries(broker.configs.get(ResourceType.CLIENT_METRICS, name))
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resource type {resource_type} has no configuration here.")
+
+
+def _check_node(node_id: int, name: str, otherwise: str = "") -> None:
+    """Raises KafkaError(INVALID_REQUEST) where a name is not this broker's."""
+    asked = as_node_id(name)
+    if asked is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if asked != node_id:
+        text = f"Unexpected broker id, expected {node_id} {otherwise}but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker.config_change import Change, alter
+from sharecore.broker.config_change import alter
 from sharecore.broker.context import RequestContext
+from sharecore.broker.key_change import Change
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:

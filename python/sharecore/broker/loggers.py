@@ -1,0 +1,90 @@
+"""The loggers of this process: their levels are read and changed while it runs, and written down nowhere."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from sharecore.broker.config_report import Entry
+from sharecore.broker.config_source import ConfigSource
+from sharecore.broker.key_change import Change, Operation
+from sharecore.errors import ErrorCode, KafkaError
+
+ROOT = "root"
+_OURS = "sharecore"
+_LEVELS = {
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+"""Kafka's names, from the one that lets everything through."""
+
+
+def logger_entries() -> list[Entry]:
+    """Each logger with the level in force, as DescribeConfigs tells it."""
+    return [
+        {
+            "name": name,
+            "value": _level_name(_logger(name).getEffectiveLevel()),
+            "read_only": False,
+            "config_source": ConfigSource.DYNAMIC_BROKER_LOGGER,
+            "is_sensitive": False,
+            "synonyms": [],
+            "config_type": 0,
+            "documentation": "",
+        }
+        for name in _names()
+    ]
+
+
+def change_levels(changes: Sequence[Change], *, validate_only: bool) -> None:
+    """Sets levels, or has loggers take their parents' again: all of the changes or none.
+
+    Raises:
+        KafkaError: INVALID_CONFIG for a logger or a level that does not exist, INVALID_REQUEST for what no
+            logger can be asked.
+    """
+    for change in changes:
+        _check(change)
+    if validate_only:
+        return
+    for change in changes:
+        # what is deleted may come with a value, as Kafka's tools send it
+        deleted = change.operation == Operation.DELETE
+        _logger(change.name).setLevel(logging.NOTSET if deleted else _LEVELS[change.value or ""])
+
+
+def _check(change: Change) -> None:
+    if change.operation in (Operation.APPEND, Operation.SUBTRACT):
+        text = f"{Operation(change.operation).name} operation is not allowed for the BROKER_LOGGER resource"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    if change.name not in _names():
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!")
+    if change.operation == Operation.DELETE:
+        if change.name == ROOT:
+            text = f"Removing the log level of the {ROOT} logger is not allowed"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    elif change.value not in _LEVELS:
+        text = (
+            f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log "
+            f"level. Valid log levels are {', '.join(sorted(_LEVELS))}"
+        )
+        raise KafkaError(ErrorCode.INVALID_CONFIG, text)
+
+
+def _names() -> list[str]:
+    """The root's name, and those of the loggers that are the broker's own, sorted."""
+    known = [name for name in tuple(logging.root.manager.loggerDict) if name.startswith(f"{_OURS}.")]
+    return [ROOT, *sorted({_OURS, *known})]
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.getLogger() if name == ROOT else logging.getLogger(name)
+
+
+def _level_name(level: int) -> str:
+    """The name of the first level that gets through."""
+    return next((name for name, number in _LEVELS.items() if number >= level), "OFF")
