@@ -79,14 +79,13 @@ def changed(
     return settings
 
 
-def _check_node(node_id: int, name: str) -> None:
+def _check_node(node_id: int, name: str, unexpected: str = "Unexpected broker id, expected") -> None:
     """Raises KafkaError(INVALID_REQUEST) where a name is not this broker's."""
     asked = as_node_id(name)
     if asked is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if asked != node_id:
-        text = f"Unexpected broker id, expected {node_id}, but received {name}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{unexpected} {node_id}, but received {name}")
 
 
 def _check_dead_letters(broker: Services, group_id: str, settings: Mapping[str, str]) -> None:
@@ -255,10 +254,11 @@ async def alter(
             if times[resource_type, name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _check_changes(changes)
+            levels = incremental and resource_type == ResourceType.BROKER_LOGGER
             if resource_type != ResourceType.BROKER:
-                require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
-            if resource_type == ResourceType.BROKER_LOGGER and incremental:
-                _check_node(broker.identity.node_id, name)
+                require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name, said=not levels)
+            if levels:
+                _check_node(broker.identity.node_id, name, "Unexpected node id. Expected")
                 change_levels(changes, validate_only=request.validate_only)
                 answers.append(answer)
                 continue

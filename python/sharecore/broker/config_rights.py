@@ -16,7 +16,9 @@ _PROTECTED = {
 }
 
 
-def require_config(context: RequestContext, operation: int, resource_type: int, name: str) -> None:
+def require_config(
+    context: RequestContext, operation: int, resource_type: int, name: str, *, said: bool = True
+) -> None:
     """Raises KafkaError unless the client may do it with the settings of a resource.
 
     Args:
@@ -24,8 +26,9 @@ def require_config(context: RequestContext, operation: int, resource_type: int, 
         operation: DESCRIBE_CONFIGS or ALTER_CONFIGS.
         resource_type: as requests about settings number it.
         name: of the resource.
+        said: the refusal has its message.
     """
     protected = _PROTECTED.get(ResourceType(resource_type)) if resource_type in set(ResourceType) else None
     if protected is not None:
         resource = CLUSTER_NAME if protected is Protected.CLUSTER else name
-        context.require(operation, protected, resource, said=True)
+        context.require(operation, protected, resource, said=said)

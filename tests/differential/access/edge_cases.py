@@ -231,6 +231,21 @@ def _configs() -> Iterator[Case]:
                     continue  # Apache Kafka sets min.insync.replicas there as it begins
                 asked = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
                 yield make(f"settings of {kind} {name!r}, {keys}", A.DESCRIBE_CONFIGS, 4, resources=[asked])
+    for name in ("0", "7", ""):
+        # each broker's loggers have names of their own
+        asked = {"resource_type": 8, "resource_name": name, "configuration_keys": ["made.up"]}
+        yield make(f"settings of loggers {name!r}", A.DESCRIBE_CONFIGS, 4, resources=[asked])
+        for key, operation, value in (
+            ("root", 0, "WARN"),
+            ("root", 0, "LOUD"),
+            ("root", 1, None),
+            ("root", 2, "WARN"),
+            ("made.up", 0, "WARN"),
+        ):
+            configs = [{"name": key, "config_operation": operation, "value": value}]
+            asked = {"resource_type": 8, "resource_name": name, "configs": configs}
+            title = f"alter loggers {name!r}, {key} {operation} {value}"
+            yield make(title, A.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked], validate_only=True)
     mixed = [
         {
             "resource_type": kind,

@@ -91,6 +91,8 @@ def _entries(context: RequestContext, resource_type: int, name: str) -> list[Ent
         _check_node(broker.identity.node_id, name, "or empty string, ")
         return broker_entries(broker)
     if resource_type == ResourceType.BROKER_LOGGER:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
         _check_node(broker.identity.node_id, name)
         return logger_entries()
     if resource_type == ResourceType.GROUP:
