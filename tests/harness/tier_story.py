@@ -51,13 +51,12 @@ class Story:
         self._ledger, self._nodes = ledger, nodes
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         self._began = time.monotonic()
-        self._told = threading.Thread(target=self._tell, daemon=True)
-        self._told.start()
+        self._over = threading.Event()
+        threading.Thread(target=self._tell, daemon=True).start()
 
     def _tell(self) -> None:
         ledger = self._ledger
-        while True:
-            time.sleep(_PROGRESS_S)
+        while not self._over.wait(_PROGRESS_S):
             self.say(
                 f"  {ledger.produced:,} produced, {ledger.open:,} open, {ledger.redelivered:,} came again, "
                 f"{len(ledger.broken)} broken"
@@ -167,6 +166,7 @@ class Story:
             AssertionError: something was found, or the ledger shows a promise broken.
         """
         ledger = self._ledger
+        self._over.set()
         self.say(
             f"{ledger.produced:,} records, {ledger.settled:,} surely settled, "
             f"{ledger.redelivered:,} redelivered"
