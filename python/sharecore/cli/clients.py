@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,20 +16,36 @@ if TYPE_CHECKING:
 CONNECT_SECONDS_MAX = 5.0
 
 BOOTSTRAP = "localhost:9092"
+_VARIABLE = "SHARECORE_BOOTSTRAP_SERVER"
 
 
-def bootstrap_option(about: str) -> Any:
-    """`--bootstrap-server`, `-b` or the environment's SHARECORE_BOOTSTRAP_SERVER, as for every command."""
-    return typer.Option(
-        "--bootstrap-server", "-b", metavar="HOST:PORT", envvar="SHARECORE_BOOTSTRAP_SERVER", help=about
-    )
+def bootstrap_option(about: str, variable: str | None = _VARIABLE) -> Any:
+    """`--bootstrap-server`, `-b` or the environment's SHARECORE_BOOTSTRAP_SERVER, as for every command.
+
+    Args:
+        about: the help text.
+        variable: None where the environment counts only behind something else that was said, as it would be
+            taken for what was given.
+    """
+    return typer.Option("--bootstrap-server", "-b", metavar="HOST:PORT", envvar=variable, help=about)
 
 
-Bootstrap = Annotated[str, bootstrap_option("A broker of the cluster: ours, or Apache Kafka 4.2 and later.")]
+_ABOUT = "A broker of the cluster: ours, or Apache Kafka 4.2 and later."
+Bootstrap = Annotated[str, bootstrap_option(_ABOUT)]
+BootstrapOfOne = Annotated[str, bootstrap_option(_ABOUT, None)]
+"""The same of one of several commands that have it in common: empty where it was not given to this one."""
 BootstrapOrDirectory = Annotated[
-    str, bootstrap_option(f"A broker, ours or Apache Kafka 4.2 and later.  [default: {BOOTSTRAP}]")
+    str,
+    bootstrap_option(
+        f"A broker, ours or Apache Kafka 4.2 and later.  [env var: {_VARIABLE}; default: {BOOTSTRAP}]", None
+    ),
 ]
 """The same beside --data-dir: empty where it was not given."""
+
+
+def usual_bootstrap() -> str:
+    """The cluster of whoever names none."""
+    return os.environ.get(_VARIABLE) or BOOTSTRAP
 
 
 class CommandFailed(Exception):

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from sharecore.cli.admin import Settings, SettingsFile, admin_at, key_values
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, BootstrapOfOne, CommandFailed
 from sharecore.cli.peek import peek
 from sharecore.cli.tables import known, show
 from sharecore.cli.typers import commands
@@ -68,7 +68,7 @@ def list_groups(
         Optional[list[str]],  # noqa: UP045
         typer.Option("--state", metavar="STATE", help="Such as Empty or Stable; may be repeated."),
     ] = None,
-    bootstrap: Bootstrap = "",
+    bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
@@ -82,7 +82,7 @@ def list_groups(
 def describe(
     context: typer.Context,
     group: Group,
-    bootstrap: Bootstrap = "",
+    bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
@@ -158,7 +158,7 @@ def reset(
     ] = None,
     topic: Topics = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show it.")] = False,
-    bootstrap: Bootstrap = "",
+    bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
@@ -184,7 +184,7 @@ def delete_offsets(
     context: typer.Context,
     group: Group,
     topic: Annotated[list[str], typer.Option("--topic", metavar="TOPIC", help="May be repeated.")],
-    bootstrap: Bootstrap = "",
+    bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
@@ -200,7 +200,7 @@ def delete_offsets(
 def delete(
     context: typer.Context,
     group: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Names of groups without members.")],
-    bootstrap: Bootstrap = "",
+    bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
@@ -234,7 +234,7 @@ def config(
         Optional[list[str]],  # noqa: UP045
         typer.Option("--unset", metavar="KEY", help="Back to the broker's default; may be repeated."),
     ] = None,
-    bootstrap: Bootstrap = "",
+    bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:

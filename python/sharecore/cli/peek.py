@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+from sharecore.cli.clients import BootstrapOfOne, CommandFailed, failures_in_one_line, usual_bootstrap
 from sharecore.cli.tables import show
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def peek(
     output: Annotated[
         str, typer.Option("--format", metavar="table|json", help="json: a record a line, values in full.")
     ] = "table",
-    bootstrap: Bootstrap = "",
+    bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
@@ -53,7 +53,7 @@ def peek(
     no delivery is counted. It needs DESCRIBE on the group, READ on the topic, and READ on
     __share_group_state for the states; without that all records look new. Who holds a lease is not durable.
     """
-    default, before, whole = context.obj or (BOOTSTRAP, None, None)
+    default, before, whole = context.obj or (usual_bootstrap(), None, None)
     with failures_in_one_line():
         if output not in ("table", "json"):
             raise CommandFailed(f"--format {output}: unknown; allowed: one of table, json")

@@ -9,11 +9,11 @@ import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, admin_at
 from sharecore.cli.clients import (
-    BOOTSTRAP,
     BootstrapOrDirectory,
     CommandFailed,
     check_one_source,
     failures_in_one_line,
+    usual_bootstrap,
 )
 from sharecore.cli.state_output import FORMATS, show_history, show_problems, show_states
 from sharecore.cli.typers import commands
@@ -86,7 +86,7 @@ def dump(
         if data_dir is not None:
             found = _from_data_dir(data_dir, chosen, history=history)
         else:
-            with admin_at(bootstrap or BOOTSTRAP, setting, command_config) as admin:
+            with admin_at(bootstrap or usual_bootstrap(), setting, command_config) as admin:
                 if chosen is not None and history:
                     found = admin.share_state_history(chosen)
                 else:

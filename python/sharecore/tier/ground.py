@@ -183,6 +183,19 @@ class TierGround:
     def _lost(self, log: SlotLog, error: KafkaError) -> None:
         self._leadership.lost(log, error)
 
+    async def _make_topic(
+        self, name: str, partitions: int, replicas: int, settings: Mapping[str, str]
+    ) -> None:
+        try:
+            await self._admin.create_topic(name, partitions, replicas, settings)
+        except KafkaError as error:
+            if error.code is not ErrorCode.INVALID_REPLICATION_FACTOR:
+                raise
+            raise ConfigError(
+                f"sharecore.tier.replication.factor={replicas}: {error.message}; allowed: as many as brokers "
+                "upstream, and sharecore.tier.min.insync.replicas at most as many"
+            ) from None
+
     async def _make_topics(self) -> int:
         """Has the topics that a tier keeps its state in; returns the number of slots."""
         admin, topic = self._admin, self._config.sharecore_tier_state_topic
@@ -202,7 +215,7 @@ class TierGround:
                 "(one partition, cleanup.policy=compact), and to set them anew"
             )
         for name, partitions, replicas, settings in missing:
-            await admin.create_topic(name, partitions, replicas, settings)
+            await self._make_topic(name, partitions, replicas, settings)
         # that it is there is known from one broker: another one may not have heard of it
         found = self._upstream.metadata.get(topic)
         assert found is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -31,6 +32,23 @@ def test_nobody_listens(command: tuple[str, ...], silent_port: int) -> None:
     ended = run(*command, "--bootstrap-server", f"127.0.0.1:{silent_port}")
     assert ended.exit_code == 1
     assert ended.stderr == f"sharecore: no broker at 127.0.0.1:{silent_port}: Connection refused\n"
+
+
+def test_what_is_given_goes_before_the_environment(
+    silent_port: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    named, given = "127.0.0.1:1", f"127.0.0.1:{silent_port}"
+    refused = "sharecore: no broker at {}: Connection refused\n"
+    monkeypatch.setenv("SHARECORE_BOOTSTRAP_SERVER", named)
+    for command in (["list"], ["describe", "g"], ["peek", "g", "t"]):
+        assert run("groups", "-b", given, *command).stderr == refused.format(given), command
+        assert run("groups", command[0], "-b", given, *command[1:]).stderr == refused.format(given), command
+        assert run("groups", *command).stderr == refused.format(named), command
+    assert run("state", "dump").stderr == refused.format(named)
+    # a directory that is given goes before it, too
+    assert "exclude each other" not in run("state", "dump", "--data-dir", str(tmp_path)).stderr
+    both = run("state", "dump", "--data-dir", str(tmp_path), "-b", given)
+    assert "exclude each other" in both.stderr
 
 
 @pytest.mark.parametrize("address", ["localhost", "localhost:", ":port", "9092"])

@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile
-from sharecore.cli.clients import BOOTSTRAP, BootstrapOrDirectory, CommandFailed, check_one_source
+from sharecore.cli.clients import BootstrapOrDirectory, CommandFailed, check_one_source, usual_bootstrap
 from sharecore.cli.spark.common import (
     AnyGroup,
     Master,
@@ -63,7 +63,7 @@ def audit(
         check_one_source(data_dir, bootstrap)
         if data_dir is not None and not data_dir.is_dir():
             raise CommandFailed(f"--data-dir {data_dir}: no such directory")
-        settings = {} if data_dir else connection(bootstrap or BOOTSTRAP, setting, command_config)
+        settings = {} if data_dir else connection(bootstrap or usual_bootstrap(), setting, command_config)
         html = report_path(out, report)
         parquet = None if out is None else parquet_path(out, "findings", overwrite=overwrite)
         if group is not None and data_dir is None:
@@ -112,7 +112,7 @@ def audit(
             f"{records:,} records about {len(counts):,} share partitions: {errors:,} errors, "
             f"{len(found) - errors:,} warnings"
         )
-        where = str(data_dir) if data_dir is not None else bootstrap or BOOTSTRAP
+        where = str(data_dir) if data_dir is not None else bootstrap or usual_bootstrap()
         facts = {"state of": where, "group": group or "all", "topics": ", ".join(topic or []) or "all"}
         write_report(audit_report(found, counts, facts), html)
     if errors:
