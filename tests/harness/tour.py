@@ -36,15 +36,21 @@ def steps_of(page: Path) -> list[Step]:
 
 
 class Shell:
-    """Runs steps in one directory; `sharecore serve ... &` stays until `kill %1`, on a port that is free."""
+    """Runs steps in one directory; `sharecore serve ... &` stays until `kill %1`, on a port that is free.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        directory: where they are run.
+        environment: what they have in theirs, beyond that.
+    """
+
+    def __init__(self, directory: Path, **environment: str) -> None:
         self._directory = directory
         self._server: subprocess.Popen[bytes] | None = None
         self._port = free_port()
         self._environment = os.environ | {
             "PATH": f"{Path(SHARECORE).parent}:{os.environ['PATH']}",
             "SHARECORE_BOOTSTRAP_SERVER": f"localhost:{self._port}",
+            **environment,
         }
 
     def run(self, command: str) -> str:

@@ -8,20 +8,37 @@ import sys
 from pathlib import Path
 
 from tests.docs.pictures import DIRECTORY, PICTURES, draw
-from tests.harness.broker import ROOT
+from tests.harness.broker import ROOT, SHARECORE, Broker
+from tests.harness.tier import VERSIONS
 from tests.harness.tour import Shell, steps_of
 
 
-def test_commands_of_operations(tmp_path: Path) -> None:
-    steps = steps_of(ROOT / "docs/operations.md")
-    assert len(steps) > 10
-    shell = Shell(tmp_path)
+def follow(page: str, shell: Shell, steps_min: int) -> None:
+    """Runs a page's commands, which print what it shows."""
+    steps = steps_of(ROOT / page)
+    assert len(steps) >= steps_min
     try:
         for step in steps:
             printed = shell.run(step.command)
             assert step.is_what_was_printed(printed), f"{step.command}\n{printed}"
     finally:
         shell.stop()
+
+
+def test_commands_of_operations(tmp_path: Path) -> None:
+    follow("docs/operations.md", Shell(tmp_path), 11)
+
+
+def test_from_a_cluster_to_a_tier_in_five_commands(tmp_path: Path) -> None:
+    cluster = Broker(tmp_path / "cluster", "apache", libs=VERSIONS["3.9.1"])
+    cluster.start()
+    try:
+        words = [SHARECORE, "produce", "-b", cluster.bootstrap, "orders", "one", "two", "three"]
+        subprocess.run(words, check=True, capture_output=True)
+        few = {"SHARECORE_TIER_REPLICATION_FACTOR": "1", "SHARECORE_TIER_MIN_INSYNC_REPLICAS": "1"}
+        follow("docs/tier.md", Shell(tmp_path, KAFKA=cluster.bootstrap, **few), 5)
+    finally:
+        cluster.kill()
 
 
 def test_pictures_are_what_the_engine_does() -> None:
