@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from importlib import import_module
 
@@ -89,6 +91,32 @@ def options(
     """Kafka share groups (KIP-932) without the JVM."""
 
 
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
 def main() -> None:
     """Runs the program; never returns."""
-    sys.exit(app(prog_name="sharecore"))
+    status: int | str | None
+    try:
+        status = app(prog_name="sharecore")
+    except SystemExit as end:
+        status = end.code
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        status = f"sharecore: {error}"
+    sys.exit(_written(status))
+
+
+def _written(status: int | str | None) -> int | str | None:
+    """What to end with once standard output has taken all. What it does not take is dropped: the interpreter
+    would try that once more at its end, and end with a status of its own.
+    """
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # who reads no further knows why
+        return status or (1 if error.errno == errno.EPIPE else f"sharecore: {error}")
+    return status

@@ -1,9 +1,10 @@
-"""What the program loads before it knows which command it runs."""
+"""The program around its commands: what it loads before them, and what becomes of their output."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -39,3 +40,23 @@ def test_ctrl_c_ends_it_quietly_while_it_loads(loading: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr.strip()) == (130, "", "")
+
+
+@pytest.mark.parametrize("command", ["config explain node.id", "config example", "--help"])
+def test_output_that_finds_no_room_is_said_in_one_line(command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "sharecore", *command.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (1, "sharecore: [Errno 28] No space left on device\n")
+
+
+def test_a_reader_that_has_enough_ends_it_quietly() -> None:
+    words = f"{sys.executable} -m sharecore config example | head -n 1; exit ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
+    assert ended.stdout.count("\n") == 1
+    assert ended.stderr == ""
