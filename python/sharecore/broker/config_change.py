@@ -257,13 +257,11 @@ async def alter(
             levels = incremental and resource_type == ResourceType.BROKER_LOGGER
             if resource_type != ResourceType.BROKER:
                 require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name, said=not levels)
+            make = partial(_settings, context, resource_type, name, changes, incremental)
             if levels:
                 _check_node(broker.identity.node_id, name, "Unexpected node id. Expected")
                 change_levels(changes, validate_only=request.validate_only)
-                answers.append(answer)
-                continue
-            make = partial(_settings, context, resource_type, name, changes, incremental)
-            if request.validate_only:
+            elif request.validate_only:
                 make()
             else:
                 await broker.configs.alter(resource_type, name, make)
