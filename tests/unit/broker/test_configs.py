@@ -351,15 +351,6 @@ def test_a_default_of_more_replicas_than_brokers_makes_no_topic(tmp_path: Path) 
     assert found.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-@pytest.mark.parametrize("name", ["", "0", "77"])
-def test_loggers_have_no_settings_here(broker: RunningBroker, name: str) -> None:
-    """Rights know of them; a change is refused, and the connection stays."""
-    configs = [{"name": "what", "config_operation": 2, "value": ""}]
-    asked = {"resource_type": 8, "resource_name": name, "configs": configs}
-    answer = broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked], validate_only=False)
-    assert answer.responses[0].error_code == ErrorCode.INVALID_REQUEST
-
-
 def test_levels_of_loggers_change_while_the_broker_runs(broker: RunningBroker) -> None:
     node, name = "1", "sharecore.network"
     inherited = value(broker, LOGGERS, node, name)
@@ -395,6 +386,9 @@ def test_levels_of_loggers_change_while_the_broker_runs(broker: RunningBroker) -
         ("1", ("root", SET, None), ErrorCode.INVALID_REQUEST),
         ("77", ("root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
         ("", ("root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
+        ("", ("what", APPEND, ""), ErrorCode.INVALID_REQUEST),
+        ("0", ("what", APPEND, ""), ErrorCode.INVALID_REQUEST),
+        ("77", ("what", APPEND, ""), ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_levels_that_loggers_are_not_given(
