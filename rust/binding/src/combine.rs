@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use sharecore_engine::combine as engine_combine;
+use sharecore_engine::Combiner;
 
 use crate::convert::{KeptStateBatches, tuple};
 
@@ -15,10 +15,10 @@ pub(crate) fn combine<'py>(
     start_offset: i64,
 ) -> PyResult<Bound<'py, PyList>> {
     let start_offset = (start_offset >= 0).then_some(start_offset);
-    let mut out = Vec::new();
-    engine_combine(&existing.batches, &new.batches, start_offset, &mut out);
+    let mut room = Combiner::default();
+    let combined = room.combine(&existing.batches, &new.batches, start_offset);
     // most batches come out as they went in: the caller's tuple is used again
-    let tuples = out.iter().map(|batch| {
+    let tuples = combined.iter().map(|batch| {
         let kept = existing.tuple(batch).or_else(|| new.tuple(batch));
         kept.map_or_else(|| tuple(batch).into_pyobject(py), Ok)
     });

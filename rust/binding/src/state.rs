@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_engine::state_batch::{self, Malformed};
-use sharecore_engine::{StateBatch, combine};
+use sharecore_engine::{Combiner, StateBatch};
 
 /// From this many batches on, other threads may run Python while they are combined.
 const LONG_LIST: usize = 4096;
@@ -27,13 +27,13 @@ pub(crate) fn combine_state_batches<'py>(
         state_batch::decode(part.as_bytes(), batches).map_err(malformed)?;
     }
     let start_offset = (start_offset >= 0).then_some(start_offset);
-    let mut combined = Vec::new();
-    if existing.len() + new.len() < LONG_LIST {
-        combine(&existing, &new, start_offset, &mut combined);
+    let mut room = Combiner::default();
+    let combined = if existing.len() + new.len() < LONG_LIST {
+        room.combine(&existing, &new, start_offset)
     } else {
-        py.detach(|| combine(&existing, &new, start_offset, &mut combined));
-    }
-    packed(py, &combined)
+        py.detach(|| room.combine(&existing, &new, start_offset))
+    };
+    packed(py, combined)
 }
 
 pub(crate) fn packed<'py>(

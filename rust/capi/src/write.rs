@@ -1,6 +1,6 @@
 //! What is persisted: changes that begin, their batches, how they end, and how they are joined.
 
-use sharecore_engine::{Write, combine};
+use sharecore_engine::{Combiner, Write};
 
 use crate::guard::{guarded, with};
 use crate::handle::SharecorePartition;
@@ -154,13 +154,9 @@ pub unsafe extern "C" fn sharecore_combine(
             )
         };
         let start_offset = (start_offset >= 0).then_some(start_offset);
-        let mut combined = Vec::new();
-        combine(
-            &state_batches(existing)?,
-            &state_batches(new)?,
-            start_offset,
-            &mut combined,
-        );
-        list.put(combined.into_iter().map(Into::into))
+        let (existing, new) = (state_batches(existing)?, state_batches(new)?);
+        let mut room = Combiner::default();
+        let combined = room.combine(&existing, &new, start_offset);
+        list.put(combined.iter().copied().map(Into::into))
     })
 }

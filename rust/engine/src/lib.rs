@@ -14,7 +14,7 @@ pub mod state_batch;
 pub mod timer;
 mod unaligned;
 
-pub use combine::combine;
+pub use combine::Combiner;
 pub use error::{Refusal, RefusalKind};
 pub use offset::{Offset, OffsetRange};
 pub use partition::{

@@ -5,7 +5,7 @@ mod combined;
 
 use combined::model;
 use proptest::prelude::*;
-use sharecore_engine::{RecordState, StateBatch, combine};
+use sharecore_engine::{Combiner, RecordState, StateBatch};
 
 /// Up to `count` batches, each of up to `length` offsets, up to `end`.
 fn batches(count: usize, length: i64, end: i64) -> impl Strategy<Value = Vec<StateBatch>> {
@@ -31,12 +31,9 @@ fn agrees(
     new: &[StateBatch],
     start: Option<i64>,
 ) -> Result<(), TestCaseError> {
-    let mut out = vec![];
-    combine(existing, new, start, &mut out);
-    prop_assert_eq!(&out, &model(existing, new, start));
-    let mut again = vec![];
-    combine(&out, &[], start, &mut again);
-    prop_assert_eq!(again, out);
+    let once = combined(existing, new, start);
+    prop_assert_eq!(&once, &model(existing, new, start));
+    prop_assert_eq!(combined(&once, &[], start), once);
     Ok(())
 }
 
@@ -91,9 +88,9 @@ fn combined(
     new: &[StateBatch],
     start_offset: Option<i64>,
 ) -> Vec<StateBatch> {
-    let mut out = vec![];
-    combine(existing, new, start_offset, &mut out);
-    out
+    Combiner::default()
+        .combine(existing, new, start_offset)
+        .to_vec()
 }
 
 #[test]
@@ -125,4 +122,50 @@ fn passes_over_batches_that_end_before_they_begin() {
     }
     assert_eq!(combined(&good, &[bad], None), good);
     assert_eq!(combined(&[bad], &[], None), []);
+}
+
+#[test]
+fn orders_batches_however_far_apart() {
+    // a few batches are sorted by counting, unless they are too far apart: both sides of that limit, and both signs
+    for far in (20..62).flat_map(|bit| [(1_i64 << bit) - 1, 1 << bit, (1 << bit) + 1]) {
+        for list in [
+            [5, 5 + far, 6],
+            [5, 5 - far, 4],
+            [far, -far, 0],
+            [0, far, -far],
+        ] {
+            let list = list.map(|first| batch(first, first, 1));
+            let mut sorted = list;
+            sorted.sort_by_key(|batch| batch.first);
+            let expected = model_of_single(&sorted);
+            assert_eq!(combined(&list, &[], None), expected, "{far}");
+        }
+    }
+}
+
+/// What batches of single offsets become: neighbours are joined.
+fn model_of_single(sorted: &[StateBatch]) -> Vec<StateBatch> {
+    let mut joined: Vec<StateBatch> = vec![];
+    for single in sorted {
+        match joined.last_mut() {
+            Some(before) if before.last + 1 >= single.first => before.last = single.last,
+            _ => joined.push(*single),
+        }
+    }
+    joined
+}
+
+#[test]
+fn remembers_nothing_of_earlier_lists() {
+    let mut combiner = Combiner::default();
+    let many = [
+        batch(0, 3, 1),
+        batch(2, 9, 2),
+        batch(5, 6, 3),
+        batch(0, 99, 0),
+    ];
+    for list in [&many[..], &[batch(1, 1, 1)], &[], &many] {
+        assert_eq!(combiner.combine(list, &[], None), combined(list, &[], None));
+        assert_eq!(combiner.combine(&[], list, None), combined(list, &[], None));
+    }
 }

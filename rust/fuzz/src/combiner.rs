@@ -1,7 +1,7 @@
 //! The state-batch combiner against a model that knows each offset.
 
 use arbitrary::{Result, Unstructured};
-use sharecore_engine::{RecordState, StateBatch, combine};
+use sharecore_engine::{Combiner, RecordState, StateBatch};
 
 use crate::combined::model;
 
@@ -34,11 +34,10 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let start_offset = u.arbitrary::<u8>()?;
     let start_offset = (start_offset < 128).then_some(i64::from(start_offset));
     let (existing, new) = (batches(u)?, batches(u)?);
-    let mut out = Vec::new();
-    combine(&existing, &new, start_offset, &mut out);
-    assert_eq!(out, model(&existing, &new, start_offset));
-    let mut again = Vec::new();
-    combine(&out, &[], start_offset, &mut again);
-    assert_eq!(again, out, "what is combined stays as it is");
+    let mut room = Combiner::default();
+    let combined = room.combine(&existing, &new, start_offset).to_vec();
+    assert_eq!(combined, model(&existing, &new, start_offset));
+    let again = room.combine(&combined, &[], start_offset);
+    assert_eq!(again, combined, "what is combined stays as it is");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What the records of one share partition say: the one place that knows what a snapshot and an update mean.
 
-use sharecore_engine::{RecordState, StateBatch, combine};
+use sharecore_engine::{Combiner, RecordState, StateBatch};
 
 use crate::{
     fault::RecordFault,
@@ -213,11 +213,11 @@ impl Content {
     /// Moves everything into `combined`, and returns it.
     fn merge(&mut self) -> Vec<StateBatch> {
         let start = Some(self.head.start_offset).filter(|start| *start >= 0);
-        let mut out = Vec::new();
-        combine(&self.combined.unpack(), &self.fresh, start, &mut out);
-        self.combined = Packed::new(&out);
+        let mut room = Combiner::default();
+        let combined = room.combine(&self.combined.unpack(), &self.fresh, start);
+        self.combined = Packed::new(combined);
         self.fresh = Vec::new();
-        out
+        combined.to_vec()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 
-use sharecore_engine::{AckBatch, AcquireOptions, OffsetRange, Partition, StateBatch, combine};
+use sharecore_engine::{AckBatch, AcquireOptions, Combiner, OffsetRange, Partition, StateBatch};
 
 use crate::op::Op;
 use crate::replay::count;
@@ -205,7 +205,7 @@ fn once(ops: &[Op], calls: &[Call<'_>]) -> (Duration, i64) {
 #[inline(never)]
 fn replay(calls: &[Call<'_>], partitions: &mut [Partition]) -> i64 {
     let (mut now_ms, mut records) = (1_000_000, 0);
-    let (mut acquired, mut combined) = (Vec::new(), Vec::new());
+    let (mut acquired, mut combiner) = (Vec::new(), Combiner::default());
     let mut partitions = partitions.iter_mut();
     let mut current = None;
     for call in calls {
@@ -265,7 +265,7 @@ fn replay(calls: &[Call<'_>], partitions: &mut [Partition]) -> i64 {
                 },
                 _,
             ) => {
-                combine(existing, new, *start_offset, &mut combined);
+                combiner.combine(existing, new, *start_offset);
                 records += (existing.len() + new.len()) as i64;
                 None
             }

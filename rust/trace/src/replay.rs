@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use sharecore_engine::{
-    AckBatch, AcquireOptions, Acquired, Config, OffsetRange, Partition, Refusal, RefusalKind,
-    StateBatch, Write, combine,
+    AckBatch, AcquireOptions, Acquired, Combiner, Config, OffsetRange, Partition, Refusal,
+    RefusalKind, StateBatch, Write,
 };
 
 use crate::op::Op;
@@ -42,14 +42,9 @@ struct Persister {
 impl Persister {
     fn store(&mut self, write: &Begun) {
         self.start_offset = write.start_offset;
-        let mut state = Vec::new();
-        combine(
-            &self.state,
-            &write.batches,
-            Some(write.start_offset),
-            &mut state,
-        );
-        self.state = state;
+        let mut combiner = Combiner::default();
+        let state = combiner.combine(&self.state, &write.batches, Some(write.start_offset));
+        self.state = state.to_vec();
     }
 }
 
@@ -224,9 +219,8 @@ impl Replay {
                 ",\"read_start_offset\":{},\"read\":[",
                 self.persister.start_offset
             );
-            let mut state = Vec::new();
-            combine(&self.persister.state, &[], None, &mut state);
-            runs(line, &state);
+            let mut combiner = Combiner::default();
+            runs(line, combiner.combine(&self.persister.state, &[], None));
             line.push(']');
         }
         let (partition, error) = match Partition::new(
@@ -341,10 +335,11 @@ impl Replay {
 }
 
 fn combined(existing: &[StateBatch], new: &[StateBatch], start_offset: Option<i64>) -> String {
-    let mut out = Vec::new();
-    combine(existing, new, start_offset, &mut out);
     let mut line = "{\"combined\":[".to_owned();
-    runs(&mut line, &out);
+    runs(
+        &mut line,
+        Combiner::default().combine(existing, new, start_offset),
+    );
     line.push_str("]}");
     line
 }

@@ -1,24 +1,20 @@
 //! Orders state batches so that none overlaps another.
 
 use std::collections::BinaryHeap;
+use std::hint::select_unpredictable;
 
-use smallvec::SmallVec;
-
-use super::rank;
+use super::{piece, rank, slots};
 use crate::offset::Offset;
 use crate::partition::StateBatch;
+use crate::record_state::RecordState;
 
-/// Room for the batches of one write.
-pub(super) type Room = SmallVec<[StateBatch; 32]>;
+/// A batch that has begun: delivery count, state, last offset. The greatest is the best.
+type Begun = (u16, RecordState, Offset);
 
-/// A batch that has begun: rank, last offset, place in the list. The greatest is the best.
-type Begun = (i32, Offset, usize);
-
-/// Returns `batches` itself if it is in order; otherwise the ordered result in `room`, where equal neighbours may stay
-/// apart.
+/// Puts a list in order.
 ///
 /// One sweep over the batches by first offset. Of the batches that have begun, the best one holds; when it ends, the
-/// best of those beneath holds, unless that has ended too:
+/// best of those beneath holds, if one has not ended too:
 ///
 /// ```text
 /// offset      0    5    10   15   20   25   30
@@ -31,117 +27,132 @@ type Begun = (i32, Offset, usize);
 /// ```
 ///
 /// The batches beneath form a heap, so no input costs more than sorting it.
-pub(super) fn in_order<'a>(batches: &'a [StateBatch], room: &'a mut Room) -> &'a [StateBatch] {
-    let possible = |batch: &StateBatch| batch.first <= batch.last;
-    if batches.is_sorted_by(|a, b| possible(a) && a.last < b.first)
-        && batches.last().is_none_or(possible)
-    {
-        return batches;
-    }
-    let mut sorted = Room::new();
-    if !(batches.iter().all(possible) && rank_few(batches, &mut sorted)) {
-        sorted.extend(batches.iter().copied().filter(possible));
-        // stable, because a stable sort merges parts that are already in order
-        sorted.sort_by_key(|batch| batch.first);
-    }
-    let mut sweep = Sweep {
-        sorted: &sorted,
-        at: Offset::MIN,
-        holds: None,
-        beneath: BinaryHeap::new(),
-        room,
-    };
-    for place in 0..sorted.len() {
-        sweep.begin(place);
-    }
-    sweep.end_before(None);
-    room
+#[derive(Debug, Default)]
+pub(super) struct Sorter {
+    pieces: Vec<StateBatch>,
+    beneath: BinaryHeap<Begun>,
 }
 
+impl Sorter {
+    /// Returns `batches` itself if it is in order; otherwise the ordered result, where equal neighbours may stay apart.
+    pub(super) fn in_order<'a>(&'a mut self, batches: &'a [StateBatch]) -> &'a [StateBatch] {
+        let possible = |batch: &StateBatch| batch.first <= batch.last;
+        if batches.is_sorted_by(|a, b| possible(a) && a.last < b.first)
+            && batches.last().is_none_or(possible)
+        {
+            return batches;
+        }
+        if let Some(order) = rank_few(batches) {
+            let places = order[..batches.len()].iter();
+            self.sweep(
+                places.map(|place| &batches[usize::from(*place)]),
+                batches.len(),
+            )
+        } else {
+            let mut sorted: Vec<_> = batches.iter().filter(|batch| possible(batch)).collect();
+            // stable, because a stable sort merges parts that are already in order
+            sorted.sort_by_key(|batch| batch.first);
+            self.sweep(sorted.into_iter(), batches.len())
+        }
+    }
+
+    /// Cuts at most `count` batches that are sorted by their first offset so that none overlaps another.
+    ///
+    /// Which of two is better cannot be guessed, so both ways are computed; whether something lies beneath can be guessed
+    /// well enough.
+    fn sweep<'b>(
+        &mut self,
+        mut sorted: impl Iterator<Item = &'b StateBatch>,
+        count: usize,
+    ) -> &[StateBatch] {
+        let slots = slots(&mut self.pieces, count);
+        let beneath = &mut self.beneath;
+        beneath.clear();
+        let Some(first) = sorted.next() else {
+            return &[];
+        };
+        let mut place = 0_usize;
+        // what is not written yet of the best batch that has begun
+        let mut holds = *first;
+        'begins: for batch in sorted {
+            while !beneath.is_empty() && holds.last < batch.first {
+                slots[place] = holds;
+                place += 1;
+                let Some(best) = best_behind(holds.last, beneath) else {
+                    holds = *batch;
+                    continue 'begins;
+                };
+                holds = best;
+            }
+            let better = (holds.last < batch.first) | (rank(batch) > rank(&holds));
+            slots[place] = piece(
+                holds,
+                holds.first,
+                holds.last.min(batch.first.wrapping_sub(1)),
+            );
+            place = place.wrapping_add(usize::from(better && holds.first < batch.first));
+            let ends_later = select_unpredictable(better, holds, *batch);
+            holds = select_unpredictable(better, *batch, holds);
+            if ends_later.last > holds.last {
+                beneath.push(begun(&ends_later));
+            }
+        }
+        loop {
+            slots[place] = holds;
+            place += 1;
+            let Some(best) = best_behind(holds.last, beneath) else {
+                return &slots[..place];
+            };
+            holds = best;
+        }
+    }
+}
+
+/// As many batches as are sorted by counting.
+const FEW: usize = 24;
+
 /// Sorts a few batches that are not too far apart by their first offset: each goes to the place that it has by the number
-/// of those before it. That is counted for many at once, while a sort would have to guess where each belongs, and often
+/// of those before it. That is counted for all at once, while a sort would have to guess where each belongs, and often
 /// guess wrong.
-fn rank_few(batches: &[StateBatch], sorted: &mut Room) -> bool {
-    const FEW: usize = 24;
+fn rank_few(batches: &[StateBatch]) -> Option<[u8; FEW]> {
     const NUMBER_BITS: u32 = FEW.next_power_of_two().trailing_zeros();
-    let Some(&any) = batches.first().filter(|_| batches.len() <= FEW) else {
-        return false;
-    };
-    // no two are equal, as each holds its batch's number
-    let mut keys = [i32::MAX; FEW];
-    let mut apart = 0;
+    let any = batches.first().filter(|_| batches.len() <= FEW)?;
+    // no two are equal, as each holds its batch's number; the rest is above them all, and no difference overflows
+    let mut keys = [1 << 30; FEW];
+    let (mut apart, mut impossible) = (0, false);
     for (number, (key, batch)) in (0..).zip(keys.iter_mut().zip(batches)) {
         let distance = batch.first.wrapping_sub(any.first);
         apart |= distance ^ (distance >> 63);
+        impossible |= batch.first > batch.last;
         *key = (distance as i32) << NUMBER_BITS | number;
     }
-    if apart >> (i32::BITS - 1 - NUMBER_BITS) != 0 {
-        return false;
+    if impossible || apart >> (i32::BITS - 2 - NUMBER_BITS) != 0 {
+        return None;
     }
-    sorted.resize(batches.len(), any);
-    for (key, batch) in keys.iter().zip(batches) {
-        let rank: i32 = keys.iter().map(|other| i32::from(other < key)).sum();
-        sorted[rank as usize] = *batch;
+    let mut order = [0; FEW];
+    for (number, key) in (0..).zip(&keys[..batches.len()]) {
+        // a sum of comparisons would become a mask whose bits are counted, which takes long without an instruction for it
+        let before = |sum: i32, other: &i32| sum.wrapping_sub(other.wrapping_sub(*key) >> 31);
+        order[keys.iter().fold(0, before) as usize] = number;
     }
-    true
+    Some(order)
 }
 
-struct Sweep<'a> {
-    sorted: &'a [StateBatch],
-    /// Everything before this has been written.
-    at: Offset,
-    holds: Option<Begun>,
-    beneath: BinaryHeap<Begun>,
-    room: &'a mut Room,
+fn begun(batch: &StateBatch) -> Begun {
+    (batch.delivery_count, batch.state, batch.last)
 }
 
-impl Sweep<'_> {
-    fn begin(&mut self, place: usize) {
-        let batch = &self.sorted[place];
-        self.end_before(Some(batch.first));
-        let begun = (rank(batch), batch.last, place);
-        let Some(holds) = self.holds else {
-            self.holds = Some(begun);
-            return;
-        };
-        let (worse, better) = if begun > holds {
-            if batch.first > self.at {
-                self.write(holds, batch.first - 1);
-            }
-            self.holds = Some(begun);
-            (holds, begun)
-        } else {
-            (begun, holds)
-        };
-        if worse.1 > better.1 {
-            self.beneath.push(worse);
-        }
-    }
-
-    /// Writes what ends before an offset; everything if there is none.
-    fn end_before(&mut self, next: Option<Offset>) {
-        while let Some(holds) = self.holds
-            && next.is_none_or(|next| holds.1 < next)
-        {
-            self.write(holds, holds.1);
-            self.holds = self.beneath.pop();
-        }
-    }
-
-    /// Writes what is left of a batch up to `last`.
-    fn write(&mut self, (_, _, place): Begun, last: Offset) {
-        let batch = self.sorted[place];
-        let first = self.at.max(batch.first);
-        if first <= last {
-            self.room.push(StateBatch {
-                first,
+/// What is left behind an offset of the best batch that does not end there.
+fn best_behind(offset: Offset, beneath: &mut BinaryHeap<Begun>) -> Option<StateBatch> {
+    while let Some((delivery_count, state, last)) = beneath.pop() {
+        if last > offset {
+            return Some(StateBatch {
+                first: offset + 1,
                 last,
-                ..batch
+                state,
+                delivery_count,
             });
-            match last.checked_add(1) {
-                Some(next) => self.at = next,
-                None => self.beneath.clear(),
-            }
         }
     }
+    None
 }

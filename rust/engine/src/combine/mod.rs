@@ -23,26 +23,37 @@ mod in_order;
 use std::hint::select_unpredictable;
 use std::slice;
 
-use self::in_order::{Room, in_order};
+use self::in_order::Sorter;
 use crate::offset::Offset;
 use crate::partition::StateBatch;
 use crate::record_state::RecordState;
 
-/// Joins `new` with `existing` and drops what lies before `start_offset`; `out` is overwritten.
-///
-/// The result ascends without overlaps, with equal neighbours joined. Inputs may be in any order and may overlap. The
-/// time is linear in the length of the lists once they are sorted.
-pub fn combine(
-    existing: &[StateBatch],
-    new: &[StateBatch],
-    start_offset: Option<Offset>,
-    out: &mut Vec<StateBatch>,
-) {
-    let (mut left_room, mut right_room) = (Room::new(), Room::new());
-    let left = in_order(existing, &mut left_room);
-    let right = in_order(new, &mut right_room);
-    let floor = start_offset.unwrap_or(Offset::MIN);
-    sweep(behind(floor, left), behind(floor, right), floor, out);
+/// Joins lists of state batches; who keeps it spares the calls after the first to ask for room.
+#[derive(Debug, Default)]
+pub struct Combiner {
+    existing: Sorter,
+    new: Sorter,
+    pieces: Vec<StateBatch>,
+}
+
+impl Combiner {
+    /// Joins `new` with `existing` and drops what lies before `start_offset`.
+    ///
+    /// The result ascends without overlaps, with equal neighbours joined. Inputs may be in any order and may overlap. The
+    /// time is linear in the length of the lists once they are sorted.
+    pub fn combine(
+        &mut self,
+        existing: &[StateBatch],
+        new: &[StateBatch],
+        start_offset: Option<Offset>,
+    ) -> &[StateBatch] {
+        let left = self.existing.in_order(existing);
+        let right = self.new.in_order(new);
+        let floor = start_offset.unwrap_or(Offset::MIN);
+        let (left, right) = (behind(floor, left), behind(floor, right));
+        let slots = slots(&mut self.pieces, left.len() + right.len());
+        sweep(left, right, floor, slots)
+    }
 }
 
 /// Higher wins: the delivery count, then the state.
@@ -64,11 +75,15 @@ fn behind(floor: Offset, batches: &[StateBatch]) -> &[StateBatch] {
 }
 
 /// Joins two lists that are in order; everything before `at` is not wanted.
-fn sweep(left: &[StateBatch], right: &[StateBatch], mut at: Offset, out: &mut Vec<StateBatch>) {
-    let slots = slots(out, left.len() + right.len());
+fn sweep<'a>(
+    left: &[StateBatch],
+    right: &[StateBatch],
+    mut at: Offset,
+    slots: &'a mut [StateBatch],
+) -> &'a [StateBatch] {
     let (mut a, mut b) = (left.iter(), right.iter());
-    // the piece that is being written: its place, first offset and rank, and the place of the one after it
-    let (mut place, mut first, mut rank_now, mut next) = (0_usize, at, NO_RANK, 0_usize);
+    // the piece that is being written
+    let (mut place, mut first, mut rank_now) = (0_usize, at, NO_RANK);
     while let (Some(x), Some(y)) = (a.as_slice().first(), b.as_slice().first()) {
         let (x_holds, y_holds) = (x.first <= at, y.first <= at);
         // where the batch does not hold yet, the step ends before it begins
@@ -81,10 +96,9 @@ fn sweep(left: &[StateBatch], right: &[StateBatch], mut at: Offset, out: &mut Ve
         let to = x_until.min(y_until);
         a = passed(a, x_holds, x_until <= y_until);
         b = passed(b, y_holds, y_until <= x_until);
-        place = select_unpredictable(best != rank_now, next, place);
-        first = select_unpredictable(best != rank_now, at, first);
         // a piece that no batch holds is overwritten
-        next = place.wrapping_add(usize::from(best != NO_RANK));
+        place = place.wrapping_add(usize::from(best != rank_now && rank_now != NO_RANK));
+        first = select_unpredictable(best != rank_now, at, first);
         rank_now = best;
         at = to.wrapping_add(1);
         slots[place] = piece(winner, first, to);
@@ -92,18 +106,17 @@ fn sweep(left: &[StateBatch], right: &[StateBatch], mut at: Offset, out: &mut Ve
     for batch in if a.as_slice().is_empty() { b } else { a } {
         let (differs, apart) = (rank(batch) != rank_now, batch.first > at);
         let new = differs | apart;
-        place = select_unpredictable(new, next, place);
+        place = place.wrapping_add(usize::from(new && rank_now != NO_RANK));
         first = select_unpredictable(new, batch.first.max(at), first);
-        next = place.wrapping_add(1);
         rank_now = rank(batch);
         at = batch.last.wrapping_add(1);
         slots[place] = piece(*batch, first, batch.last);
     }
-    out.truncate(next);
+    &slots[..place.wrapping_add(usize::from(rank_now != NO_RANK))]
 }
 
 /// Room for what `batches` batches can become: no piece begins where none of them begins or ends.
-fn slots(out: &mut Vec<StateBatch>, batches: usize) -> &mut [StateBatch] {
+fn slots(room: &mut Vec<StateBatch>, batches: usize) -> &mut [StateBatch] {
     const BLANK: StateBatch = StateBatch {
         first: 0,
         last: 0,
@@ -111,13 +124,10 @@ fn slots(out: &mut Vec<StateBatch>, batches: usize) -> &mut [StateBatch] {
         delivery_count: 0,
     };
     let most = 2 * batches + 1;
-    out.clear();
-    out.reserve(most.next_multiple_of(64));
-    // blocks of one size: a loop over what is missing would end where nobody can guess
-    while out.len() < most {
-        out.extend_from_slice(&[BLANK; 64]);
+    if room.len() < most {
+        room.resize(most, BLANK);
     }
-    out
+    room
 }
 
 /// Goes on to the next batch if the one before holds and ends first.

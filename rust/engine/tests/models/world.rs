@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sharecore_engine::{
-    AckBatch, AcquireOptions, Config, DeadLetter, OffsetRange, Partition, RecordState, StateBatch,
-    Write, combine,
+    AckBatch, AcquireOptions, Combiner, Config, DeadLetter, OffsetRange, Partition, RecordState,
+    StateBatch, Write,
 };
 
 /// An operation; offsets count from the start offset or from where the next fetch reads.
@@ -261,14 +261,11 @@ impl World {
         let (id, start_offset) = self.open.remove(usize::from(which) % self.open.len());
         if well {
             self.durable.0 = self.durable.0.max(start_offset);
-            let mut state = vec![];
-            combine(
-                &self.durable.1,
-                self.partition.write_batches(id).expect("open"),
-                Some(self.durable.0),
-                &mut state,
-            );
-            self.durable.1 = state;
+            let new = self.partition.write_batches(id).expect("open");
+            let (existing, start_offset) = (&self.durable.1, Some(self.durable.0));
+            self.durable.1 = Combiner::default()
+                .combine(existing, new, start_offset)
+                .to_vec();
             self.partition.commit(id).expect("open");
         } else {
             self.partition.rollback(id, self.now_ms).expect("open");
