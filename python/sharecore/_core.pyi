@@ -18,7 +18,8 @@ __all__ = [
     "Write", "acknowledge", "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches",
     "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
     "matching", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
-    "records_without_key", "settle", "skip_tagged_fields", "survey_store", "whole_batches",
+    "records_without_key", "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
+    "whole_batches",
 ]  # fmt: skip
 
 _Ticket = TypeVar("_Ticket", bound=Ticket)
@@ -40,6 +41,9 @@ def monotonic_ms() -> int:
 
 def now_ms() -> int:
     """Milliseconds since the epoch."""
+
+def use_one_heap() -> None:
+    """Lets all threads of this process allocate from one heap, where the C library has more than one."""
 
 def combine(existing: Sequence[_Four], new: Sequence[_Four], start_offset: int) -> list[_Four]:
     """Joins new state batches, (first, last, state, delivery count), with persisted ones; the highest

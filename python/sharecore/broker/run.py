@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from sharecore._core import use_one_heap
 from sharecore.broker.broker import Broker
 from sharecore.broker.ground import Ground
 from sharecore.config import BrokerConfig
@@ -33,6 +34,8 @@ def run(config: BrokerConfig, users: Sequence[FirstUser] = (), ground: Ground | 
         ConfigError: the configuration cannot be served.
         OSError: an address or the data directory cannot be had.
     """
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        use_one_heap()
     _raise_file_limit()
     # what is kept holds passwords, salted or as they were set at run time: it is nobody else's to read
     os.umask(0o077)

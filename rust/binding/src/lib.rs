@@ -16,6 +16,7 @@ mod error;
 mod exchange;
 mod fetching;
 mod gather;
+mod heap;
 mod layout;
 mod leader;
 mod leaders;
@@ -85,6 +86,8 @@ mod _core {
     use crate::fetching::PyShareFetching;
     #[pymodule_export]
     use crate::gather::PyPartitionFetch;
+    #[pymodule_export]
+    use crate::heap::use_one_heap;
     #[pymodule_export]
     use crate::layout::PyLayout;
     #[pymodule_export]

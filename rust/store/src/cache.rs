@@ -44,6 +44,7 @@ impl Cache {
                 && let Some(recent) = log.recent.pop_front()
             {
                 self.bytes -= recent.bytes.len() + OVERHEAD;
+                give_back(&mut log.recent);
             }
         }
     }
@@ -56,6 +57,7 @@ impl Cache {
         }
         let gone = log.recent.drain(..count);
         self.bytes -= gone.map(|r| r.bytes.len() + OVERHEAD).sum::<usize>();
+        give_back(&mut log.recent);
         self.order
             .retain(|(log, base)| *log != id || *base >= offset);
     }
@@ -67,5 +69,13 @@ impl Cache {
             .iter()
             .map(|r| r.bytes.len() + OVERHEAD)
             .sum::<usize>();
+    }
+}
+
+/// Gives back room that a log's batches do not need any more: it was made when most batches kept were this log's.
+fn give_back(recent: &mut VecDeque<Recent>) {
+    const LEAST: usize = 64;
+    if recent.capacity() > LEAST.max(4 * recent.len()) {
+        recent.shrink_to(LEAST.max(2 * recent.len()));
     }
 }
