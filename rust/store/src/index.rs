@@ -1,7 +1,6 @@
 //! Where the batches of a sealed segment lie: written after its frames, read when a reader needs it.
 //!
-//! A block for each log, then a directory of the blocks, then a trailer. A batch takes about seven bytes in a block:
-//! its fields are stored as differences from the batch before, seven bits per byte.
+//! A block for each log ([`Entries`], packed), then a directory of the blocks, then a trailer.
 
 use std::{
     collections::HashMap,
@@ -10,47 +9,11 @@ use std::{
     sync::Arc,
 };
 
-use crate::{
-    LogId,
-    batch::Header,
-    disk::Source,
-    error::StoreError,
-    files::File,
-    frame::Fields,
-    varint::{put_varint, take_varint},
-};
+use crate::{LogId, disk::Source, entries::Entries, error::StoreError, files::File, frame::Fields};
 
 const MAGIC: &[u8; 8] = b"SCidx-1\n";
 const TRAILER: u64 = 32;
 const IN_DIRECTORY: usize = 52;
-/// Of an entry in a block.
-const NUMBERS: usize = 5;
-
-/// Where a batch lies in a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) base: i64,
-    pub(crate) max_timestamp: i64,
-    pub(crate) last_delta: u32,
-    pub(crate) at: u32,
-    pub(crate) len: u32,
-}
-
-impl Entry {
-    pub(crate) fn new(header: &Header, at: u32) -> Self {
-        Self {
-            base: header.base_offset,
-            max_timestamp: header.max_timestamp,
-            last_delta: header.last_offset_delta as u32,
-            at,
-            len: header.size as u32,
-        }
-    }
-
-    pub(crate) fn last(&self) -> i64 {
-        self.base + i64::from(self.last_delta)
-    }
-}
 
 /// A block as the directory lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,49 +37,8 @@ pub(crate) struct Stored {
 /// The batches of a log in one segment.
 #[derive(Debug, Clone)]
 pub(crate) enum Index {
-    Memory(Arc<Vec<Entry>>),
+    Memory(Arc<Entries>),
     Stored(Stored),
-}
-
-fn encode(entries: &[Entry]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(8 * entries.len() + 16);
-    let (mut end, mut at, mut timestamp) = (0, 0, 0);
-    for entry in entries {
-        put_varint(&mut out, entry.base - end);
-        put_varint(&mut out, i64::from(entry.last_delta));
-        put_varint(&mut out, i64::from(entry.at) - at);
-        put_varint(&mut out, i64::from(entry.len));
-        put_varint(&mut out, entry.max_timestamp.wrapping_sub(timestamp));
-        end = entry.last() + 1;
-        at = i64::from(entry.at) + i64::from(entry.len);
-        timestamp = entry.max_timestamp;
-    }
-    out
-}
-
-fn decode(mut bytes: &[u8]) -> Option<Vec<Entry>> {
-    // as many as there are, since they may be kept for long: every number's last byte is below 0x80
-    let numbers = bytes.iter().filter(|byte| **byte < 0x80).count();
-    let mut entries = Vec::with_capacity(numbers / NUMBERS);
-    let (mut end, mut at, mut timestamp) = (0_i64, 0_i64, 0_i64);
-    while !bytes.is_empty() {
-        let base = end.checked_add(take_varint(&mut bytes)?)?;
-        let last_delta = u32::try_from(take_varint(&mut bytes)?).ok()?;
-        at = at.checked_add(take_varint(&mut bytes)?)?;
-        let len = u32::try_from(take_varint(&mut bytes)?).ok()?;
-        timestamp = timestamp.wrapping_add(take_varint(&mut bytes)?);
-        let entry = Entry {
-            base,
-            max_timestamp: timestamp,
-            last_delta,
-            at: u32::try_from(at).ok()?,
-            len,
-        };
-        end = base.checked_add(i64::from(last_delta) + 1)?;
-        at += i64::from(len);
-        entries.push(entry);
-    }
-    Some(entries)
 }
 
 /// Writes the index of a segment whose batches end at `position`. Returns the blocks as the directory lists them.
@@ -124,27 +46,27 @@ pub(crate) fn write<'a>(
     out: &mut impl Write,
     segment: u64,
     position: u64,
-    blocks: impl Iterator<Item = (LogId, &'a [Entry])>,
+    blocks: impl Iterator<Item = (LogId, &'a Entries)>,
 ) -> io::Result<Vec<Block>> {
     let mut directory = Vec::new();
     let mut listed = Vec::new();
     let mut at = position as u32;
     for (log, entries) in blocks {
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+        let (Some(first), Some(end)) = (entries.iter().next(), entries.end()) else {
             continue;
         };
-        let bytes = encode(entries);
-        out.write_all(&bytes)?;
+        let packed = entries.packed();
+        out.write_all(packed)?;
         let block = Block {
             log,
             first: first.base,
-            last: last.last(),
+            last: end - 1,
             max_timestamp: entries.iter().map(|e| e.max_timestamp).max().unwrap_or(-1),
             bytes: entries.iter().map(|e| u64::from(e.len)).sum(),
             stored: Stored {
                 at,
-                len: bytes.len() as u32,
-                crc: crc32c::crc32c(&bytes),
+                len: packed.len() as u32,
+                crc: crc32c::crc32c(packed),
             },
         };
         at += block.stored.len;
@@ -242,11 +164,11 @@ fn read_block(bytes: &[u8]) -> Option<Block> {
 }
 
 /// Reads a block's entries.
-pub(crate) fn load(file: &File, stored: Stored, source: Source) -> io::Result<Arc<Vec<Entry>>> {
+pub(crate) fn load(file: &File, stored: Stored, source: Source) -> io::Result<Arc<Entries>> {
     let mut bytes = vec![0; stored.len as usize];
     source.read(file, &mut bytes, u64::from(stored.at))?;
     (crc32c::crc32c(&bytes) == stored.crc)
-        .then(|| decode(&bytes))
+        .then(|| Entries::unpack(bytes))
         .flatten()
         .map(Arc::new)
         .ok_or_else(|| {
@@ -258,36 +180,36 @@ pub(crate) fn load(file: &File, stored: Stored, source: Source) -> io::Result<Ar
 }
 
 /// A block's entries, and when they were asked for.
-type Cached = (Arc<Vec<Entry>>, u64);
+type Cached = (Arc<Entries>, u64);
 
-/// Recently read blocks, up to a number of entries.
+/// Recently read blocks, up to a number of bytes.
 #[derive(Debug, Default)]
 pub(crate) struct IndexCache {
     blocks: HashMap<(u64, u32), Cached>,
-    entries: usize,
+    bytes: usize,
     clock: u64,
 }
 
 impl IndexCache {
-    /// About 4 MB.
-    const ENTRIES_MAX: usize = 128 << 10;
+    /// Of some 250,000 batches.
+    const BYTES_MAX: usize = 2 << 20;
 
-    pub(crate) fn get(&mut self, segment: u64, stored: Stored) -> Option<Arc<Vec<Entry>>> {
+    pub(crate) fn get(&mut self, segment: u64, stored: Stored) -> Option<Arc<Entries>> {
         self.clock += 1;
         let (entries, used) = self.blocks.get_mut(&(segment, stored.at))?;
         *used = self.clock;
         Some(Arc::clone(entries))
     }
 
-    pub(crate) fn keep(&mut self, segment: u64, stored: Stored, entries: Arc<Vec<Entry>>) {
-        self.entries += entries.len();
+    pub(crate) fn keep(&mut self, segment: u64, stored: Stored, entries: Arc<Entries>) {
+        self.bytes += entries.footprint();
         if let Some((old, _)) = self
             .blocks
             .insert((segment, stored.at), (entries, self.clock))
         {
-            self.entries -= old.len();
+            self.bytes -= old.footprint();
         }
-        while self.entries > Self::ENTRIES_MAX && self.blocks.len() > 1 {
+        while self.bytes > Self::BYTES_MAX && self.blocks.len() > 1 {
             let Some(oldest) = self
                 .blocks
                 .iter()
@@ -296,65 +218,36 @@ impl IndexCache {
             else {
                 break;
             };
-            self.entries -= self
+            self.bytes -= self
                 .blocks
                 .remove(&oldest)
-                .map_or(0, |(entries, _)| entries.len());
+                .map_or(0, |(entries, _)| entries.footprint());
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    fn entries() -> impl Strategy<Value = Vec<Entry>> {
-        let one = (
-            0..5_i64,
-            any::<i64>(),
-            0..1000_u32,
-            0..100_u32,
-            61..100_000_u32,
-        );
-        prop::collection::vec(one, 0..50).prop_map(|drawn| {
-            let (mut end, mut at) = (7, 32);
-            let place = |(gap, max_timestamp, last_delta, hole, len)| {
-                let entry = Entry {
-                    base: end + gap,
-                    max_timestamp,
-                    last_delta,
-                    at: at + hole,
-                    len,
-                };
-                end = entry.last() + 1;
-                at = entry.at + entry.len;
-                entry
-            };
-            drawn.into_iter().map(place).collect()
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn a_block_is_read_as_it_was_written(entries in entries()) {
-            let decoded = decode(&encode(&entries)).expect("a block");
-            prop_assert_eq!(decoded.capacity(), entries.len());
-            prop_assert_eq!(decoded, entries);
-        }
-    }
+    use crate::entries::Entry;
 
     #[test]
     fn the_cache_keeps_what_was_used_last() {
-        let entry = Entry {
-            base: 0,
+        let entry = |base| Entry {
+            base,
             max_timestamp: 0,
             last_delta: 0,
             at: 0,
             len: 61,
         };
-        let block = Arc::new(vec![entry; IndexCache::ENTRIES_MAX / 2]);
+        let mut block = Entries::default();
+        for base in 0.. {
+            if block.footprint() > IndexCache::BYTES_MAX / 2 - 100 {
+                break;
+            }
+            block.push(&entry(base));
+        }
+        let block = Arc::new(block);
         let stored = |at| Stored { at, len: 0, crc: 0 };
         let mut cache = IndexCache::default();
         cache.keep(1, stored(1), Arc::clone(&block));

@@ -15,6 +15,7 @@ mod cleaner;
 mod decode;
 mod directory_lock;
 mod disk;
+mod entries;
 mod error;
 mod fault;
 mod figures;

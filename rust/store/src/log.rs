@@ -5,7 +5,8 @@ use std::{collections::VecDeque, sync::Arc};
 use crate::{
     batch::TimestampType,
     cleaner::Progress,
-    index::{Block, Entry, Index},
+    entries::Entry,
+    index::{Block, Index},
     producer::Producers,
 };
 
@@ -117,7 +118,7 @@ impl Log {
                 last: entry.last(),
                 max_timestamp: entry.max_timestamp,
                 bytes: u64::from(entry.len),
-                index: Index::Memory(Arc::new(vec![entry])),
+                index: Index::Memory(Arc::new([entry].into_iter().collect())),
             }),
         }
         self.producers.committed(self.durable_end);
@@ -156,7 +157,7 @@ impl Extent {
         self.bytes += u64::from(entry.len);
         if let Index::Memory(entries) = &mut self.index {
             // no one else holds the index of a segment that is being written, except for moments
-            Arc::make_mut(entries).push(entry);
+            Arc::make_mut(entries).push(&entry);
         }
     }
 

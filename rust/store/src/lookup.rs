@@ -4,9 +4,10 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use crate::{
     disk::Source,
+    entries::Entries,
     error::Refusal,
     files::File,
-    index::{self, Entry, Stored},
+    index::{self, Stored},
     state::State,
     store::Shared,
 };
@@ -33,7 +34,7 @@ pub(crate) struct Missing {
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     files: Vec<(u64, Arc<File>)>,
-    indexes: Vec<(u64, Stored, Arc<Vec<Entry>>)>,
+    indexes: Vec<(u64, Stored, Arc<Entries>)>,
 }
 
 impl From<Refusal> for Stop {
@@ -70,7 +71,7 @@ impl State {
         segment: u64,
         stored: Stored,
         loaded: &Loaded,
-    ) -> Result<Arc<Vec<Entry>>, Stop> {
+    ) -> Result<Arc<Entries>, Stop> {
         let mut own = loaded.indexes.iter();
         let own = own.find(|(id, at, _)| (*id, *at) == (segment, stored));
         if let Some((_, _, entries)) = own {

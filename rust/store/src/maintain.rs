@@ -10,9 +10,10 @@ use std::{
 
 use crate::{
     LogId, checkpoint, disk,
+    entries::{Entries, Entry},
     error::StoreError,
     files::{self, Access, File},
-    index::{self, Block, Entry, Index},
+    index::{self, Block, Index},
     log::Extent,
     segment::{self, Kind, SEGMENT_HEADER},
     state::{Pending, Replace, State},
@@ -134,7 +135,7 @@ fn write_index(shared: &Shared, dir: &Path, seal: &Seal) -> Result<Vec<Block>, S
         let blocks = extents
             .iter()
             .filter_map(|(log, _, extent)| match &extent.index {
-                Index::Memory(entries) => Some((*log, entries.as_slice())),
+                Index::Memory(entries) => Some((*log, &**entries)),
                 Index::Stored(_) => None,
             });
         let blocks = index::write(&mut out, seal.segment, seal.position, blocks)?;
@@ -242,22 +243,12 @@ struct Source {
 }
 
 impl Source {
-    /// Batches that still count.
-    fn entries(&self) -> io::Result<Vec<Entry>> {
-        let entries = match &self.extent.index {
-            Index::Memory(entries) => Arc::clone(entries),
-            Index::Stored(stored) => index::load(&self.file, *stored, disk::Source::Disk)?,
-        };
-        Ok(entries
-            .iter()
-            .filter(|e| e.last() >= self.start)
-            .copied()
-            .collect())
+    fn entries(&self) -> io::Result<Arc<Entries>> {
+        match &self.extent.index {
+            Index::Memory(entries) => Ok(Arc::clone(entries)),
+            Index::Stored(stored) => index::load(&self.file, *stored, disk::Source::Disk),
+        }
     }
-}
-
-fn continues(before: &[Entry], entries: &[Entry]) -> bool {
-    before.last().map(|e| e.last() + 1) == entries.first().map(|e| e.base)
 }
 
 fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreError> {
@@ -268,27 +259,28 @@ fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreErro
         let mut out = BufWriter::with_capacity(256 << 10, &file);
         out.write_all(&segment::header(id, 0))?;
         let mut position = SEGMENT_HEADER;
-        let mut copied: Vec<(LogId, Vec<Entry>)> = Vec::with_capacity(sources.len());
+        let mut copied: Vec<(LogId, Entries)> = Vec::with_capacity(sources.len());
         let mut batch = Vec::new();
         for source in sources {
-            let mut entries = source.entries()?;
-            for entry in &mut entries {
+            // batches that still count
+            for (place, entry) in source.entries()?.from(source.start).enumerate() {
                 batch.resize(entry.len as usize, 0);
                 source.file.read_exact_at(&mut batch, u64::from(entry.at))?;
                 out.write_all(&batch)?;
-                entry.at = position as u32;
+                let continues = place > 0
+                    || copied.last().is_some_and(|(log, before)| {
+                        *log == source.log && before.end() == Some(entry.base)
+                    });
+                if !continues {
+                    copied.push((source.log, Entries::default()));
+                }
+                let at = position as u32;
+                let (_, entries) = copied.last_mut().expect("one was pushed");
+                entries.push(&Entry { at, ..entry });
                 position += u64::from(entry.len);
             }
-            match copied.last_mut() {
-                Some((log, before)) if *log == source.log && continues(before, &entries) => {
-                    before.extend(entries);
-                }
-                _ => copied.push((source.log, entries)),
-            }
         }
-        let blocks = copied
-            .iter()
-            .map(|(log, entries)| (*log, entries.as_slice()));
+        let blocks = copied.iter().map(|(log, entries)| (*log, entries));
         let blocks = index::write(&mut out, id, position, blocks)?;
         out.flush()?;
         drop(out);

@@ -5,9 +5,10 @@ use std::{io, mem::MaybeUninit, sync::Arc};
 use crate::{
     LogId, batch,
     disk::Source,
+    entries::{Entries, Entry},
     error::Refusal,
     files::{self, File},
-    index::{Entry, Index},
+    index::Index,
     log::{Extent, Log},
     lookup::{Loaded, Stop},
     state::State,
@@ -340,8 +341,7 @@ impl State {
             let segment = extent.segment;
             let entries = self.entries_of(id, at, loaded)?;
             let file = self.file(segment, loaded)?;
-            let first = entries.partition_point(|e| e.last() < offset);
-            for entry in &entries[first..] {
+            for entry in entries.from(offset) {
                 if entry.base >= cached_from {
                     return Ok(true);
                 }
@@ -365,12 +365,7 @@ impl State {
     }
 
     /// The batches of a log's extent.
-    fn entries_of(
-        &mut self,
-        id: LogId,
-        at: usize,
-        loaded: &Loaded,
-    ) -> Result<Arc<Vec<Entry>>, Stop> {
+    fn entries_of(&mut self, id: LogId, at: usize, loaded: &Loaded) -> Result<Arc<Entries>, Stop> {
         let Extent { segment, index, .. } = &self.log(id)?.extents[at];
         let (segment, stored) = match index {
             Index::Memory(entries) => return Ok(Arc::clone(entries)),
@@ -393,8 +388,8 @@ impl State {
         while let Some(extent) = self.log(id)?.extents.get(at) {
             if extent.max_timestamp >= timestamp {
                 let entries = self.entries_of(id, at, loaded)?;
-                let fits = |e: &&Entry| e.max_timestamp >= timestamp && e.last() >= offset;
-                if let Some(entry) = entries.iter().find(fits) {
+                let fits = |e: &Entry| e.max_timestamp >= timestamp;
+                if let Some(entry) = entries.from(offset).find(fits) {
                     let from = entry.base.max(offset);
                     return self.read(id, from, Want::ONE, loaded).map(Some);
                 }
@@ -418,11 +413,7 @@ impl State {
         }
         // part of the first extent may have been deleted
         let entries = self.entries_of(id, 0, loaded)?;
-        let first = entries
-            .iter()
-            .filter(|e| e.last() >= start)
-            .map(|e| e.max_timestamp)
-            .max();
+        let first = entries.from(start).map(|e| e.max_timestamp).max();
         Ok(first.max(behind))
     }
 
@@ -446,11 +437,7 @@ impl State {
                 from = last + 1;
                 continue;
             }
-            for entry in self
-                .entries_of(id, at, loaded)?
-                .iter()
-                .filter(|e| e.last() >= start)
-            {
+            for entry in self.entries_of(id, at, loaded)?.from(start) {
                 let len = u64::from(entry.len);
                 let old = oldest_ms.is_some_and(|oldest| entry.max_timestamp < oldest);
                 if !old && max_bytes.is_none_or(|max| bytes.saturating_sub(len) < max) {

@@ -7,10 +7,10 @@ use std::{
 
 use crate::{
     batch,
+    entries::Entry,
     error::StoreError,
     files::{self, File},
     frame::{FRAME_HEADER, FRAME_MAGIC, Frame, Op, body_len},
-    index::Entry,
     segment::{Kind, SEGMENT_HEADER},
     state::State,
     store::Change,

@@ -12,9 +12,9 @@ use crate::{
     LogId, batch,
     checkpoint::{self, Since},
     directory_lock::DirectoryLock,
+    entries::{Entries, Entry},
     error::StoreError,
-    format,
-    index::{self, Entry},
+    format, index,
     segment::{self, Kind, SEGMENT_HEADER},
     segments::Segments,
     survey::{Batch, Findings, Progress, Survey},
@@ -108,7 +108,7 @@ struct Filling {
     id: u64,
     out: BufWriter<File>,
     position: u64,
-    logs: Vec<(LogId, Vec<Entry>)>,
+    logs: Vec<(LogId, Entries)>,
 }
 
 impl Filling {
@@ -148,18 +148,15 @@ impl Filling {
         };
         self.position += u64::from(batch.len);
         match self.logs.last_mut() {
-            Some((id, entries)) if *id == log => entries.push(entry),
-            _ => self.logs.push((log, vec![entry])),
+            Some((id, entries)) if *id == log => entries.push(&entry),
+            _ => self.logs.push((log, [entry].into_iter().collect())),
         }
         Ok(())
     }
 
     /// Completes the file. Returns its id and the bytes of its batches.
     fn end(mut self) -> Result<(u64, u64), StoreError> {
-        let blocks = self
-            .logs
-            .iter()
-            .map(|(log, entries)| (*log, entries.as_slice()));
+        let blocks = self.logs.iter().map(|(log, entries)| (*log, entries));
         let end = || -> io::Result<u64> {
             let blocks = index::write(&mut self.out, self.id, self.position, blocks)?;
             self.out.flush()?;

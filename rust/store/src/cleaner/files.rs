@@ -10,9 +10,10 @@ use sharecore_records::{Batch, Batches, Header};
 use crate::{
     LogId,
     cleaner::{pace::Pace, section::Source},
+    entries::{Entries, Entry},
     error::Refusal,
     files::{self, File},
-    index::{self, Block, Entry},
+    index::{self, Block},
     segment::{self, Kind, SEGMENT_HEADER},
     store::Shared,
 };
@@ -105,7 +106,7 @@ struct Open {
     id: u64,
     out: BufWriter<File>,
     position: u64,
-    entries: Vec<Entry>,
+    entries: Entries,
 }
 
 impl<'a> Writer<'a> {
@@ -136,7 +137,8 @@ impl<'a> Writer<'a> {
         };
         let result = open.out.write_all(bytes);
         result.map_err(|error| self.failed(&error))?;
-        open.entries.push(Entry::new(&header, open.position as u32));
+        open.entries
+            .push(&Entry::new(&header, open.position as u32));
         open.position += bytes.len() as u64;
         self.open = Some(open);
         self.bytes += bytes.len() as u64;
@@ -166,7 +168,7 @@ impl<'a> Writer<'a> {
                 id,
                 out,
                 position: SEGMENT_HEADER,
-                entries: Vec::new(),
+                entries: Entries::default(),
             })
         };
         begin().map_err(|error| self.failed(&error))
@@ -176,7 +178,7 @@ impl<'a> Writer<'a> {
         let Some(mut open) = open else {
             return Ok(());
         };
-        let blocks = [(self.log, open.entries.as_slice())];
+        let blocks = [(self.log, &open.entries)];
         let sealed = index::write(&mut open.out, open.id, open.position, blocks.into_iter())
             .and_then(|blocks| {
                 let file = open

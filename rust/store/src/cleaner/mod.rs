@@ -16,6 +16,7 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use crate::{
     LogId,
+    entries::Entry,
     error::Refusal,
     frame::Clean,
     index::Block,
@@ -241,7 +242,7 @@ impl<'a> Pass<'a> {
             if source.extent.last < dirty_from || source.extent.first >= limit {
                 continue;
             }
-            let entries = source.entries(dirty_from)?;
+            let entries: Vec<Entry> = source.entries()?.from(dirty_from).collect();
             let mut reader = Reader::new(source, self.options.read_bytes)?;
             for at in 0..entries.len() {
                 if entries[at].last() >= limit {
@@ -279,7 +280,7 @@ impl<'a> Pass<'a> {
         writer: &mut Writer<'_>,
         pace: &mut Pace<'_>,
     ) -> Result<(), Refusal> {
-        let entries = source.entries(self.section.start)?;
+        let entries: Vec<Entry> = source.entries()?.from(self.section.start).collect();
         let mut reader = Reader::new(source, self.options.read_bytes)?;
         for at in 0..entries.len() {
             let batch = reader.batch(&entries[at..], pace)?;

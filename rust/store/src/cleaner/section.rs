@@ -4,9 +4,10 @@ use std::{path::PathBuf, sync::Arc};
 
 use crate::{
     LogId, disk,
+    entries::Entries,
     error::Refusal,
     files::File,
-    index::{self, Entry, Index},
+    index::{self, Index},
     log::{Extent, Log},
     state::State,
 };
@@ -53,15 +54,12 @@ impl Source {
         Refusal::Storage(format!("{}: {error}", self.path.display()))
     }
 
-    /// Batches from `start` on.
-    pub(crate) fn entries(&self, start: i64) -> Result<Vec<Entry>, Refusal> {
-        let entries = match &self.extent.index {
-            Index::Memory(entries) => Arc::clone(entries),
+    pub(crate) fn entries(&self) -> Result<Arc<Entries>, Refusal> {
+        match &self.extent.index {
+            Index::Memory(entries) => Ok(Arc::clone(entries)),
             Index::Stored(stored) => index::load(&self.open()?, *stored, disk::Source::Disk)
-                .map_err(|error| self.unreadable(&error))?,
-        };
-        let live = entries.iter().filter(|e| e.last() >= start);
-        Ok(live.copied().collect())
+                .map_err(|error| self.unreadable(&error)),
+        }
     }
 }
 
@@ -101,7 +99,10 @@ impl Section {
         let Some(source) = self.sources.last().filter(|_| self.active.is_empty()) else {
             return Ok(());
         };
-        let last = source.entries(self.start)?.last().map(|entry| entry.base);
+        let last = source.entries()?.last();
+        let last = last
+            .filter(|entry| entry.last() >= self.start)
+            .map(|entry| entry.base);
         self.limit = self.limit.min(last.unwrap_or(i64::MAX));
         Ok(())
     }
@@ -122,13 +123,13 @@ impl Section {
             .find(|source| source.extent.last >= self.dirty_from)
             .filter(|_| dirt.dirty_bytes > 0);
         if let Some(source) = first {
-            let entries = source.entries(self.dirty_from)?;
-            dirt.dirty_since_ms = entries.first().map(|entry| entry.max_timestamp);
+            let first = source.entries()?.from(self.dirty_from).next();
+            dirt.dirty_since_ms = first.map(|entry| entry.max_timestamp);
         }
         let active = self.active.iter();
         dirt.active_bytes = active.map(|extent| extent.live_bytes(self.start)).sum();
         if let Some(Index::Memory(entries)) = self.active.first().map(|extent| &extent.index) {
-            let first = entries.iter().find(|entry| entry.last() >= self.start);
+            let first = entries.from(self.start).next();
             dirt.active_since_ms = first.map(|entry| entry.max_timestamp);
         }
         Ok(dirt)

@@ -6,10 +6,11 @@ use super::{Batch, Survey};
 use crate::{
     LogId, batch,
     disk::Source,
+    entries::Entry,
     error::StoreError,
     files::File,
     frame::{FRAME_HEADER, FRAME_MAGIC, Frame, Op, body_len},
-    index::{self, Block, Entry},
+    index::{self, Block},
     replay::{Replay, holds_frame},
     segment::{self, Kind, SEGMENT_HEADER},
 };
@@ -299,6 +300,7 @@ impl Survey {
             };
             let mut from = block.first;
             for entry in entries.iter() {
+                let entry = &entry;
                 if contents.kind == Kind::Compact || !self.has(block.log, contents, entry) {
                     let state = condition(contents.bytes, entry);
                     let is_whole = state != Condition::Broken;
