@@ -4,7 +4,7 @@
 //! says what the differences after it are from, so that a batch is found without unpacking all before it:
 //!
 //! ```text
-//! marks    |                   |                   |
+//! marks                        |                   |
 //! bytes    e e e e e e e e e e e e e e e e e e e e e e e e
 //! ```
 
@@ -124,7 +124,7 @@ impl Entries {
     }
 
     fn mark(&mut self, place: usize) {
-        if self.count.is_multiple_of(STRIDE) {
+        if self.count > 0 && self.count.is_multiple_of(STRIDE) {
             let before = self.end;
             self.marks.push(Mark { before, place });
         }
@@ -147,30 +147,28 @@ impl Entries {
 
     /// The last batch.
     pub(crate) fn last(&self) -> Option<Entry> {
-        self.behind(self.marks.len().checked_sub(1)?).last()
+        self.behind(self.marks.last()).last()
     }
 
     /// All batches.
     pub(crate) fn iter(&self) -> Iter<'_> {
-        self.behind(0)
+        self.behind(None)
     }
 
     /// The batches that do not end before an offset.
     pub(crate) fn from(&self, offset: i64) -> impl Iterator<Item = Entry> {
-        let marks = self
-            .marks
-            .partition_point(|mark| mark.before.offset <= offset);
-        self.behind(marks.saturating_sub(1))
+        let before = |mark: &Mark| mark.before.offset <= offset;
+        let marks = &self.marks[..self.marks.partition_point(before)];
+        self.behind(marks.last())
             .skip_while(move |entry| entry.last() < offset)
     }
 
-    fn behind(&self, mark: usize) -> Iter<'_> {
-        match self.marks.get(mark) {
-            Some(mark) => Iter {
-                rest: &self.bytes[mark.place..],
-                before: mark.before,
-            },
-            None => Iter::default(),
+    /// The batches behind a mark; without one, all.
+    fn behind(&self, mark: Option<&Mark>) -> Iter<'_> {
+        let place = mark.map_or(0, |mark| mark.place);
+        Iter {
+            rest: &self.bytes[place..],
+            before: mark.map(|mark| mark.before).unwrap_or_default(),
         }
     }
 }
@@ -186,7 +184,7 @@ impl FromIterator<Entry> for Entries {
 }
 
 /// Unpacks one batch after the other.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Iter<'a> {
     rest: &'a [u8],
     before: Before,

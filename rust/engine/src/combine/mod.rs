@@ -28,7 +28,7 @@ use crate::offset::Offset;
 use crate::partition::StateBatch;
 use crate::record_state::RecordState;
 
-/// Joins lists of state batches; who keeps it spares the calls after the first to ask for room.
+/// Joins lists of state batches, in room of its own: calls after the first ask for none.
 #[derive(Debug, Default)]
 pub struct Combiner {
     existing: Sorter,
