@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,7 @@ libc.fclose(file)
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="GNU's C library has several heaps")
 @pytest.mark.parametrize(("how", "one"), [("one", True), ("as it is", False)])
-def test_threads_share_one_heap(tmp_path, how, one):
+def test_threads_share_one_heap(tmp_path: Path, how: str, one: bool) -> None:
     told = tmp_path / "heaps.xml"
     subprocess.run([sys.executable, "-c", PROGRAM, how, str(told)], check=True)
     assert (told.read_text().count("<heap nr=") == 1) is one
