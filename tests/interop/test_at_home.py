@@ -81,14 +81,16 @@ async def test_settings_as_javas_clients_have_them(home: Listeners) -> None:
         await admin.list_groups()
 
 
-def command(home: Listeners, settings: dict[str, str], *arguments: str) -> tuple[int, str, str]:
+def command(
+    home: Listeners, settings: dict[str, str], *arguments: str, program: tuple[str, ...] = (SHARECORE,)
+) -> tuple[int, str, str]:
     """Status, output and errors of one of our commands."""
     at = settings["bootstrap.servers"]
     file = home.home / "client.properties"
     lines = (f"{key}={value}\n" for key, value in settings.items() if key != "bootstrap.servers")
     file.write_text("".join(lines))
     done = subprocess.run(
-        [SHARECORE, *arguments, "-b", at, "--command-config", str(file)],
+        [*program, *arguments, "-b", at, "--command-config", str(file)],
         input="planted-nora\n", capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
@@ -192,3 +194,39 @@ def test_commands_do_not_wait_where_time_does_not_help(home: Listeners, verb: st
     status, _, told = command(home, settings, verb, TOPIC, *more)
     assert (status, told.count("\n")) == (1, 1)
     assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in told
+
+
+TOLD_AT_THE_END = """
+import atexit, os, sys
+atexit.register(lambda: print("threads:", len(os.listdir("/proc/self/task")), file=sys.stderr))
+from sharecore.cli.app import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "arguments"),
+    [
+        (0, ("produce", "ended", "x")),
+        (1, ("refused", "produce", "ended", "x")),
+        (0, ("consume", TOPIC, "-g", "ended", "--from-beginning", "-n", "1")),
+        (1, ("refused", "consume", TOPIC, "-g", "ended", "-n", "1")),
+        (1, ("refused", "consume", TOPIC, "-g", "ended", "--from-beginning", "-n", "1")),
+        (0, ("dlq", "list")),
+        (1, ("dlq", "list", "no-such-topic")),
+        (1, ("dlq", "show", "no-such-topic")),
+        (0, ("dlq", "redrive", TOPIC)),
+        (1, ("dlq", "redrive", "no-such-topic")),
+        (1, ("dlq", "redrive", TOPIC, "-X", "linger.ms=much")),
+    ],
+)
+def test_no_thread_of_a_client_outlives_a_command(
+    home: Listeners, status: int, arguments: tuple[str, ...]
+) -> None:
+    """OpenSSL is taken down at the end of a process, under whatever handshake goes on then."""
+    settings = home.client("SASL_SSL", "SCRAM-SHA-512")
+    if arguments[0] == "refused":
+        settings, arguments = settings | {"sasl.password": "guess"}, arguments[1:]
+    python = Path(SHARECORE).with_name("python")
+    ended, _, told = command(home, settings, *arguments, program=(str(python), "-c", TOLD_AT_THE_END))
+    assert (ended, told.splitlines()[-1]) == (status, "threads: 1"), told

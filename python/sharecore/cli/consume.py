@@ -127,13 +127,13 @@ def start_at_the_beginning(settings: Mapping[str, Any], group: str, refused: lis
 
     entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=[entry])
-    admin = AdminClient(dict(settings))
-    altered = admin.incremental_alter_configs([resource])[resource]
-    until = time.monotonic() + ANSWER_SECONDS_MAX
-    while not altered.done() and time.monotonic() < until:
-        admin.poll(0.1)
-        check_refused(refused)
-    altered.result(0)
+    with AdminClient(dict(settings)) as admin:
+        altered = admin.incremental_alter_configs([resource])[resource]
+        until = time.monotonic() + ANSWER_SECONDS_MAX
+        while not altered.done() and time.monotonic() < until:
+            admin.poll(0.1)
+            check_refused(refused)
+        altered.result(0)
 
 
 def check_refused(refused: list[str]) -> None:

@@ -28,9 +28,10 @@ def produce(
         check_clients(bootstrap)
         from sharecore.cli.producing import Records
 
-        records = Records(confluent_settings(bootstrap, settings, command_config), ANSWER_SECONDS_MAX)
-        for value in values or (line.rstrip("\n") for line in sys.stdin):
-            records.send(topic, value.encode())
-        records.finish()
+        chosen = confluent_settings(bootstrap, settings, command_config)
+        with Records(chosen, ANSWER_SECONDS_MAX) as records:
+            for value in values or (line.rstrip("\n") for line in sys.stdin):
+                records.send(topic, value.encode())
+            records.finish()
         noun = "record" if records.count == 1 else "records"
         typer.echo(f"{records.count} {noun} written to {topic}")

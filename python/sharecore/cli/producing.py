@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from types import TracebackType
 from typing import Any
 
 import typer
@@ -23,7 +24,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Records:
-    """Records that are sent, and tried again until their time runs out.
+    """Records that are sent, and tried again until their time runs out; a context manager.
 
     Args:
         settings: of confluent-kafka; with `debug` or another `log_level` librdkafka's own log is left alone,
@@ -59,6 +60,23 @@ class Records:
         self._refused = ""
         self._answered = ""
         self._said: dict[str, float] = {}
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Gives up what is not written yet.
+
+        A producer's threads must not outlive this: at the end of the process OpenSSL is taken down under a
+        handshake of theirs, and the process dies of SIGSEGV.
+        """
+        self._producer.purge()
+        self._producer.close()
 
     def send(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -70,14 +70,13 @@ def list_letters(
 
         found: dict[tuple[str, str, str, str], list[Letter]] = {}
         counts: dict[tuple[str, str, str, str], int] = {}
-        consumer = open_consumer(chosen)
-        for name in topic or dead_letter_topics(chosen):
-            for letter in _letters(consumer, name, wanted):
-                about = name, letter.group, letter.origin[0], letter.cause
-                ends = found.setdefault(about, [letter, letter])
-                ends[1] = letter
-                counts[about] = counts.get(about, 0) + 1
-        consumer.close()
+        with open_consumer(chosen) as consumer:
+            for name in topic or dead_letter_topics(chosen):
+                for letter in _letters(consumer, name, wanted):
+                    about = name, letter.group, letter.origin[0], letter.cause
+                    ends = found.setdefault(about, [letter, letter])
+                    ends[1] = letter
+                    counts[about] = counts.get(about, 0) + 1
     if not found:
         typer.echo("no letters")
         return
@@ -110,9 +109,8 @@ def show(
     with _clients(bootstrap, settings, command_config) as chosen:
         from sharecore.cli.dlq.reading import open_consumer
 
-        consumer = open_consumer(chosen)
-        letters = list(islice(_letters(consumer, topic, wanted), limit))
-        consumer.close()
+        with open_consumer(chosen) as consumer:
+            letters = list(islice(_letters(consumer, topic, wanted), limit))
     if as_json:
         for letter in letters:
             typer.echo(json.dumps(_fields(letter)))
@@ -172,34 +170,35 @@ def redrive(
     wanted = wanted_of(group, cause, since, until, source, key, pattern, header)
     with _clients(bootstrap, settings, command_config) as chosen:
         from sharecore.cli.dlq.reading import Topic, letter_of, open_consumer
-        from sharecore.cli.dlq.redrive import Progress, Redrive
+        from sharecore.cli.dlq.redrive import Progress, Redrive, open_producer
 
         done = Progress(None if dry_run else progress, topic)
         if progress is not None and dry_run:
             done.next = Progress(progress, topic).next
-        consumer = open_consumer(chosen)
-        letters = Topic(consumer, topic, done.next)
-        moving = Redrive(chosen, to, rate, dry=dry_run)
         passed = 0
-        try:
-            with typer.progressbar(
-                length=letters.offsets, label=topic, file=sys.stderr, hidden=not sys.stderr.isatty()
-            ) as bar:
-                for message in letters.read():
-                    entry = done.begin(message)
-                    letter = letter_of(message)
-                    if letter is not None and wanted.takes(letter):
-                        moving.send(letter, done, entry)
-                    else:
-                        passed += 1
-                        done.end(entry)
-                    done.save()
-                    bar.update(1)
-            moving.finish()
-        finally:
-            if not dry_run:
-                done.save(now=True)
-        consumer.close()
+        with ExitStack() as clients:
+            letters = Topic(clients.enter_context(open_consumer(chosen)), topic, done.next)
+            reader = clients.enter_context(open_consumer(chosen))
+            records = None if dry_run else clients.enter_context(open_producer(chosen))
+            moving = Redrive(reader, records, to, rate)
+            try:
+                with typer.progressbar(
+                    length=letters.offsets, label=topic, file=sys.stderr, hidden=not sys.stderr.isatty()
+                ) as bar:
+                    for message in letters.read():
+                        entry = done.begin(message)
+                        letter = letter_of(message)
+                        if letter is not None and wanted.takes(letter):
+                            moving.send(letter, done, entry)
+                        else:
+                            passed += 1
+                            done.end(entry)
+                        done.save()
+                        bar.update(1)
+                moving.finish()
+            finally:
+                if not dry_run:
+                    done.save(now=True)
     verb = "would be produced" if dry_run else "produced"
     for target, count in sorted(moving.moved.items()):
         typer.echo(f"{count} {'record' if count == 1 else 'records'} {verb} to {target}")

@@ -28,7 +28,7 @@ _ENABLED = "errors.deadletterqueue.group.enable"
 
 
 def open_consumer(settings: Mapping[str, str]) -> Consumer:
-    """A consumer that is given its partitions by hand."""
+    """A consumer that is given its partitions by hand; for `with`, as its threads must not outlive it."""
     from confluent_kafka import Consumer
 
     return Consumer({**settings, **_SETTINGS})
@@ -41,22 +41,22 @@ def dead_letter_topics(settings: Mapping[str, str]) -> list[str]:
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient, ConfigResource
 
-    admin = AdminClient(dict(settings))
-    names = [name for name in admin.list_topics(timeout=_SECONDS_MAX).topics if not name.startswith("__")]
-    if not names:
-        return []
-    asked = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, name) for name in names])
     found, hidden = [], []
-    for resource, answer in asked.items():
-        try:
-            entry = answer.result(_SECONDS_MAX).get(_ENABLED)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise
-            hidden.append(resource.name)
-            continue
-        if entry is not None and entry.value == "true":
-            found.append(resource.name)
+    with AdminClient(dict(settings)) as admin:
+        names = [name for name in admin.list_topics(timeout=_SECONDS_MAX).topics if not name.startswith("__")]
+        if not names:
+            return []
+        asked = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, name) for name in names])
+        for resource, answer in asked.items():
+            try:
+                entry = answer.result(_SECONDS_MAX).get(_ENABLED)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise
+                hidden.append(resource.name)
+                continue
+            if entry is not None and entry.value == "true":
+                found.append(resource.name)
     if hidden:
         typer.echo(f"no right to DESCRIBE_CONFIGS, passed over: {', '.join(sorted(hidden))}", err=True)
     return sorted(found)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from sharecore.admin.letters import Letter
 from sharecore.admin.origin import Header
 from sharecore.cli.clients import CommandFailed
-from sharecore.cli.dlq.reading import Origins, headers_of, open_consumer, partitions_of, plain
+from sharecore.cli.dlq.reading import Origins, headers_of, partitions_of, plain
 from sharecore.cli.producing import Records
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
+    from confluent_kafka import Consumer, Message
 
 _TRIED_SECONDS = 60.0
 _SAVE_SECONDS = 1.0
@@ -82,23 +82,29 @@ class Progress:
             ) from None
 
 
+def open_producer(settings: Mapping[str, str]) -> Records:
+    """Where a redrive's records go."""
+    return Records({**settings, **_PRODUCER}, _TRIED_SECONDS)
+
+
 class Redrive:
     """Produces what letters are about.
 
     Args:
+        reader: of `open_consumer`; for the records that bare letters are about.
+        records: None: only count.
         to: the topic; None: where each record came from.
         rate: records a second; None: as fast as may be.
-        dry: only count.
 
     Attributes:
         moved: how many records went where.
         gone: how many bare letters there were whose record is there no more.
     """
 
-    def __init__(self, settings: Mapping[str, str], to: str | None, rate: float | None, *, dry: bool) -> None:
-        self._records = None if dry else Records({**settings, **_PRODUCER}, _TRIED_SECONDS)
-        self._reader = open_consumer(settings)
-        self._origins = Origins(self._reader)
+    def __init__(self, reader: Consumer, records: Records | None, to: str | None, rate: float | None) -> None:
+        self._records = records
+        self._reader = reader
+        self._origins = Origins(reader)
         self._to = to
         self._rate = rate
         self._began = time.monotonic()
@@ -141,7 +147,6 @@ class Redrive:
         """Waits for the broker's answers; raises CommandFailed where one is missing or is an error."""
         if self._records is not None:
             self._records.finish()
-        self._reader.close()
 
     def _pace(self) -> None:
         self._sent += 1
