@@ -2,14 +2,18 @@
 
 To import them makes a data class of each: methods that are compiled as text, a millisecond a class, for
 objects that nobody here makes. The first request of an API would keep the event loop from everything else for
-as long as that takes for some forty of them.
+as long as that takes for some forty of them. Their types would import hypothesis where it is installed, for a
+second and 20 MB, to say how to draw them at random; so plain ones stand in for them.
 """
 
 from __future__ import annotations
 
 import builtins
 import dataclasses
+import importlib
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import cache
 from importlib.machinery import PathFinder
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +31,7 @@ def entity(module: str, name: str) -> Any:
         module: its whole name, of three parts below `kio.schema`.
         name: the class.
     """
-    names: dict[str, Any] = {"__name__": module, "__builtins__": _BUILTINS}
-    exec(_code(module), names)
-    return names[name]
+    return getattr(_run(module), name)
 
 
 def fields_of(entity: Any) -> Iterator[dataclasses.Field[Any]]:
@@ -41,6 +43,17 @@ def fields_of(entity: Any) -> Iterator[dataclasses.Field[Any]]:
                 field = dataclasses.field()
             field.name, field.type = name, annotation
             yield field
+
+
+def _run(module: str) -> SimpleNamespace:
+    """What importing it would make."""
+    names: dict[str, Any] = {"__name__": module, "__builtins__": _BUILTINS}
+    exec(_code(module), names)
+    return SimpleNamespace(**names)
+
+
+_shared = cache(_run)
+"""The modules that others import: headers, errors, nominal types."""
 
 
 def _code(module: str) -> Any:
@@ -55,8 +68,33 @@ def _code(module: str) -> Any:
 
 
 def _import(name: str, *rest: Any) -> Any:
-    return _DATACLASSES if name == "dataclasses" else __import__(name, *rest)
+    if name in _STAND_INS:
+        return _STAND_INS[name]
+    return _shared(name) if name.startswith("kio.schema.") else __import__(name, *rest)
 
 
-_DATACLASSES = SimpleNamespace(dataclass=lambda **_: lambda entity: entity, field=dataclasses.field)
+class _Duration(timedelta):
+    @staticmethod
+    def parse(duration: timedelta) -> timedelta:
+        return duration
+
+
+class _Primitives(SimpleNamespace):
+    def __getattr__(self, name: str) -> Any:
+        """One that came with a later kio."""
+        return getattr(importlib.import_module(_PRIMITIVES), name)
+
+
+_PRIMITIVES = "kio.static.primitive"
+_STAND_INS: dict[str, Any] = {
+    "dataclasses": SimpleNamespace(dataclass=lambda **_: lambda entity: entity, field=dataclasses.field),
+    _PRIMITIVES: _Primitives(
+        **dict.fromkeys(("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"), int),
+        **dict.fromkeys(("i32Timedelta", "i64Timedelta"), _Duration),
+        f64=float,
+        PhantomStr=str,
+        Records=bytes,
+        TZAware=datetime,
+    ),
+}
 _BUILTINS = {**vars(builtins), "__import__": _import}
