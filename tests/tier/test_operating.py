@@ -58,6 +58,7 @@ def test_operators_see_and_say_who_has_what(cluster: Broker, nodes: Nodes) -> No
     wait_until(second, "has 2 of 4 slots, gives up 0 and gets 0")
     found = tier(nodes, "status", "--slots")
     assert found.exit_code == 0, found.output
+    assert "(1 broker): 4 slots" in found.output
     assert f"127.0.0.1:{second.port}" in found.output
     assert sorted(owners(nodes), key=str) == [1, 1, 2, 2]
     shown = AdminClient({"bootstrap.servers": second.bootstrap}).list_topics(timeout=10)
@@ -152,6 +153,9 @@ def test_a_state_topic_that_was_deleted_is_made_anew(cluster: Broker, nodes: Nod
     wait_until(node, f"{nodes.topic} was deleted upstream")
     found = tier(nodes, "repair")
     assert (found.exit_code, f"{nodes.topic} is gone" in found.output) == (1, True), found.output
+    refused = tier(nodes, "repair", "--yes")
+    assert refused.exit_code != 0, "three copies on one broker"
+    assert "sharecore.tier.replication.factor=3" in refused.output
     make_state_anew(nodes)
     assert "is whole: 4 slots" in tier(nodes, "repair").output
     with share_consumer(node.bootstrap, "anew", ["again"]) as consumer:

@@ -311,8 +311,9 @@ def _list(slots: list[int]) -> str:
 
 def _show(status: Status, *, slots: bool) -> None:
     records = sum(each.end - each.start for each in status.slots)
+    noun = "broker" if status.brokers == 1 else "brokers"
     typer.echo(
-        f"{status.topic} at cluster {status.cluster_id} ({status.brokers} brokers): "
+        f"{status.topic} at cluster {status.cluster_id} ({status.brokers} {noun}): "
         f"{len(status.slots)} slots, {records} records, the nodes' group is {status.state}"
     )
     if status.nodes:

@@ -33,7 +33,7 @@ from sharecore.tier.nodes import Nodes
 from sharecore.tier.peers import Peers, inter_node_listener, inter_node_settings
 from sharecore.tier.persister import TierPersister
 from sharecore.tier.sending import Sending
-from sharecore.tier.settings import Send, SettingsCatalogue, TierConfigs, topics_of
+from sharecore.tier.settings import Send, SettingsCatalogue, TierConfigs, make_own_topic, topics_of
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.slots import slot_of_group, slot_of_partition
 from sharecore.tier.sources import Sources
@@ -183,19 +183,6 @@ class TierGround:
     def _lost(self, log: SlotLog, error: KafkaError) -> None:
         self._leadership.lost(log, error)
 
-    async def _make_topic(
-        self, name: str, partitions: int, replicas: int, settings: Mapping[str, str]
-    ) -> None:
-        try:
-            await self._admin.create_topic(name, partitions, replicas, settings)
-        except KafkaError as error:
-            if error.code is not ErrorCode.INVALID_REPLICATION_FACTOR:
-                raise
-            raise ConfigError(
-                f"sharecore.tier.replication.factor={replicas}: {error.message}; allowed: as many as brokers "
-                "upstream, and sharecore.tier.min.insync.replicas at most as many"
-            ) from None
-
     async def _make_topics(self) -> int:
         """Has the topics that a tier keeps its state in; returns the number of slots."""
         admin, topic = self._admin, self._config.sharecore_tier_state_topic
@@ -215,7 +202,7 @@ class TierGround:
                 "(one partition, cleanup.policy=compact), and to set them anew"
             )
         for name, partitions, replicas, settings in missing:
-            await self._make_topic(name, partitions, replicas, settings)
+            await make_own_topic(admin, name, partitions, replicas, settings)
         # that it is there is known from one broker: another one may not have heard of it
         found = self._upstream.metadata.get(topic)
         assert found is not None

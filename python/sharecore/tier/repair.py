@@ -21,7 +21,7 @@ from sharecore.tier.claims import Batch, Scanned, SlotHistory, claim_record, cut
 from sharecore.tier.names import transactional_id
 from sharecore.tier.operator import Operator
 from sharecore.tier.replay import bounds_of, replay
-from sharecore.tier.settings import topics_of
+from sharecore.tier.settings import make_own_topic, topics_of
 from sharecore.upstream import ExclusiveWriter
 from sharecore.upstream.errors import refusal
 
@@ -173,8 +173,8 @@ async def is_missing(operator: Operator) -> bool:
 
 
 async def make_topic(operator: Operator) -> None:
-    """Makes the state topic anew, with as many slots as there were; raises KafkaError."""
+    """Makes the state topic anew, with as many slots as there were; raises ConfigError, KafkaError."""
     await operator.catalogue.load()
     name, partitions, replicas, settings = topics_of(operator.config)[0]
     slots = operator.catalogue.slots or partitions
-    await operator.admin.create_topic(name, slots, replicas, settings)
+    await make_own_topic(operator.admin, name, slots, replicas, settings)

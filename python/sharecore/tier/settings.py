@@ -19,7 +19,7 @@ from sharecore.tier.names import settings_topic
 from sharecore.tier.replay import Reading, bounds_of, replay
 from sharecore.tier.single_values import SingleValues
 from sharecore.tier.sources import Fetching, Subscription
-from sharecore.tier.topics import OWN_SETTINGS
+from sharecore.tier.topics import OWN_SETTINGS, Making
 from sharecore.upstream import Fetched
 from sharecore.waiting import Done, settle
 
@@ -297,3 +297,23 @@ def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]
         (topic, config.sharecore_tier_slots, replicas, state),
         (settings_topic(topic), 1, replicas, settings),
     ]
+
+
+async def make_own_topic(
+    making: Making, name: str, partitions: int, replicas: int, settings: Mapping[str, str]
+) -> None:
+    """Makes one of them.
+
+    Raises:
+        ConfigError: the cluster cannot have so many replicas.
+        KafkaError: it refused otherwise.
+    """
+    try:
+        await making.create_topic(name, partitions, replicas, settings)
+    except KafkaError as error:
+        if error.code is not ErrorCode.INVALID_REPLICATION_FACTOR:
+            raise
+        raise ConfigError(
+            f"sharecore.tier.replication.factor={replicas}: {error.message}; allowed: as many as brokers "
+            "upstream, and sharecore.tier.min.insync.replicas at most as many"
+        ) from None
