@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from typing import Any
 
 from sharecore.broker.config_rights import require_config
@@ -12,10 +13,11 @@ from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
 from sharecore.tier.forward.beside import own_answer
 from sharecore.tier.forward.desk import Desk, code_of, throttle_of
-from sharecore.tier.topics import OWN_SETTINGS
+from sharecore.tier.topics import INTERNAL_PREFIX, OWN_SETTINGS
 
 _Resource = tuple[int, str]
-_Told = dict[_Resource, dict[str, Any]]
+_Told = dict[_Resource, deque[dict[str, Any]]]
+"""By resource; of one that was asked for twice there are two, each of its own keys."""
 
 
 async def describe_configs(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
@@ -37,7 +39,7 @@ async def describe_configs(desk: Desk, context: RequestContext, request: Any) ->
         name = topics.get(_key(each))
         if name is None:
             continue
-        found = told.get((ResourceType.TOPIC, name)) or _nothing(ResourceType.TOPIC, name)
+        found = _take(told, (ResourceType.TOPIC, name))
         kept = [entry for entry in each["configs"] if entry["name"] in OWN_SETTINGS]
         theirs = [entry for entry in found["configs"] if entry.name not in OWN_SETTINGS]
         told_of = [] if found["error_code"] else theirs + kept
@@ -62,10 +64,15 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
         name = resource.resource_name
         try:
             require_config(context, Operation.ALTER_CONFIGS, ResourceType.TOPIC, name)
-            if context.broker.topics.get(name) is None:
+            if context.broker.topics.get(name) is not None:
+                desk.topic(context, name, Operation.ALTER_CONFIGS, writes=True)
+            elif name.startswith(INTERNAL_PREFIX):
                 text = f"The topic '{name}' does not exist."
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-            desk.topic(context, name, Operation.ALTER_CONFIGS, writes=True)
+            else:
+                # what is wrong with its settings the cluster says first
+                theirs.append(resource._replace(configs=rest))
+                continue
         except KafkaError as error:
             responses[ResourceType.TOPIC, name] = _nothing(ResourceType.TOPIC, name) | {
                 "error_code": error.code,
@@ -84,7 +91,7 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
     for resource in theirs:
         key = resource.resource_type, resource.resource_name
         if not responses.get(key, {}).get("error_code"):
-            responses[key] = told.get(key) or _nothing(*key)
+            responses[key] = _take(told, key)
     told_of = [responses[each.resource_type, each.resource_name] for each in request.resources]
     return {"responses": told_of, "throttle_time_ms": throttle_ms}
 
@@ -100,9 +107,19 @@ async def _ask(desk: Desk, context: RequestContext, request: Any, answered: str)
         lost = ErrorCode.REQUEST_TIMED_OUT
         code = code_of(error, unsent=lost, sent=lost)
         keys = [(each.resource_type, each.resource_name) for each in request.resources]
-        return {key: _nothing(*key, code) for key in keys}, 0
-    told = {(each.resource_type, each.resource_name): each._asdict() for each in getattr(response, answered)}
+        return {key: deque([_nothing(*key, code)]) for key in keys}, 0
+    told: _Told = defaultdict(deque)
+    for each in getattr(response, answered):
+        told[each.resource_type, each.resource_name].append(each._asdict())
     return told, throttle_of(response)
+
+
+def _take(told: _Told, key: _Resource) -> dict[str, Any]:
+    """The next that is told of a resource."""
+    left = told.get(key)
+    if not left:
+        return _nothing(*key)
+    return left.popleft() if len(left) > 1 else left[0]
 
 
 def _nothing(kind: int, name: str, code: int = ErrorCode.UNKNOWN_SERVER_ERROR) -> dict[str, Any]:
