@@ -407,7 +407,8 @@ class ShareConsumer:
         self._runtime.commit()
 
     def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
-        """Calls `callback` in the event loop with the answer to each share partition's acknowledgements.
+        """Calls `callback` in the event loop with the answer to each share partition's acknowledgements, but
+        never from within `acknowledge` and its like.
 
         Of this consumer it may call `wakeup` and `metrics`; all else raises RuntimeError there. What it
         raises is raised by the application's next poll or commit.
@@ -470,6 +471,7 @@ class ShareConsumer:
         if not self._closed:
             self._closed = True
             await self._runtime.close(timeout)
+            self._runtime.results.tell()
         return self._runtime.results.take()
 
     def _raise_if_closed(self) -> None:
@@ -490,6 +492,7 @@ class ShareConsumer:
         if self._woken:
             self._woken = False
             raise WakeupError
+        runtime.results.tell()
         if runtime.results.raised:
             raise runtime.results.raised.pop(0)
         if runtime.errors:

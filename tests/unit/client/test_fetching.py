@@ -10,7 +10,7 @@ from tests.unit.client.scripted import LOCK_MS, TOPIC_ID, ScriptedBroker, acknow
 from tests.unit.client.virtual import in_virtual_time
 
 from sharecore.client import Acknowledged, LeaseLost, WakeupError
-from sharecore.errors import ErrorCode
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
 FETCH, ACKNOWLEDGE = ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE
@@ -161,6 +161,36 @@ async def test_another_leader_is_gone_to_and_the_leases_of_the_first_are_lost() 
         consumer.accept(again)
         await consumer.commit_sync()
     assert second.acknowledged == [(0, 4, b"\1")]
+
+
+@in_virtual_time
+async def test_the_callback_never_runs_within_an_acknowledgement() -> None:
+    broker = ScriptedBroker()
+    broker.offer(0, 9)
+    accepted: set[int] = set()
+    heard: list[KafkaError | None] = []
+
+    def answered(answer: Acknowledged) -> None:
+        for first, last in answer.offsets:
+            assert accepted.issuperset(range(first, last + 1))
+        heard.append(answer.error)
+
+    async with member(prefetch_records=0) as consumer:
+        consumer.set_acknowledgement_commit_callback(answered)
+        batch = await consumer.poll()
+        for link in list(broker.links):
+            link.cut()
+        await asyncio.sleep(0.1)
+        for part in (batch[:4], batch[4:7]):
+            consumer.accept(part)
+            accepted |= {record.offset for record in part}
+        (told,) = (await consumer.commit_sync()).values()
+        assert isinstance(told, LeaseLost)
+        assert heard == [told] * 7
+        consumer.accept(batch[7:])
+        accepted |= {record.offset for record in batch[7:]}
+        await asyncio.sleep(0)
+        assert heard == [told] * 10
 
 
 @in_virtual_time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from threading import get_ident
@@ -47,9 +48,17 @@ class Results:
         self.calling_in = 0
         """The thread in which the callback runs now; 0 while it doesn't."""
         self._since: dict[TopicPartition, KafkaError | None] = {}
+        self._untold: list[Acknowledged] = []
 
-    def settled(self, lease: Lease, spans: Sequence[Span], error: KafkaError | None) -> None:
-        """Notes an answer; of a share partition's answers the first error is kept."""
+    def settled(
+        self, lease: Lease, spans: Sequence[Span], error: KafkaError | None, *, later: bool = False
+    ) -> None:
+        """Notes an answer; of a share partition's answers the first error is kept.
+
+        Args:
+            later: the callback hears of it in a turn of the event loop of its own, or from the next `tell`:
+                the application acknowledges, and may yet have to note what.
+        """
         key = TopicPartition(lease.topic, lease.partition)
         if self._since.get(key) is None:
             self._since[key] = error
@@ -59,13 +68,11 @@ class Results:
             self.answered(lease, spans, error)
         if self.callback is not None:
             offsets = tuple((span.first, span.last) for span in spans)
-            self.calling_in = get_ident()
-            try:
-                self.callback(Acknowledged(key.topic, key.partition, offsets, error))
-            except Exception as raised:
-                self.raised.append(raised)
-            finally:
-                self.calling_in = 0
+            self._untold.append(Acknowledged(key.topic, key.partition, offsets, error))
+            if later:
+                asyncio.get_running_loop().call_soon(self.tell)
+            else:
+                self.tell()
         elif error is not None and self.answered is None:
             logger.warning(
                 "acknowledgements of %s-%d failed, the records may come again: %s",
@@ -73,6 +80,20 @@ class Results:
                 key.partition,
                 error,
             )
+
+    def tell(self) -> None:
+        """Calls the callback with the answers that it has not heard of, in their order."""
+        untold, self._untold = self._untold, []
+        for answer in untold:
+            if self.callback is None:
+                return
+            self.calling_in = get_ident()
+            try:
+                self.callback(answer)
+            except Exception as raised:
+                self.raised.append(raised)
+            finally:
+                self.calling_in = 0
 
     def take(self) -> dict[TopicPartition, KafkaError | None]:
         """The answers since the last time."""

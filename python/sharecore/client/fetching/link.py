@@ -91,7 +91,7 @@ class BrokerLink:
             self.outbox.add(lease)
             lease.queued = True
         else:
-            self._host.results.settled(lease, lease.spans(low, high), lease.lost)
+            self._host.results.settled(lease, lease.spans(low, high), lease.lost, later=True)
 
     def commit(self) -> None:
         """What is marked is to be sent, with a fetch if one is due."""
