@@ -471,7 +471,6 @@ class ShareConsumer:
         if not self._closed:
             self._closed = True
             await self._runtime.close(timeout)
-            self._runtime.results.tell()
         return self._runtime.results.take()
 
     def _raise_if_closed(self) -> None:

@@ -3,6 +3,7 @@
 //! A block for each log ([`Entries`], packed), then a directory of the blocks, then a trailer.
 
 use std::{
+    borrow::Borrow,
     collections::HashMap,
     io::{self, Write},
     path::Path,
@@ -41,6 +42,19 @@ pub(crate) enum Index {
     Stored(Stored),
 }
 
+impl Index {
+    /// The batches, read from the disk where no memory has them.
+    pub(crate) fn entries<F: Borrow<File>>(
+        &self,
+        open: impl FnOnce() -> io::Result<F>,
+    ) -> io::Result<Arc<Entries>> {
+        match self {
+            Self::Memory(entries) => Ok(Arc::clone(entries)),
+            Self::Stored(stored) => load(open()?.borrow(), *stored, Source::Disk),
+        }
+    }
+}
+
 /// Writes the index of a segment whose batches end at `position`. Returns the blocks as the directory lists them.
 pub(crate) fn write<'a>(
     out: &mut impl Write,
@@ -52,17 +66,29 @@ pub(crate) fn write<'a>(
     let mut listed = Vec::new();
     let mut at = position as u32;
     for (log, entries) in blocks {
-        let (Some(first), Some(end)) = (entries.iter().next(), entries.end()) else {
+        let (mut batches, Some(end)) = (entries.iter(), entries.end()) else {
             continue;
         };
+        let Some(first) = batches.next() else {
+            continue;
+        };
+        let (max_timestamp, bytes) = batches.fold(
+            (first.max_timestamp, u64::from(first.len)),
+            |(newest, bytes), entry| {
+                (
+                    newest.max(entry.max_timestamp),
+                    bytes + u64::from(entry.len),
+                )
+            },
+        );
         let packed = entries.packed();
         out.write_all(packed)?;
         let block = Block {
             log,
             first: first.base,
             last: end - 1,
-            max_timestamp: entries.iter().map(|e| e.max_timestamp).max().unwrap_or(-1),
-            bytes: entries.iter().map(|e| u64::from(e.len)).sum(),
+            max_timestamp,
+            bytes,
             stored: Stored {
                 at,
                 len: packed.len() as u32,

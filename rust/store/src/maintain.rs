@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    LogId, checkpoint, disk,
+    LogId, checkpoint,
     entries::{Entries, Entry},
     error::StoreError,
     files::{self, Access, File},
@@ -242,15 +242,6 @@ struct Source {
     file: Arc<File>,
 }
 
-impl Source {
-    fn entries(&self) -> io::Result<Arc<Entries>> {
-        match &self.extent.index {
-            Index::Memory(entries) => Ok(Arc::clone(entries)),
-            Index::Stored(stored) => index::load(&self.file, *stored, disk::Source::Disk),
-        }
-    }
-}
-
 fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreError> {
     let path = Kind::Compact.path(dir, id);
     let new = dir.join("compact.new");
@@ -263,7 +254,11 @@ fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreErro
         let mut batch = Vec::new();
         for source in sources {
             // batches that still count
-            for (place, entry) in source.entries()?.from(source.start).enumerate() {
+            let entries = source
+                .extent
+                .index
+                .entries(|| Ok(Arc::clone(&source.file)))?;
+            for (place, entry) in entries.from(source.start).enumerate() {
                 batch.resize(entry.len as usize, 0);
                 source.file.read_exact_at(&mut batch, u64::from(entry.at))?;
                 out.write_all(&batch)?;

@@ -96,6 +96,7 @@ class Results:
                 self.calling_in = 0
 
     def take(self) -> dict[TopicPartition, KafkaError | None]:
-        """The answers since the last time."""
+        """The answers since the last time; the callback has heard of all of them."""
+        self.tell()
         since, self._since = self._since, {}
         return since

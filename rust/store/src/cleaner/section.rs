@@ -3,11 +3,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use crate::{
-    LogId, disk,
+    LogId,
     entries::Entries,
     error::Refusal,
     files::File,
-    index::{self, Index},
+    index::Index,
     log::{Extent, Log},
     state::State,
 };
@@ -55,11 +55,8 @@ impl Source {
     }
 
     pub(crate) fn entries(&self) -> Result<Arc<Entries>, Refusal> {
-        match &self.extent.index {
-            Index::Memory(entries) => Ok(Arc::clone(entries)),
-            Index::Stored(stored) => index::load(&self.open()?, *stored, disk::Source::Disk)
-                .map_err(|error| self.unreadable(&error)),
-        }
+        let entries = self.extent.index.entries(|| File::open(&self.path));
+        entries.map_err(|error| self.unreadable(&error))
     }
 }
 
