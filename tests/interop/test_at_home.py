@@ -6,11 +6,13 @@ import asyncio
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.harness.aio import in_loop
 from tests.harness.broker import SHARECORE
 from tests.harness.clients import produce
@@ -194,6 +196,25 @@ def test_commands_do_not_wait_where_time_does_not_help(home: Listeners, verb: st
     status, _, told = command(home, settings, verb, TOPIC, *more)
     assert (status, told.count("\n")) == (1, 1)
     assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in told
+
+
+def test_ctrl_c_ends_a_command_that_writes_all_it_can(home: Listeners) -> None:
+    """It comes into a callback of the client now and then."""
+    address = home.address("PLAINTEXT")
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as lines:
+        words = [SHARECORE, "produce", "endless", "-b", address]
+        writing = subprocess.Popen(words, stdin=lines.stdout, stderr=subprocess.PIPE, text=True)
+        try:
+            admin = AdminClient({"bootstrap.servers": address})
+            while "endless" not in admin.list_topics(timeout=PATIENCE).topics:
+                time.sleep(0.05)
+            time.sleep(0.5)
+            writing.send_signal(signal.SIGINT)
+            _, told = writing.communicate(timeout=PATIENCE)
+        finally:
+            writing.kill()
+            lines.kill()
+    assert (writing.returncode, told) == (130, "")
 
 
 TOLD_AT_THE_END = """

@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, confluent_settings
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, check_clients, failures_in_one_line
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, check_clients, ctrl_c_ends, failures_in_one_line
 
 ANSWER_SECONDS_MAX = 30
 
@@ -29,7 +29,7 @@ def produce(
         from sharecore.cli.producing import Records
 
         chosen = confluent_settings(bootstrap, settings, command_config)
-        with Records(chosen, ANSWER_SECONDS_MAX) as records:
+        with ctrl_c_ends(), Records(chosen, ANSWER_SECONDS_MAX) as records:
             for value in values or (line.rstrip("\n") for line in sys.stdin):
                 records.send(topic, value.encode())
             records.finish()

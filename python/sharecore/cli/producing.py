@@ -97,7 +97,8 @@ class Records:
         number = self.count
 
         def answered(error: Any, message: Any) -> None:
-            del self._sent_at[number]
+            # it is not there where Ctrl-C came in between
+            self._sent_at.pop(number, None)
             if error is not None:
                 late = error.code() == self._timed_out
                 self.failed.append((self._answered or self._refused or error.str()) if late else error.str())
@@ -109,19 +110,28 @@ class Records:
                 self._producer.produce(topic, value, key, partition, on_delivery=answered, headers=[*headers])
                 break
             except BufferError:
-                self._producer.poll(0.1)
+                self._served(self._producer.poll, 0.1)
         self._sent_at[number] = time.monotonic()
         self.count += 1
-        self._producer.poll(0)
+        self._served(self._producer.poll, 0)
 
     def finish(self) -> None:
         """Waits for what is on its way; raises CommandFailed where anything was not written."""
-        while self._producer.flush(_LOOK_SECONDS) and not self._refused:
+        while self._served(self._producer.flush, _LOOK_SECONDS) and not self._refused:
             pass
         lost = len(self.failed) + len(self._sent_at)
         if lost:
             reason = self._refused or self.failed[0]
             raise CommandFailed(f"{lost} of {self.count} records were not written: {reason}")
+
+    @staticmethod
+    def _served(call: Callable[[float], int], seconds: float) -> int:
+        """A call that runs the producer's callbacks; raises KeyboardInterrupt where Ctrl-C came into one."""
+        try:
+            return call(seconds)
+        except SystemError:
+            # confluent-kafka says only that something was raised
+            raise KeyboardInterrupt from None
 
     def _on_error(self, error: Any) -> None:
         if is_refusal(error):
