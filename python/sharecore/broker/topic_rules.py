@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -115,3 +116,11 @@ def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
             text = f"The manual partition assignment includes broker {strangers[0]}, which is not registered."
     if text:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def refused_deletion(name: str | None, topic_id: UUID | None) -> dict[str, Any]:
+    """The answer about a topic that is to be deleted by name and id, or by neither."""
+    both = "You may not specify both topic name and topic id."
+    text = "Neither topic name nor id were specified." if name is None else both
+    refused: dict[str, Any] = {"name": name, "topic_id": topic_id}
+    return refused | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": text}

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sharecore.broker.context import RequestContext
-from sharecore.broker.topic_rules import TIME_IS_OVER, has_no_time
+from sharecore.broker.topic_rules import TIME_IS_OVER, has_no_time, refused_deletion
 from sharecore.errors import NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
@@ -21,7 +21,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     else:
         asked = [(topic.name, topic.topic_id) for topic in request.topics]
     mutations = context.mutations(strict_since=5)
-    answers = [_refused(name, topic_id) for name, topic_id in asked if (name is None) == (topic_id is None)]
+    answers = [refused_deletion(*pair) for pair in asked if (pair[0] is None) == (pair[1] is None)]
     names = Counter(name for name, topic_id in asked if topic_id is None and name is not None)
     ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)
     if has_no_time(request, names | ids):
@@ -47,14 +47,6 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             answer.update(error_code=error.code, error_message=error.message or None)
         answers.append(answer)
     return {"throttle_time_ms": mutations.throttle_ms, "responses": answers}
-
-
-def _refused(name: str | None, topic_id: UUID | None) -> dict[str, Any]:
-    """The answer about a topic with a name and an id, or with neither."""
-    both = "You may not specify both topic name and topic id."
-    text = "Neither topic name nor id were specified." if name is None else both
-    refused: dict[str, Any] = {"name": name, "topic_id": topic_id}
-    return refused | {"error_code": ErrorCode.INVALID_REQUEST, "error_message": text}
 
 
 def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict[str, Any]) -> Topic:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sharecore.broker.context import RequestContext
+from sharecore.broker.topic_rules import refused_deletion
 from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
@@ -77,8 +79,11 @@ async def create_partitions(desk: Desk, context: RequestContext, request: Any) -
     """Has topics grow."""
     answers: dict[Any, Any] = {}
     allowed = []
+    times = Counter(topic.name for topic in request.topics)
     for topic in request.topics:
         try:
+            if times[topic.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             desk.topic(context, topic.name, Operation.ALTER, writes=True)
             allowed.append(topic)
         except KafkaError as error:  # noqa: PERF203
@@ -97,15 +102,26 @@ async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> di
     """Deletes topics, with their share state."""
     by_id = context.api_version >= _BY_ID_SINCE
     asked = request.topics if by_id else request.topic_names
+    keys = [(topic.name, topic.topic_id) if by_id else (topic, None) for topic in asked]
+    times = Counter(keys)
     refused, allowed, names = [], [], []
-    for topic in asked:
-        key = (topic.name if topic.topic_id is None else topic.topic_id) if by_id else topic
+    for topic, (name, topic_id) in zip(asked, keys, strict=True):
+        if (name is None) == (topic_id is None):
+            refused.append(refused_deletion(name, topic_id))
+            continue
+        key = name if topic_id is None else topic_id
+        if times[name, topic_id] == 0:
+            continue  # told of
         try:
+            if times[name, topic_id] > 1:
+                times[name, topic_id] = 0
+                what = "id" if name is None else "name"
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
             desk.topic(context, key, Operation.DESCRIBE, writes=True)
             names.append(desk.topic(context, key, Operation.DELETE, writes=True))
             allowed.append(topic)
         except KafkaError as error:
-            named = {"name": topic.name, "topic_id": topic.topic_id} if by_id else {"name": topic}
+            named = {"name": name, "topic_id": topic_id}
             refused.append(named | {"error_code": error.code, "error_message": error.message or None})
     changed = request._replace(**{"topics" if by_id else "topic_names": allowed})
     answers, throttle_ms = [], 0
