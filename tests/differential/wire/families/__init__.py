@@ -57,6 +57,8 @@ OF_NODES = [
     "transactions",
     "malformed",
     "classic",
+    "settings",
+    "spoilt",
 ]
 """Those in which a node of a tier answers alike. Placement, versions and fetch sessions are its own; its
 share groups may have the names of groups of the cluster; records are fetched anew where only committed ones
