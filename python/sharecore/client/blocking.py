@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from sharecore.client.metrics import MetricName
 from sharecore.errors import KafkaError
 
 T = TypeVar("T")
+_LEAVE_SECONDS = 1.0
 _OWN_THREAD = "a callback or deserializer may call nothing of its consumer but wakeup and metrics"
 
 
@@ -30,6 +33,9 @@ class ShareConsumer:
     Heartbeats and renewals go on while the program works. Safe to use from several threads. Acknowledgements
     are kept here until the next call that talks to the loop, which is where a record acknowledged twice is
     told.
+
+    One that is not closed leaves its group when nobody has it any more or the program ends, and what it holds
+    is released; what was acknowledged since the last call is lost then.
 
     Args:
         config, keywords: as for the asyncio consumer.
@@ -41,13 +47,17 @@ class ShareConsumer:
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
         self._marked: deque[tuple[Record | Iterable[Record], AcknowledgeType]] = deque()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="sharecore consumer", daemon=True)
+        self._thread = threading.Thread(
+            target=_serve, args=(self._loop,), name="sharecore consumer", daemon=True
+        )
         self._thread.start()
         try:
             self._inner = self._run(self._make(config, keywords))
         except BaseException:
             self._stop()
             raise
+        self._forgotten = weakref.finalize(self, _leave, self._inner, self._loop)
+        _open.add(self)
 
     @staticmethod
     async def _make(config: Mapping[str, Any] | None, keywords: dict[str, Any]) -> aio.ShareConsumer:
@@ -84,9 +94,11 @@ class ShareConsumer:
         return self._run(call())
 
     def _stop(self) -> None:
+        if self in _open:
+            _open.discard(self)
+            self._forgotten.detach()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
 
     def __enter__(self) -> Self:
         return self
@@ -215,3 +227,35 @@ class ShareConsumer:
             return self._run(self._inner.close(timeout))
         finally:
             self._stop()
+
+
+_open: weakref.WeakSet[ShareConsumer] = weakref.WeakSet()
+"""Those that are not closed."""
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """The consumer's thread."""
+    loop.run_forever()
+    loop.close()
+
+
+def _leave(inner: aio.ShareConsumer, loop: asyncio.AbstractEventLoop) -> None:
+    """Has a consumer that nobody closed leave its group, and its thread end."""
+
+    async def leave() -> None:
+        try:
+            await inner.close(_LEAVE_SECONDS)
+        finally:
+            loop.stop()
+
+    asyncio.run_coroutine_threadsafe(leave(), loop)
+
+
+@atexit.register
+def _leave_all() -> None:
+    """Before OpenSSL is taken down at the end of the program: no thread may be in a handshake then."""
+    left = list(_open)
+    for consumer in left:
+        consumer._forgotten()
+    for consumer in left:
+        consumer._thread.join(2 * _LEAVE_SECONDS)
