@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
+from threading import current_thread, main_thread
+from types import FrameType, TracebackType
 from typing import Any
 
 import typer
@@ -60,8 +62,12 @@ class Records:
         self._refused = ""
         self._answered = ""
         self._said: dict[str, float] = {}
+        self._serving = self._interrupted = False
+        self._before: Any = None
 
     def __enter__(self) -> Records:
+        if current_thread() is main_thread():
+            self._before = signal.signal(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(
@@ -75,8 +81,11 @@ class Records:
         A producer's threads must not outlive this: at the end of the process OpenSSL is taken down under a
         handshake of theirs, and the process dies of SIGSEGV.
         """
+        self._serving = True
         self._producer.purge()
         self._producer.close()
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
 
     def send(
         self,
@@ -124,14 +133,22 @@ class Records:
             reason = self._refused or self.failed[0]
             raise CommandFailed(f"{lost} of {self.count} records were not written: {reason}")
 
-    @staticmethod
-    def _served(call: Callable[[float], int], seconds: float) -> int:
-        """A call that runs the producer's callbacks; raises KeyboardInterrupt where Ctrl-C came into one."""
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-C. What a callback raises confluent-kafka loses, or makes a SystemError of it."""
+        self._interrupted = True
+        if not self._serving:
+            raise KeyboardInterrupt
+
+    def _served(self, call: Callable[[float], int], seconds: float) -> int:
+        """A call that runs the producer's callbacks; raises KeyboardInterrupt behind it."""
+        self._serving = True
         try:
-            return call(seconds)
-        except SystemError:
-            # confluent-kafka says only that something was raised
-            raise KeyboardInterrupt from None
+            left = call(seconds)
+        finally:
+            self._serving = False
+        if self._interrupted:
+            raise KeyboardInterrupt
+        return left
 
     def _on_error(self, error: Any) -> None:
         if is_refusal(error):
