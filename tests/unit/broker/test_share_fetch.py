@@ -247,19 +247,19 @@ def test_acknowledgements_hurry_once_their_fetch_waits_no_longer(
 ) -> None:
     produce(broker, topic, 1)
     assert acquired(member.fetch(0)) == {0: [(0, 0, 1)]}
-    quick = 0
     for offset in range(200):
         began = time.monotonic()
         produce(broker, topic, 1, partition=1)
         # finds nothing, and lingers behind the commit of that record as long as the fetch waits
         answer = member.fetch(acks={0: [(offset, offset, ACCEPT)]}, max_wait_ms=1)
-        quick += time.monotonic() - began < LINGER_S
+        took = time.monotonic() - began
         assert errors(answer) == [(0, 0, 0)]
-        if quick == 5:
+        # not where this machine was busy with something else; what lingers takes longer each time
+        if took < LINGER_S:
             return
         produce(broker, topic, 1)
         assert acquired(member.fetch()) == {0: [(offset + 1, offset + 1, 1)]}
-    pytest.fail(f"{quick} of 200 acknowledgements were quick")
+    pytest.fail("none of 200 acknowledgements was quick")
 
 
 def test_requests_leave_nothing_to_the_cycle_collector(
