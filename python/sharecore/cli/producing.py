@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from threading import current_thread, main_thread
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import typer
@@ -70,12 +70,7 @@ class Records:
             self._before = signal.signal(signal.SIGINT, self._interrupt)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Gives up what is not written yet.
 
         A producer's threads must not outlive this: at the end of the process OpenSSL is taken down under a
