@@ -12,8 +12,8 @@ from tests.harness.broker import Broker
 from tests.harness.clients import create_topic, produce
 
 from sharecore.admin.exporter import Exporter, collect_seldom
-from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.transport import Transport
 from sharecore.protocol import ApiKey
 
 _TOPIC = "jobs"

@@ -14,8 +14,8 @@ from tests.harness.broker import Broker, free_port
 from tests.harness.browser import Browser
 from tests.harness.clients import create_topic
 
-from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.transport import Transport
 
 _TOPIC = "jobs"
 _EVERY_S = 3.0

@@ -19,10 +19,10 @@ from tests.harness.listeners import Listeners
 from tests.interop.conftest import KIND
 from textual.widgets import DataTable, Static
 
-from sharecore.admin.transport import Transport
 from sharecore.admin.watch import Watch
 from sharecore.cli.top.app import Top
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.transport import Transport
 
 TOPIC, GROUP = "jobs", "workers"
 NOBODY, PASSWORD = "nobody", "nothing"

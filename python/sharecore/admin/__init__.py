@@ -15,10 +15,10 @@ from sharecore.admin.model import (
     ResetResult,
     ShareGroup,
     Target,
-    TopicPartition,
 )
 from sharecore.admin.share_state import SharePartitionState, StateChange, StateDump, StateHistory
 from sharecore.admin.state_topic import StateProblem
+from sharecore.client.wire.cluster import TopicPartition
 
 __all__ = [
     "Admin",

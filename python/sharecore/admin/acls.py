@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sharecore.admin.administration import Administration
-from sharecore.admin.transport import accept
+from sharecore.client.wire.transport import accept
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Acl, AclFilter
 

@@ -19,11 +19,11 @@ from sharecore.admin.model import (
     ResetResult,
     ShareGroup,
     Target,
-    TopicPartition,
 )
 from sharecore.admin.share_state import History, LiveState, StateDump, StateHistory
 from sharecore.admin.state_fetch import read_state_topic
-from sharecore.admin.transport import accept
+from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.transport import accept
 from sharecore.errors import KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey

@@ -16,8 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sharecore.admin.overview import in_words, look_at_groups
-from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.transport import Transport
 from sharecore.config import (
     BrokerConfig,
     Kind,

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from sharecore._core import decode_records
-from sharecore.admin.model import TopicPartition
 from sharecore.admin.overview import GroupOverview, Positioned, look_at_groups
 from sharecore.admin.state_tail import StateTail
-from sharecore.admin.transport import Transport
+from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.metrics import exporter_families as f
 from sharecore.metrics.exposition import CONTENT_TYPE, Lines, Sheet, labels_of

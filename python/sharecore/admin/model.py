@@ -6,19 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import NamedTuple
 
+from sharecore.client.wire.cluster import TopicPartition
 from sharecore.errors import KafkaError
-
-
-class TopicPartition(NamedTuple):
-    """A partition by the name of its topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from sharecore.admin.model import LATEST_TIMESTAMP, TopicPartition
-from sharecore.admin.transport import Transport
+from sharecore.admin.model import LATEST_TIMESTAMP
+from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 

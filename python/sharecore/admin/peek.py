@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sharecore._core import Record, decode_records, whole_batches
-from sharecore.admin.model import EARLIEST_TIMESTAMP, TopicPartition
+from sharecore.admin.model import EARLIEST_TIMESTAMP
 from sharecore.admin.share_state import LiveState
 from sharecore.admin.state_fetch import read_state_topic
-from sharecore.admin.transport import Transport
+from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from sharecore.admin.model import EARLIEST_TIMESTAMP, TopicPartition
+from sharecore.admin.model import EARLIEST_TIMESTAMP
 from sharecore.admin.state_topic import CHUNK_BYTES, StateProblem, StateSink, feed
-from sharecore.admin.transport import Transport
+from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.transport import Transport
 from sharecore.coordinator_log.routing import partition_for
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from sharecore._core import StateContent
-from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from sharecore.admin.share_state import LiveState
 from sharecore.admin.state_topic import CHUNK_BYTES, feed
-from sharecore.admin.transport import Transport
+from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.sharestate.records import StateBatch, unpack_batches

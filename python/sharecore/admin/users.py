@@ -7,7 +7,7 @@ import secrets
 from typing import Any, NamedTuple
 
 from sharecore.admin.administration import Administration
-from sharecore.admin.transport import accept
+from sharecore.client.wire.transport import accept
 from sharecore.protocol import ApiKey
 
 ITERATIONS = 4096

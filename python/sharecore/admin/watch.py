@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sharecore.admin.overview import GroupOverview, look_at_groups
 from sharecore.admin.state_tail import StateTail
-from sharecore.admin.transport import Transport
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 
 NOT_READABLE = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -15,9 +15,9 @@ from dataclasses import replace
 from socket import socket
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sharecore.admin.transport import Transport
 from sharecore.admin.watch import Held, Key
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.transport import Transport
 from sharecore.config import BrokerConfig, Listener
 from sharecore.config.page import parse_page_listener
 from sharecore.errors import ConfigError, KafkaError

@@ -70,8 +70,8 @@ def check_answers(address: str, settings: list[str] | None, file: Path | None) -
     Raises:
         CommandFailed: no broker, another protocol, a certificate or credentials that are not accepted.
     """
-    from sharecore.admin.transport import Transport
     from sharecore.client.settings import connection_settings_among, read_connection_settings
+    from sharecore.client.wire.transport import Transport
 
     async def ask() -> None:
         chosen = client_settings(address, settings, file, API_TIMEOUT_MS)

@@ -66,8 +66,8 @@ def export_metrics(
             from sharecore.admin.exporter import Exporter
         except ModuleNotFoundError as error:
             raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[broker]'") from None
-        from sharecore.admin.transport import Transport
         from sharecore.client.settings import read_connection_settings
+        from sharecore.client.wire.transport import Transport
 
         host, port = listen_address(listen)
 

@@ -58,8 +58,8 @@ def peek(
         if output not in ("table", "json"):
             raise CommandFailed(f"--format {output}: unknown; allowed: one of table, json")
         from sharecore.admin.peek import peek as look
-        from sharecore.admin.transport import Transport
         from sharecore.client.settings import read_connection_settings
+        from sharecore.client.wire.transport import Transport
 
         address = bootstrap or default
 

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from sharecore.admin import Admin, TopicPartition
 from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.transport import Transport
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey

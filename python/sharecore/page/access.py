@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.page.settings import PageConfig
 from sharecore.protocol import ApiKey

@@ -11,9 +11,10 @@ from typing import Any
 from sharecore._core import encode_records
 from sharecore.admin.client import Admin
 from sharecore.admin.letters import Letter
-from sharecore.admin.model import OffsetChange, Target, TopicPartition
+from sharecore.admin.model import OffsetChange, Target
 from sharecore.admin.origin import Header
-from sharecore.admin.transport import Transport
+from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.page.reading import RECORDS_MAX, letter_of, record_at
 from sharecore.page.views import Json

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sharecore.admin.client import Admin
-from sharecore.admin.transport import Transport
 from sharecore.admin.watch import Look, Watch
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import KafkaError
 from sharecore.page.window import Leaders
 

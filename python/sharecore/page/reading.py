@@ -8,9 +8,10 @@ from typing import Any
 
 from sharecore._core import Record, decode_records, whole_batches
 from sharecore.admin.letters import Letter, read_letter
-from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+from sharecore.admin.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from sharecore.admin.peek import PeekedRecord, Spans, look_at_records
-from sharecore.admin.transport import Transport
+from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.page.looker import Looker
 from sharecore.page.views import Json, group_settings, windows_of

@@ -11,13 +11,13 @@ from typing import Any
 
 from sharecore.admin import Admin
 from sharecore.admin import TopicPartition as AdminPartition
-from sharecore.admin.transport import Transport
 from sharecore.client.errors import CorruptRecords
 from sharecore.client.fetching.acknowledgements import TopicPartition
 from sharecore.client.fetching.lease import AcknowledgeType, Lease, Span
 from sharecore.client.keeper import Kept
 from sharecore.client.leases import LeaseConsumer, Leased
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.spark.offset import Leases, Offset, Outcome, SharePartition, kinds_of
 from sharecore.spark.options import Options

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sharecore._core import whole_batches
-from sharecore.admin.transport import Transport
 from sharecore.client.settings import read_connection_settings
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import STATE_TOPIC, topic_id_of
 from sharecore.spark.fetcher import EARLIEST, LATEST, Fetcher, fetcher_for

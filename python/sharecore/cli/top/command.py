@@ -48,9 +48,9 @@ def top(
         except ModuleNotFoundError as error:
             raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[top]'") from None
         from sharecore.admin.scrape import scrape_held
-        from sharecore.admin.transport import Transport
         from sharecore.admin.watch import Watch
         from sharecore.client.settings import read_connection_settings
+        from sharecore.client.wire.transport import Transport
 
         async def work() -> None:
             chosen = client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)

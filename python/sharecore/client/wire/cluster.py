@@ -14,6 +14,16 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
 
+class TopicPartition(NamedTuple):
+    """A partition by the name of its topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
 class TopicIdPartition(NamedTuple):
     """A share partition's topic and number, as the protocol names them."""
 

@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sharecore.admin.model import TopicPartition
 from sharecore.client.errors import RETRIED, Disconnected
 from sharecore.client.settings import ConnectionSettings
-from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition, TopicPartition
 from sharecore.client.wire.connection import Dial
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
