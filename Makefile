@@ -289,6 +289,9 @@ conformance-tier: .venv/.installed .venv-test/.installed jars ## Apache's own sh
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	SEED=$${SEED:-$$RANDOM} KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s tests/interop/test_crash.py
 
+abuse: .venv/.installed .venv-test/.installed ## attack a broker in every known way and hold what others pay against bounds (ARGS="--only budget --wait 1")
+	$(BIN)/python -m tests.abuse $(ARGS)
+
 simulate: .venv-test/.installed ## a whole broker in one deterministic loop: fresh seeds (SIMULATIONS=50 or SECONDS=60) and planted bugs, COMMIT= to draw the seeds from, or SEED= EVENTS= FAULTS= CANARY=; WORLD=tier for nodes in front of a cluster
 	$(BIN)/python -m tests.simulation $(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS)) \
 		$(if $(SIMULATIONS),--simulations $(SIMULATIONS)) $(if $(SECONDS),--seconds $(SECONDS)) \
