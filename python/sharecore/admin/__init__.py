@@ -5,8 +5,6 @@ from __future__ import annotations
 from sharecore.admin.blocking import BlockingAdmin
 from sharecore.admin.client import Admin
 from sharecore.admin.model import (
-    ConfigEntry,
-    ConfigSource,
     GroupListing,
     Member,
     OffsetChange,
@@ -18,6 +16,8 @@ from sharecore.admin.model import (
 )
 from sharecore.admin.share_state import SharePartitionState, StateChange, StateDump, StateHistory
 from sharecore.admin.state_topic import StateProblem
+from sharecore.client.configs import ConfigEntry, ConfigSource
+from sharecore.client.dead_letters import DeadLetterSetup
 from sharecore.client.wire.cluster import TopicPartition
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "BlockingAdmin",
     "ConfigEntry",
     "ConfigSource",
+    "DeadLetterSetup",
     "GroupListing",
     "Member",
     "OffsetChange",

@@ -56,3 +56,4 @@ class BlockingAdmin:
     share_state = _blocking(Admin.share_state)
     share_state_history = _blocking(Admin.share_state_history)
     alter_configs = _blocking(Admin.alter_configs)
+    set_up_dead_letters = _blocking(Admin.set_up_dead_letters)

@@ -9,8 +9,6 @@ from sharecore.admin.administration import Administration
 from sharecore.admin.model import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
-    ConfigEntry,
-    ConfigSource,
     GroupListing,
     Member,
     OffsetChange,
@@ -22,15 +20,14 @@ from sharecore.admin.model import (
 )
 from sharecore.admin.share_state import History, LiveState, StateDump, StateHistory
 from sharecore.admin.state_fetch import read_state_topic
+from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, describe_configs
+from sharecore.client.dead_letters import DeadLetterSetup, set_up_dead_letters
 from sharecore.client.wire.cluster import TopicPartition
-from sharecore.client.wire.transport import accept
 from sharecore.errors import KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
 
 _NOT_ASKED = -(2**31)
-_GROUP_RESOURCE = 32
-_SET, _DELETE = 0, 1
 
 
 class Admin(Administration):
@@ -209,22 +206,7 @@ class Admin(Administration):
 
     async def configs(self, group_id: str, names: Collection[str] = ()) -> dict[str, ConfigEntry]:
         """The configuration of a group, or of these settings; raises KafkaError when the broker refuses."""
-        resource = {
-            "resource_type": _GROUP_RESOURCE,
-            "resource_name": group_id,
-            "configuration_keys": [*names] or None,
-        }
-        message = {"resources": [resource], "include_synonyms": False, "include_documentation": True}
-        answer = await self._transport.any(ApiKey.DESCRIBE_CONFIGS, message)
-        return {
-            entry.name: ConfigEntry(
-                entry.name,
-                entry.value,
-                _source(entry.config_source),
-                getattr(entry, "documentation", None),
-            )
-            for entry in sorted(accept(answer.results[0]).configs, key=lambda entry: entry.name)
-        }
+        return await describe_configs(self._transport, ResourceKind.GROUP, group_id, names)
 
     async def alter_configs(
         self,
@@ -243,18 +225,30 @@ class Admin(Administration):
         Raises:
             KafkaError: INVALID_CONFIG with what is allowed, or the broker refused.
         """
-        configs: list[dict[str, object]] = [
-            {"name": name, "config_operation": _SET, "value": _text(value)}
-            for name, value in (values or {}).items()
-        ]
-        configs += [{"name": name, "config_operation": _DELETE, "value": None} for name in unset]
-        if not configs:
-            return
-        resource = {"resource_type": _GROUP_RESOURCE, "resource_name": group_id, "configs": configs}
-        answer = await self._transport.any(
-            ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource], "validate_only": validate_only}
+        await alter_configs(
+            self._transport, ResourceKind.GROUP, group_id, values, unset=unset, validate_only=validate_only
         )
-        accept(answer.responses[0])
+
+    async def set_up_dead_letters(
+        self,
+        group_id: str,
+        topic: str,
+        *,
+        create: bool = False,
+        copy: bool = True,
+        partitions: int = -1,
+        replication_factor: int = -1,
+    ) -> DeadLetterSetup:
+        """Have a share group's dead letters go to a topic: see `sharecore.client.dead_letters`."""
+        return await set_up_dead_letters(
+            self._transport,
+            group_id,
+            topic,
+            create=create,
+            copy=copy,
+            partitions=partitions,
+            replication_factor=replication_factor,
+        )
 
     async def share_state(self, key: SharePartitionKey | None = None) -> StateDump:
         """The live state of all share partitions or of one, read from `__share_group_state`.
@@ -305,16 +299,3 @@ def _member(member: Any) -> Member:
         tuple(sorted(member.subscribed_topic_names)),
         tuple(sorted(assignment)),
     )
-
-
-def _source(number: int) -> ConfigSource:
-    try:
-        return ConfigSource(number)
-    except ValueError:
-        return ConfigSource.UNKNOWN
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)

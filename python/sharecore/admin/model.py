@@ -79,35 +79,6 @@ class PartitionOffset:
     error: KafkaError | None = None
 
 
-class ConfigSource(Enum):
-    """Where a value comes from; the numbers are Kafka's."""
-
-    UNKNOWN = 0
-    TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
-    DYNAMIC_BROKER_LOGGER = 6
-    CLIENT_METRICS = 7
-    GROUP = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
-    """A setting of a group and where its value comes from."""
-
-    name: str
-    value: str | None
-    source: ConfigSource
-    documentation: str | None = None
-
-    @property
-    def own(self) -> bool:
-        """Whether it was set for the group."""
-        return self.source is ConfigSource.GROUP
-
-
 class _Place(Enum):
     EARLIEST = "earliest"
     LATEST = "latest"

@@ -111,10 +111,11 @@ def describe(
 
 def _dead_letters(admin: BlockingAdmin, group: str) -> str:
     """Where a group's dead letters go, and what became of them; empty where it has none."""
+    from sharecore.client.dead_letters import TOPIC_NAME
     from sharecore.errors import ErrorCode, KafkaError
 
     names = (
-        "errors.deadletterqueue.topic.name",
+        TOPIC_NAME,
         "sharecore.dead.letters.written",
         "sharecore.dead.letters.missing",
     )
@@ -248,6 +249,52 @@ def config(
         for entry in entries.values()
     ]
     show(["KEY", "VALUE", "FROM"], rows)
+
+
+@groups.command("dead-letters", short_help="Have a share group's dead letters go to a topic.")
+def dead_letters(
+    context: typer.Context,
+    group: Group,
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Where they go, such as dlq.jobs.")],
+    create: Annotated[bool, typer.Option("--create", help="Create the topic where it is missing.")] = False,
+    copy: Annotated[
+        bool, typer.Option("--copy/--no-copy", help="Whether a dead letter carries the record.")
+    ] = True,
+    partitions: Annotated[
+        int,
+        typer.Option(
+            "--partitions",
+            metavar="N",
+            help="Of a new topic; the broker's default unless given.",
+            show_default=False,
+        ),
+    ] = -1,
+    replication_factor: Annotated[
+        int,
+        typer.Option("--replication-factor", metavar="N", help="Of a new topic.", show_default=False),
+    ] = -1,
+    bootstrap: BootstrapOfOne = "",
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+) -> None:
+    """Have a share group's dead letters go to a topic: permit the topic, create it if asked, set the group.
+
+    What is in place already stays; what rules dead letters out is said, with what to do about it.
+    """
+    with _admin(context, bootstrap, setting, command_config) as admin:
+        setup = admin.set_up_dead_letters(
+            group,
+            topic,
+            create=create,
+            copy=copy,
+            partitions=partitions,
+            replication_factor=replication_factor,
+        )
+    for change in setup.changes:
+        typer.echo(change)
+    for remark in setup.unchecked:
+        typer.echo(f"sharecore: not checked: {remark}", err=True)
+    typer.echo(f"dead letters of group {group} go to {topic}")
 
 
 def known_text(value: str | None) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sharecore.admin.model import LATEST_TIMESTAMP, ConfigEntry, Member, ShareGroup
+from sharecore.admin.model import LATEST_TIMESTAMP, Member, ShareGroup
 from sharecore.admin.watch import group_figures, partition_figures
+from sharecore.client.configs import ConfigEntry
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError

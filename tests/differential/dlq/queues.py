@@ -12,6 +12,8 @@ from tests.differential.dlq.side import ALLOWED, TOPIC
 from tests.differential.dlq.upheavals import AUTO_CREATE, PREFIX
 from tests.differential.dlq.world import Seen, World
 
+from sharecore.admin import BlockingAdmin
+
 
 def _two_halves(world: World, between: Callable[[], object], **begin: Any) -> Seen:
     """Five records are rejected before something happens to the topic, and five after."""
@@ -38,6 +40,37 @@ def topic_grows(world: World) -> Seen:
     for some in found["letters"].values():
         some.sort(key=lambda letter: letter["headers"][1:3])
     return {"answers": codes} | found
+
+
+def _masked(world: World, change: str) -> str:
+    return change.replace(world.dlq, "DLQ").replace(world.group, "GROUP")
+
+
+def _set_up(world: World, **queue: Any) -> Seen:
+    """What an administrator's one call changes, and the dead letters that come of it."""
+    world.prepare(4, queue=queue or None)
+    world.side.group(world.group, None)
+    with BlockingAdmin({"bootstrap.servers": world.side.broker.bootstrap}) as admin:
+        calls = [admin.set_up_dead_letters(world.group, world.dlq, create=True) for _ in range(2)]
+    changes = [
+        [change.replace(world.dlq, "dlq").split(": ")[-1] for change in each.changes] for each in calls
+    ]
+    member = world.join()
+    member.take(4)
+    codes = [member.acknowledge((0, 3, REJECT))]
+    settings = world.side.settings(TOPIC, world.dlq)
+    permitted = settings["errors.deadletterqueue.group.enable"]
+    return {"changes": changes, "permitted": permitted, "answers": codes} | world.outcome(range(4), 4, lag=0)
+
+
+@scenario
+def topic_is_set_up(world: World) -> Seen:
+    return _set_up(world)
+
+
+@scenario
+def topic_that_exists_is_permitted(world: World) -> Seen:
+    return _set_up(world, **{"retention.ms": "-1"})
 
 
 @scenario

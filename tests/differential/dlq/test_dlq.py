@@ -18,6 +18,8 @@ PLAYED = [
     "causes_side_by_side",
     "copies",
     "topic_is_missing",
+    "topic_is_set_up",
+    "topic_that_exists_is_permitted",
     "fewer_partitions",
     "value_is_too_large",
     "a_range_is_split",

@@ -73,6 +73,8 @@ class Cluster(Brokers[AnySettings]):
     def __init__(self, settings: AnySettings, dial: Dial | None = None) -> None:
         super().__init__(settings, dial=dial)
         self.topics: dict[UUID, Topic] = {}
+        self.controller = -1
+        """The broker that changes topics; -1 while it is not known."""
 
     async def refresh(self, names: Iterable[str] = (), topic_ids: Iterable[UUID] = ()) -> dict[str, int]:
         """Asks any broker for the brokers and for the topics that are named, or for those with these ids.
@@ -92,6 +94,7 @@ class Cluster(Brokers[AnySettings]):
         if getattr(response, "error_code", 0):
             raise KafkaError(response.error_code, "metadata was refused")
         self._nodes = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        self.controller = response.controller_id
         refused: dict[str, int] = {}
         for topic in response.topics:
             if topic.error_code:

@@ -20,7 +20,7 @@ from sharecore.protocol import ApiKey, Codec, MalformedMessage, codec
 logger = logging.getLogger(__name__)
 _API_VERSIONS_TRIED = 3
 _LIFETIME_USED = 0.8
-_SOFTWARE = {"client_software_name": "sharecore", "client_software_version": "0.1"}
+SOFTWARE = {"client_software_name": "sharecore", "client_software_version": "0.1"}
 
 CLOSED = "the broker closed the connection"
 
@@ -346,7 +346,7 @@ class Connection(asyncio.Protocol):
         response = None
         for messages in (newest, oldest):
             answer: asyncio.Future[Any] = self._loop.create_future()
-            self._send(messages, _SOFTWARE, read, partial(_resolve, answer))
+            self._send(messages, SOFTWARE, read, partial(_resolve, answer))
             response = await answer
             if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
                 break

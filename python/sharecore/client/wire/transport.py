@@ -10,7 +10,7 @@ from uuid import UUID
 from sharecore.client.errors import RETRIED, Disconnected
 from sharecore.client.settings import ConnectionSettings
 from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition, TopicPartition
-from sharecore.client.wire.connection import Dial
+from sharecore.client.wire.connection import SOFTWARE, Dial
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -62,6 +62,36 @@ class Transport:
         """The answer of one broker; raises KafkaError."""
         return await self._try(lambda: self._ask_node(node, api_key, message))
 
+    async def controller(
+        self, api_key: ApiKey, message: Mapping[str, Any], pick: Callable[[Any], Any] = lambda answer: answer
+    ) -> Any:
+        """Return the answer of the controller, or of any broker where the metadata names no controller.
+
+        Args:
+            pick: the part of the answer that has the error code.
+
+        Raises:
+            KafkaError: the error in that part, or nobody answered in time.
+        """
+
+        async def ask() -> Any:
+            await self._cluster.refresh()
+            node = self._cluster.controller
+            known = node in self._cluster.nodes
+            connection = await (self._cluster.connect(node) if known else self._cluster.any_connection())
+            return accept(pick(await connection.request(api_key, dict(message))))
+
+        return await self._try(ask)
+
+    async def nodes(self) -> list[int]:
+        """Return the ids of all brokers; raises KafkaError."""
+
+        async def ask() -> list[int]:
+            await self._cluster.refresh()
+            return self._cluster.nodes
+
+        return await self._try(ask)
+
     async def coordinator(
         self, group_id: str, api_key: ApiKey, message: Mapping[str, Any], pick: Callable[[Any], Any]
     ) -> Any:
@@ -88,6 +118,26 @@ class Transport:
         """The id and the partitions of a topic; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
         (found,) = await self._topics([topic])
         return found.topic_id, [TopicPartition(topic, part.partition_index) for part in found.partitions]
+
+    async def wait_for_topic(self, topic: str) -> None:
+        """Wait until a broker shows a topic that was created; raises KafkaError where none does in time."""
+
+        async def ask() -> None:
+            try:
+                await self.topic(topic)
+            except KafkaError as error:
+                if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic}") from None
+
+        await self._try(ask)
+
+    async def features(self) -> dict[str, tuple[int, int]]:
+        """Return each feature's level, and the highest that the broker supports; raises KafkaError."""
+        answer = await self.any(ApiKey.API_VERSIONS, SOFTWARE)
+        levels = {each.name: each.max_version_level for each in getattr(answer, "finalized_features", ())}
+        highest = {each.name: each.max_version for each in getattr(answer, "supported_features", ())}
+        return {name: (levels.get(name, 0), highest.get(name, 0)) for name in {*levels, *highest}}
 
     async def offsets_for(
         self, partitions: Iterable[TopicPartition], timestamp: int

@@ -1,0 +1,116 @@
+"""The settings of topics, brokers and groups, read and changed over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from sharecore.client.wire.transport import Transport, accept
+from sharecore.protocol import ApiKey
+
+
+class ResourceKind(IntEnum):
+    """What has settings; the numbers are Kafka's."""
+
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
+class ConfigSource(Enum):
+    """Where a value comes from; the numbers are Kafka's."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """A setting and where its value comes from."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    documentation: str | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether it was set for the topic or the group itself."""
+        return self.source in (ConfigSource.GROUP, ConfigSource.TOPIC)
+
+
+_SET, _DELETE = 0, 1
+
+
+async def describe_configs(
+    transport: Transport, kind: ResourceKind, name: str, names: Collection[str] = ()
+) -> dict[str, ConfigEntry]:
+    """Return the settings of a resource by name, all or those in `names`.
+
+    Args:
+        name: of the topic or the group, or the id of the broker.
+
+    Raises:
+        KafkaError: a broker refused, or did not answer.
+    """
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": [*names] or None}
+    message = {"resources": [resource], "include_synonyms": False, "include_documentation": True}
+    if kind is ResourceKind.BROKER:
+        answer = await transport.node(int(name), ApiKey.DESCRIBE_CONFIGS, message)
+    else:
+        answer = await transport.any(ApiKey.DESCRIBE_CONFIGS, message)
+    return {
+        entry.name: ConfigEntry(
+            entry.name, entry.value, _source(entry.config_source), getattr(entry, "documentation", None)
+        )
+        for entry in sorted(accept(answer.results[0]).configs, key=lambda entry: entry.name)
+    }
+
+
+async def alter_configs(
+    transport: Transport,
+    kind: ResourceKind,
+    name: str,
+    values: Mapping[str, object] | None = None,
+    *,
+    unset: Collection[str] = (),
+    validate_only: bool = False,
+) -> None:
+    """Set settings of a topic or a group, and take others back to their defaults; all of them or none.
+
+    Raises:
+        KafkaError: INVALID_CONFIG with what is allowed, or a broker refused or did not answer.
+    """
+    configs: list[dict[str, object]] = [
+        {"name": key, "config_operation": _SET, "value": config_text(value)}
+        for key, value in (values or {}).items()
+    ]
+    configs += [{"name": key, "config_operation": _DELETE, "value": None} for key in unset]
+    if not configs:
+        return
+    resource = {"resource_type": kind, "resource_name": name, "configs": configs}
+    message = {"resources": [resource], "validate_only": validate_only}
+    answer = await transport.any(ApiKey.INCREMENTAL_ALTER_CONFIGS, message)
+    accept(answer.responses[0])
+
+
+def config_text(value: object) -> str:
+    """Return a value as Kafka writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _source(number: int) -> ConfigSource:
+    try:
+        return ConfigSource(number)
+    except ValueError:
+        return ConfigSource.UNKNOWN
