@@ -7,13 +7,19 @@ import logging
 import sys
 from datetime import datetime, timezone
 
+from sharecore.logs import LogGuard
+
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
 
 def set_up_logging(level: str, formatter: logging.Formatter | None = None) -> None:
-    """Sends the log to standard error, one line a message, from `level` upwards."""
+    """Sends the log to standard error, one line a message, from `level` upwards.
+
+    Lines of a kind are limited and counted, and long names are cut (`sharecore.logs`).
+    """
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(LogGuard())
     handler.setFormatter(formatter or logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -42,5 +48,5 @@ class JsonLines(logging.Formatter):
         }
         line |= {name: record.__dict__[name] for name in self._ABOUT if name in record.__dict__}
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = record.exc_text or self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)

@@ -7,6 +7,7 @@ import logging
 from logging.handlers import WatchedFileHandler
 from typing import NamedTuple
 
+from sharecore.logs import LogGuard, shorten, unquoted
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.principal import Principal
 
@@ -30,10 +31,10 @@ class Decision(NamedTuple):
     def fields(self) -> dict[str, str]:
         """The fields of a line, by name."""
         return {
-            "principal": str(self.principal),
+            "principal": shorten(str(self.principal)),
             "host": self.host,
             "operation": Operation(self.operation).name,
-            "resource": f"{ResourceType(self.resource_type).name}:{self.name}",
+            "resource": f"{ResourceType(self.resource_type).name}:{shorten(self.name)}",
             "decision": "allowed" if self.allowed else "denied",
         }
 
@@ -44,8 +45,10 @@ def audits_allowed() -> bool:
 
 
 def record(decision: Decision) -> None:
-    """Writes one decision."""
-    log.log(logging.DEBUG if decision.allowed else logging.INFO, "%s", decision)
+    """Write one decision, within the limit of lines about a principal and a type of resource."""
+    level = logging.DEBUG if decision.allowed else logging.INFO
+    kind = (shorten(str(decision.principal)), decision.operation, decision.resource_type)
+    log.log(level, "%s", decision, extra={"kind": kind})
 
 
 def write_to(path: str, *, allowed: bool) -> None:
@@ -60,6 +63,7 @@ def write_to(path: str, *, allowed: bool) -> None:
     """
     handler = WatchedFileHandler(path)
     handler.setFormatter(_JsonLines())
+    handler.addFilter(LogGuard())
     log.handlers[:] = [handler]
     log.propagate = False
     log.setLevel(logging.DEBUG if allowed else logging.INFO)
@@ -70,7 +74,7 @@ class _JsonLines(logging.Formatter):
     default_msec_format = "%s.%03d"
 
     def format(self, record: logging.LogRecord) -> str:
-        decision = record.args[0] if isinstance(record.args, tuple) and record.args else None
+        decision = unquoted(record.args[0]) if isinstance(record.args, tuple) and record.args else None
         told = decision.fields() if isinstance(decision, Decision) else {"message": record.getMessage()}
         return json.dumps({"time": self.formatTime(record), **told})
 

@@ -8,7 +8,7 @@ from tests.abuse.peer import Closed
 from tests.abuse.subject import Subject
 
 
-@case()
+@case(quick=True)
 def refused_logins_of_long_names(subject: Subject) -> None:
     token = b"\0" + b"u" * 500_000 + b"\0x"
 

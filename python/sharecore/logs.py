@@ -1,0 +1,184 @@
+"""What a stranger cannot do to the log: names are cut, and lines of a kind are limited and counted."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+NAME_MAX = 255
+"""Characters of a name, or of anything else that a line quotes: the longest name of a topic fits."""
+_MESSAGE_MAX = 4_000
+_TRACE_MAX = 20_000
+_PLAIN = (bool, int, float, type(None))
+
+
+def shorten(text: str, characters_max: int = NAME_MAX) -> str:
+    """Return the text on one line, without control characters, and no longer than that many of its own."""
+    cut = text[:characters_max]
+    if not cut.isprintable():
+        cut = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in cut)
+    more = len(text) - characters_max
+    return f"{cut}... ({more:,} more characters)" if more > 0 else cut
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """Lines that a kind may still write, as of a moment; and what has been left out since."""
+
+    lines: float
+    at_s: float
+    left_out: int = 0
+    since_s: float = 0.0
+
+
+class LineLimit:
+    """Allows so many lines of a kind at once, and so many a second on; counts the others.
+
+    Args:
+        burst: lines at once.
+        per_second: lines a second, of a kind whose burst is used up.
+        kinds_max: kinds that are remembered; of more, the one that came up least recently is forgotten.
+        now_s: the time, which never goes back.
+    """
+
+    def __init__(
+        self,
+        burst: int = 100,
+        per_second: float = 2.0,
+        *,
+        kinds_max: int = 1_000,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._burst = burst
+        self._per_second = per_second
+        self._kinds_max = kinds_max
+        self._now_s = now_s
+        self._kinds: OrderedDict[Hashable, _Allowance] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def allows(self, kind: Hashable) -> bool:
+        """Return whether a line of this kind may be written now; count it if not."""
+        now_s = self._now_s()
+        with self._lock:
+            known = self._kinds.get(kind)
+            if known is None:
+                known = self._kinds[kind] = _Allowance(self._burst, now_s)
+                if len(self._kinds) > self._kinds_max:
+                    self._kinds.popitem(last=False)
+            self._kinds.move_to_end(kind)
+            refilled = known.lines + (now_s - known.at_s) * self._per_second
+            known.lines, known.at_s = min(refilled, self._burst), now_s
+            if known.lines >= 1:
+                known.lines -= 1
+                return True
+            if not known.left_out:
+                known.since_s = now_s
+            known.left_out += 1
+            return False
+
+    def take_left_out(self, kind: Hashable) -> tuple[int, float]:
+        """Return how many lines of a kind were left out since the last call, and in how many seconds."""
+        with self._lock:
+            known = self._kinds.get(kind)
+            if known is None or not known.left_out:
+                return 0, 0.0
+            count, known.left_out = known.left_out, 0
+            return count, self._now_s() - known.since_s
+
+
+class LogGuard(logging.Filter):
+    """Of a handler: cuts what lines quote, and leaves out and counts lines beyond the limit of their kind.
+
+    A kind is a logger's message before its arguments are filled in, with what `extra={"kind": ...}` names.
+    Lines below INFO are cut, never left out: whoever asks for them wants them all.
+
+    Args:
+        limit: how many lines of a kind.
+        count_s: so long after the first line that was left out a line says how many were.
+    """
+
+    def __init__(self, limit: LineLimit | None = None, count_s: float = 10.0) -> None:
+        super().__init__()
+        self._limit = limit or LineLimit()
+        self._count_s = count_s
+        self._counting: dict[Hashable, threading.Timer] = {}
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if getattr(record, "counts_others", False):
+            return True
+        if record.levelno >= logging.INFO:
+            first_line = str(record.msg).partition("\n")[0][:_MESSAGE_MAX]
+            kind = (record.name, record.levelno, first_line, getattr(record, "kind", None))
+            if not self._limit.allows(kind):
+                self._count_later(kind, record)
+                return False
+        _cut(record)
+        return True
+
+    def _count_later(self, kind: Hashable, record: logging.LogRecord) -> None:
+        with self._lock:
+            if kind in self._counting:
+                return
+            _cut(record)
+            example = shorten(record.getMessage(), NAME_MAX)
+            timer = threading.Timer(self._count_s, self._count, (kind, record.name, record.levelno, example))
+            timer.daemon = True
+            self._counting[kind] = timer
+        timer.start()
+
+    def _count(self, kind: Hashable, name: str, level: int, example: str) -> None:
+        with self._lock:
+            self._counting.pop(kind, None)
+        count, seconds = self._limit.take_left_out(kind)
+        if not count:
+            return
+        log = logging.getLogger(name)
+        values = (count, seconds, example)
+        record = log.makeRecord(
+            name, level, "", 0, "and %d more lines like this one in %.0f s: %s", values, None
+        )
+        record.counts_others = True
+        log.handle(record)
+
+
+class _Quoted:
+    """An argument of a line, cut when the line is written."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __str__(self) -> str:
+        return shorten(str(self.value))
+
+    def __repr__(self) -> str:
+        value = self.value
+        if isinstance(value, (str, bytes)) and len(value) > NAME_MAX:
+            return f"{value[:NAME_MAX]!r}... ({len(value) - NAME_MAX:,} more)"
+        return shorten(repr(value))
+
+
+def unquoted(argument: Any) -> Any:
+    """Return an argument of a record as its caller gave it."""
+    return argument.value if isinstance(argument, _Quoted) else argument
+
+
+def _cut(record: logging.LogRecord) -> None:
+    if isinstance(record.msg, str) and len(record.msg) > _MESSAGE_MAX:
+        record.msg = record.msg[:_MESSAGE_MAX]
+    if isinstance(record.args, tuple):
+        record.args = tuple(
+            each if isinstance(each, (*_PLAIN, _Quoted)) else _Quoted(each) for each in record.args
+        )
+    if record.exc_info:
+        trace = record.exc_text or logging.Formatter().formatException(record.exc_info)
+        half = _TRACE_MAX // 2
+        # how it began and what came of it
+        record.exc_text = trace if len(trace) <= _TRACE_MAX else f"{trace[:half]}\n...\n{trace[-half:]}"

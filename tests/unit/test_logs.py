@@ -1,0 +1,143 @@
+"""The log against those who would fill it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from sharecore.cli.logs import JsonLines
+from sharecore.logs import NAME_MAX, LineLimit, LogGuard, shorten
+from sharecore.security.acl import Operation, ResourceType
+from sharecore.security.audit import Decision, record, write_to
+from sharecore.security.principal import USER, Principal
+
+
+class Lines(logging.Handler):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.counted = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+        if "more lines" in self.lines[-1]:
+            self.counted.set()
+
+
+@pytest.fixture
+def log() -> Iterator[logging.Logger]:
+    log = logging.getLogger("sharecore.test-logs")
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    yield log
+    log.handlers.clear()
+
+
+def written(log: logging.Logger, guard: LogGuard | None = None) -> Lines:
+    lines = Lines()
+    lines.addFilter(guard or LogGuard())
+    log.addHandler(lines)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("orders", "orders"),
+        ("é", "é"),
+        ("two\nlines\x1b[2J", "two\\nlines\\x1b[2J"),
+        ("x" * NAME_MAX, "x" * NAME_MAX),
+        ("x" * 500_000, "x" * NAME_MAX + "... (499,745 more characters)"),
+        ("\u2028", "\\u2028"),
+    ],
+)
+def test_a_name_is_one_short_line(text: str, expected: str) -> None:
+    assert shorten(text) == expected
+
+
+def test_what_a_line_quotes_is_cut(log: logging.Logger) -> None:
+    lines = written(log)
+    name = "n" * 500_000
+    log.warning("user %r, group %s, error %s, %d bytes, %.1f s", name, name, ValueError(name), 7, 0.25)
+    log.debug("client %s", name)
+    assert all(len(line) < 1_500 for line in lines.lines)
+    assert lines.lines[0].endswith(", 7 bytes, 0.2 s")
+    assert len(lines.lines) == 2
+
+
+def test_a_trace_is_cut(log: logging.Logger) -> None:
+    lines = written(log)
+    lines.setFormatter(JsonLines())
+    try:
+        raise ValueError("n" * 500_000)
+    except ValueError:
+        log.exception("it failed")
+    assert len(lines.lines[0]) < 30_000
+    assert json.loads(lines.lines[0])["exception"].startswith("Traceback")
+
+
+def test_lines_of_a_kind_are_limited_and_the_others_are_counted(log: logging.Logger) -> None:
+    lines = written(log, LogGuard(LineLimit(3, 0.0), count_s=0.01))
+    for number in range(86_000):
+        log.warning("refused %s", number)
+    log.warning("another kind")
+    assert lines.counted.wait(20)
+    counted = [line for line in lines.lines if "more lines like this one" in line]
+    assert lines.lines[:3] == ["refused 0", "refused 1", "refused 2"]
+    assert "another kind" in lines.lines
+    assert len(lines.lines) == 4 + len(counted)
+    assert sum(int(line.split()[1]) for line in counted) <= 86_000 - 3
+    assert "refused" in counted[0]
+
+
+def test_debug_lines_are_all_written(log: logging.Logger) -> None:
+    lines = written(log, LogGuard(LineLimit(3, 0.0)))
+    for _ in range(50):
+        log.debug("wanted")
+    assert len(lines.lines) == 50
+
+
+def test_lines_are_allowed_again_after_a_while() -> None:
+    now = [0.0]
+    limit = LineLimit(2, 1.0, kinds_max=2, now_s=lambda: now[0])
+    assert [limit.allows("a") for _ in range(4)] == [True, True, False, False]
+    now[0] = 1.5
+    assert [limit.allows("a") for _ in range(2)] == [True, False]
+    assert limit.take_left_out("a") == (3, 1.5)
+    assert limit.take_left_out("a") == (0, 0.0)
+    assert all(limit.allows(kind) for kind in "bc")
+    assert limit.take_left_out("a") == (0, 0.0), "of three kinds the oldest is forgotten"
+
+
+def test_the_audit_has_names_cut_and_lines_limited(tmp_path: object) -> None:
+    audit = logging.getLogger("sharecore.audit")
+    before = audit.handlers[:], audit.propagate, audit.level
+    path = f"{tmp_path}/audit.jsonl"
+    write_to(path, allowed=False)
+    try:
+        for user in ("mallory", "eve"):
+            for number in range(1_000):
+                name = f"{number}" + "n" * 30_000
+                record(
+                    Decision(
+                        Principal(USER, user), "::1", Operation.READ, ResourceType.TOPIC, name, allowed=False
+                    )
+                )
+        with open(path) as file:
+            told = [json.loads(line) for line in file]
+    finally:
+        for handler in audit.handlers:
+            handler.close()
+        audit.handlers[:], audit.propagate = before[0], before[1]
+        audit.setLevel(before[2])
+    by_user = {user: sum(line["principal"] == f"User:{user}" for line in told) for user in ("mallory", "eve")}
+    assert all(100 <= count < 200 for count in by_user.values()), (
+        "one does not hide what is denied to another"
+    )
+    assert all(len(line["resource"]) < 400 for line in told)
