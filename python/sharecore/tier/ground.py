@@ -128,6 +128,7 @@ class TierGround:
                 lambda name: name.startswith(f"{group}-"),
                 {STATE_TOPIC: state_topic},
                 {OFFSETS_TOPIC},
+                {state_topic, topic},
             )
             self._forwarding = forwarding = Forwarding(upstream, own, await ask_offers(upstream))
             self.served = {**OFFERED, **forwarding.served}
@@ -337,7 +338,7 @@ class TierGround:
 
     def _slot_of(self, topic_id: UUID, partition: int) -> int:
         """The slot of a topic's partition; those of the state topic are slots themselves."""
-        if topic_id in self._state_ids:
+        if topic_id in self._state_ids and 0 <= partition < len(self._slots):
             return partition
         return slot_of_partition(topic_id, partition, len(self._slots))
 

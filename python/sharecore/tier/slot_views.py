@@ -6,6 +6,7 @@ snapshot that a restart needs, and of groups the last value of each key counts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from sharecore.coordinator_log.topic_log import Record
@@ -138,18 +139,24 @@ class StateView(SlotView):
 
 
 class GroupView(SlotView):
-    """Groups in a slot: the last value of each key, with the offset at which it stands."""
+    """Groups in a slot: the last durable value of each key, with the offset at which it stands.
+
+    A value counts once it is written. Until then, and where the write fails, the log needs the value before.
+    """
 
     def __init__(self, slot: SlotLog) -> None:
         super().__init__(slot)
         self._live: dict[bytes, tuple[int, bytes]] = {}
+        self._pending: Counter[bytes] = Counter()
+        self._claims = 0
 
     @property
     def keep_from(self) -> int | None:
         return min((offset for offset, _ in self._live.values()), default=None)
 
     def claimed(self, records: Iterable[Scanned]) -> None:
-        self._live = {}
+        self._live, self._pending = {}, Counter()
+        self._claims += 1
         times = {}
         for record in records:
             offset, timestamp, key, value = record
@@ -168,13 +175,29 @@ class GroupView(SlotView):
         lingers: bool = False,
     ) -> Appended:
         appended = super().append_local(records, now_ms=now_ms, producer=producer, lingers=lingers)
-        for number, (key, value) in enumerate(records):
-            self._put(key, appended.base_offset + number, value)
+        self._pending.update(key for key, _ in records)
+        claims = self._claims
+
+        def ended(ticket: Ticket) -> None:
+            if claims != self._claims:
+                return  # the slot was read anew
+            self._pending -= Counter(key for key, _ in records)
+            if ticket.error is None:
+                for number, (key, value) in enumerate(records):
+                    self._put(key, appended.base_offset + number, value)
+
+        appended.ticket.add_done_callback(ended)
         return appended
 
     def older_than(self, offset: int) -> list[Record]:
-        """Keys with their values that stand before an offset."""
-        return [(key, value) for key, (at, value) in self._live.items() if at < offset]
+        """Return the keys whose values stand before an offset, with the values, but for those that a write
+        under way replaces: written once more, the old value would stand behind the new one.
+        """
+        return [
+            (key, value)
+            for key, (at, value) in self._live.items()
+            if at < offset and key not in self._pending
+        ]
 
     def __len__(self) -> int:
         return len(self._live)

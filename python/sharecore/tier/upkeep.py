@@ -43,6 +43,7 @@ class Upkeep:
             if until - slot.start_offset >= self._least + len(self._groups):
                 for records in cut(old) if (old := self._groups.older_than(until)) else ():
                     await self._groups.append_local(records, now_ms=self._clock.now_ms()).ticket
-                await slot.delete_before(until)
+                kept = self._groups.keep_from
+                await slot.delete_before(until if kept is None else min(until, kept))
         except KafkaError as error:
             logger.warning("%s: old records stay for now: %s", slot.name, error)

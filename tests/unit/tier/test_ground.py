@@ -50,6 +50,17 @@ def test_what_is_kept_in_memory() -> None:
     assert (sources.budget.max_bytes, sources.ahead_bytes) == (2_000_000, 70_000)
 
 
+@pytest.mark.parametrize("partition", [4, 1000, 2**31 - 1, -1, -5, -(2**31)])
+def test_a_partition_that_no_topic_has_lies_in_some_slot(partition: int) -> None:
+    """Clients ask for any number, also of the state topic, whose partitions are the slots themselves."""
+    ground = TierGround()
+    ground._slots = [cast(Any, None)] * 4
+    ground._state_ids = {TOPIC}
+    for topic_id in (TOPIC, UUID(int=8)):
+        assert 0 <= ground.route(SharePartitionKey("g", topic_id, partition), 4) < 4
+    assert [ground.route(SharePartitionKey("g", TOPIC, slot), 4) for slot in range(4)] == [0, 1, 2, 3]
+
+
 class Leading:
     """A share partition's leader that holds something for a while, and the services around it."""
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import MOVED
 from sharecore.tier.forward.desk import Desk, code_of
 from sharecore.tier.forward.shapes import Key, Place, Places, renamed
@@ -29,6 +28,7 @@ class ByCoordinator:
         wait: the field, or the milliseconds, for which the coordinator may wait.
         places: the partitions in it, where the answer has an error for each.
         right: what the client must be allowed to do with their topics.
+        writes: whether it changes the topics of the partitions, or makes a transaction change them.
         whole: the answer has a place for an error of the whole request, too.
         all_or_none: where one partition is refused no other is tried.
         tell: changes what the coordinator says.
@@ -40,16 +40,17 @@ class ByCoordinator:
     wait: str | int = 0
     places: Places | None = None
     right: int = 0
+    writes: bool = False
     whole: bool = False
     all_or_none: bool = False
-    tell: Callable[[RequestContext, Any, Any], Any] | None = None
+    tell: Callable[[Desk, RequestContext, Any, Any], Any] | None = None
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
         """Forwards a request."""
         key = getattr(request, self.key)
         try:
             self.check(desk, context, request)
-            refused = self._refused(context, request)
+            refused = self._refused(desk, context, request)
             if refused and self.all_or_none:
                 untried = ErrorCode.OPERATION_NOT_ATTEMPTED
                 return self._join(context, request, refused, untried)
@@ -63,7 +64,7 @@ class ByCoordinator:
         if any(code in MOVED for code in self._codes(context, response)):
             desk.coordinators.forget(self.kind, key)
         if self.tell is not None:
-            response = self.tell(context, request, response)
+            response = self.tell(desk, context, request, response)
         told: dict[str, Any] = response._asdict()
         if refused and self.places is not None:
             answers = self.places.answers(response, context.api_version) | refused
@@ -86,17 +87,17 @@ class ByCoordinator:
         # a producer that is idempotent, but not transactional, belongs to nobody
         return desk.any_node(context) if key is None else await desk.coordinators.find(self.kind, key)
 
-    def _refused(self, context: RequestContext, request: Any) -> dict[Place, Any]:
-        """Partitions of topics that the client may not use so."""
-        if self.places is None or context.broker.authorizer is None:
-            return {}
+    def _refused(self, desk: Desk, context: RequestContext, request: Any) -> dict[Place, Any]:
+        """Partitions of topics that the client may not use so, or must not reach."""
         refused: dict[Place, Any] = {}
+        if self.places is None:
+            return refused
         for key, parts in self.places.read(request, context.api_version):
-            name = key if isinstance(key, str) else _name(context, key)
-            if name is not None and not context.may(self.right, ResourceType.TOPIC, name):
+            try:
+                desk.topic(context, key, self.right, writes=self.writes, must_exist=False)
+            except KafkaError as error:  # noqa: PERF203
                 for index, _ in parts:
-                    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                    refused[key, index] = self.places.refused(index, code)
+                    refused[key, index] = self.places.refused(index, error.code)
         return refused
 
     def _allowed(self, context: RequestContext, request: Any, refused: dict[Place, Any]) -> Any:
@@ -121,11 +122,6 @@ class ByCoordinator:
             return []
         answers = self.places.answers(response, context.api_version)
         return [getattr(part, self.places.error) for part in answers.values()]
-
-
-def _name(context: RequestContext, topic_id: Any) -> str | None:
-    topic = None if topic_id is None else context.broker.topics.by_id(topic_id)
-    return None if topic is None else topic.name
 
 
 def group(right: int, field: str = "group_id") -> Check:

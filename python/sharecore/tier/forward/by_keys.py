@@ -15,7 +15,7 @@ from sharecore.tier.forward.shapes import Keys, renamed
 
 CheckKey = Callable[[Desk, RequestContext, str], None]
 """Raises KafkaError unless the client may ask for a key."""
-Tell = Callable[[RequestContext, Any, Any], Any]
+Tell = Callable[[Desk, RequestContext, Any, Any], Any]
 """Makes of the coordinator's answer for a key what the client is told; it is given the request as well."""
 
 
@@ -57,7 +57,7 @@ class ByKeys:
             for key, each in self.keys.answers(response).items():
                 if getattr(each, self.keys.error) in MOVED:
                     desk.coordinators.forget(self.kind, key)
-                answers[key] = each if self.tell is None else self.tell(context, request, each)
+                answers[key] = each if self.tell is None else self.tell(desk, context, request, each)
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
         return self.keys.join(self.keys.named(request), answers, missing) | {"throttle_time_ms": throttle_ms}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.tier.forward.consumer_fields import as_consumer
 from sharecore.tier.forward.desk import Desk, code_of, throttle_of
 from sharecore.tier.forward.shapes import Key, Place, Places
 
@@ -76,6 +77,7 @@ class ByLeader:
         """Sends to each leader its part."""
         places, version = self.places, context.api_version
         wait_ms = getattr(request, self.wait) if self.wait else 0
+        request = as_consumer(request)
         return [
             (
                 chosen,
@@ -162,13 +164,10 @@ class ByLeader:
         return self.places.join(request, context.api_version, split.answers, missing)
 
 
-def without_epoch(part: Any) -> Any:
-    """A partition whose current leader epoch, which is the tier's, is not for the cluster to check."""
-    return part._replace(current_leader_epoch=-1) if "current_leader_epoch" in part._fields else part
-
-
 def without_leader(part: Any) -> Any:
-    """An answer that does not name a broker of the cluster as the leader."""
+    """An answer that does not name a broker of the cluster as the leader, or as the one to fetch from."""
+    if getattr(part, "preferred_read_replica", -1) >= 0:
+        part = part._replace(preferred_read_replica=-1)
     if not part.error_code or "current_leader" not in part._fields:
         return part
     told = part._asdict()

@@ -14,6 +14,7 @@ from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.coordinators import UpstreamCoordinators
 from sharecore.tier.forward.lines import Lines, Lost
 from sharecore.tier.forward.shapes import Key
+from sharecore.tier.topics import INTERNAL_PREFIX
 from sharecore.upstream import Upstream
 
 MOVED = frozenset(
@@ -40,17 +41,30 @@ class Own(NamedTuple):
         is_transactional_id: whether a transactional id is one.
         shown: topics that clients see under another name, and may only read: that name, and the cluster's.
         closed: topics that clients see, to find coordinators by, and can neither read nor write.
+        topics: topics of the tier, as the cluster names them.
     """
 
     groups: Collection[str]
     is_transactional_id: Callable[[str], bool]
     shown: Mapping[str, str]
     closed: Collection[str] = ()
+    topics: Collection[str] = ()
 
     @property
     def named(self) -> dict[str, str]:
         """By the cluster's names the ones that clients see."""
         return {there: here for here, there in self.shown.items()}
+
+    def client_name(self, name: str) -> str | None:
+        """Return what clients call a topic of the cluster; None where they must not reach it."""
+        known = self.named.get(name)
+        if known is not None:
+            return known
+        return None if name in self.shown or self.hides(name) else name
+
+    def hides(self, name: str) -> bool:
+        """Return whether clients must not reach a topic under a name, whether or not it exists."""
+        return name not in self.shown and (name.startswith(INTERNAL_PREFIX) or name in self.topics)
 
 
 class Desk:
@@ -125,13 +139,17 @@ class Desk:
 
     # what clients see
 
-    def topic(self, context: RequestContext, key: Key, right: int, *, writes: bool = False) -> str:
+    def topic(
+        self, context: RequestContext, key: Key, right: int, *, writes: bool = False, must_exist: bool = True
+    ) -> str:
         """The name on the cluster of a topic that the client may use so.
 
         Args:
             key: its name or its id, as the client has it.
             right: the operation that the client must be allowed.
             writes: it is to be changed.
+            must_exist: whether this node must know the topic. Without it the cluster judges a name that this
+                node does not know. An id must be known in any case: rights are on names.
 
         Raises:
             KafkaError: it may not, or does not see such a topic.
@@ -144,6 +162,8 @@ class Desk:
             topic = None if key is None else topics.by_id(key)
             if topic is not None:
                 context.require(right, ResourceType.TOPIC, topic.name)
+        if topic is None and isinstance(key, str) and not must_exist and not self.own.hides(key):
+            return key
         if topic is None:
             # it may be new
             self.upstream.stale()

@@ -13,6 +13,7 @@ from typing import Any
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.by_leader import ByLeader
+from sharecore.tier.forward.consumer_fields import as_consumer
 from sharecore.tier.forward.desk import Desk, throttle_of
 from sharecore.tier.forward.lines import Lines
 from sharecore.tier.forward.shapes import Key
@@ -147,7 +148,8 @@ class Fetching:
         }
         known = {name: value for name, value in changes.items() if name in request._fields}
         places = self._by_leader.places
-        message = places.select(request, context.api_version, part.chosen, desk.own.shown)._replace(**known)
+        asked = as_consumer(request)._replace(**known)
+        message = places.select(asked, context.api_version, part.chosen, desk.own.shown)
         busy = before is not None and not before.answer.done() and before.purpose == _PURPOSES[0]
         part.purpose = _PURPOSES[busy]
         part.answer = desk.send(context, node, message, wait_ms=wait_ms, purpose=part.purpose)

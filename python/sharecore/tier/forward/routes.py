@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from sharecore.broker.context import NOT_REQUESTED, RequestContext
+from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers.init_producer_id import refusal as producer_refusal
 from sharecore.broker.topic_rules import check_name
 from sharecore.errors import ErrorCode, KafkaError
@@ -13,8 +14,10 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.beside import Handle, about_many, about_one, listing
 from sharecore.tier.forward.by_coordinator import ByCoordinator, both, group, transactional_id
 from sharecore.tier.forward.by_keys import ByKeys
-from sharecore.tier.forward.by_leader import ByLeader, without_epoch, without_leader, without_offset_epoch
+from sharecore.tier.forward.by_leader import ByLeader, without_leader, without_offset_epoch
 from sharecore.tier.forward.changes import create_partitions, create_topics, delete_topics
+from sharecore.tier.forward.consumer_fields import partition_as_consumer
+from sharecore.tier.forward.described import tell_classic_group, tell_consumer_group, tell_transaction
 from sharecore.tier.forward.desk import Desk
 from sharecore.tier.forward.everywhere import Everywhere
 from sharecore.tier.forward.fetching import Fetching
@@ -23,6 +26,7 @@ from sharecore.tier.forward.offset_answers import tell_group, tell_groups_own
 from sharecore.tier.forward.producing import Producing
 from sharecore.tier.forward.settings import alter_configs, describe_configs
 from sharecore.tier.forward.shapes import Keys, Places
+from sharecore.tier.forward.subscriptions import Heartbeats
 from sharecore.upstream.cluster import GROUP, TRANSACTION
 
 _SYNC_MS = 300_000
@@ -43,13 +47,6 @@ def _delete_group(desk: Desk, context: RequestContext, group_id: str) -> None:
     desk.check_group(context, group_id, Operation.DELETE)
 
 
-def _with_operations(context: RequestContext, request: Any, answer: Any) -> Any:
-    """A description of a group with what this client may do, not what the node may upstream."""
-    if "authorized_operations" not in answer._fields or answer.authorized_operations == NOT_REQUESTED:
-        return answer
-    return answer._replace(authorized_operations=context.operations(ResourceType.GROUP, answer.group_id))
-
-
 def _check_producer(desk: Desk, context: RequestContext, request: Any) -> None:
     code = producer_refusal(context, request)
     if code is not None:
@@ -57,12 +54,6 @@ def _check_producer(desk: Desk, context: RequestContext, request: Any) -> None:
     name = request.transactional_id
     if name is not None and desk.own.is_transactional_id(name):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-
-
-def _check_heartbeat(desk: Desk, context: RequestContext, request: Any) -> None:
-    desk.check_group(context, request.group_id, Operation.READ)
-    for name in request.subscribed_topic_names or ():
-        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
 def _sees_group(desk: Desk, context: RequestContext, each: Any) -> bool:
@@ -89,7 +80,6 @@ BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
     ApiKey.SYNC_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP, _SYNC_MS),
     ApiKey.HEARTBEAT: ByCoordinator(GROUP, "group_id", _IN_GROUP),
     ApiKey.LEAVE_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP),
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: ByCoordinator(GROUP, "group_id", _check_heartbeat),
     ApiKey.OFFSET_COMMIT: ByCoordinator(
         GROUP, "group_id", _IN_GROUP, places=_COMMITTED, right=Operation.READ
     ),
@@ -112,6 +102,7 @@ BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
             error="partition_error_code",
         ),
         right=Operation.WRITE,
+        writes=True,
         all_or_none=True,
     ),
     ApiKey.ADD_OFFSETS_TO_TXN: ByCoordinator(
@@ -123,10 +114,7 @@ BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
 
 BY_KEYS: dict[ApiKey, ByKeys] = {
     ApiKey.DESCRIBE_GROUPS: ByKeys(
-        GROUP, Keys("groups", "groups", "group_id"), _describe_group, _with_operations
-    ),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: ByKeys(
-        GROUP, Keys("group_ids", "groups", "group_id"), _describe_group, _with_operations
+        GROUP, Keys("groups", "groups", "group_id"), _describe_group, tell_classic_group
     ),
     ApiKey.DELETE_GROUPS: ByKeys(
         GROUP, Keys("groups_names", "results", "group_id", once=True), _delete_group
@@ -135,6 +123,7 @@ BY_KEYS: dict[ApiKey, ByKeys] = {
         TRANSACTION,
         Keys("transactional_ids", "transaction_states", "transactional_id"),
         _describe_transaction,
+        tell_transaction,
     ),
 }
 """By the groups or transactional ids that they name."""
@@ -147,14 +136,14 @@ _LED: dict[ApiKey, ByLeader] = {
     ApiKey.LIST_OFFSETS: ByLeader(
         Places(failed={"offset": -1, "timestamp": -1, "leader_epoch": -1}),
         Operation.DESCRIBE,
-        ask=without_epoch,
+        ask=partition_as_consumer,
         tell=without_offset_epoch,
     ),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ByLeader(
         Places(name="topic", index="partition", answered_index="partition",
                failed={"leader_epoch": -1, "end_offset": -1}),
         Operation.DESCRIBE,
-        ask=without_epoch,
+        ask=partition_as_consumer,
     ),
     ApiKey.DELETE_RECORDS: ByLeader(
         Places(failed={"low_watermark": -1}, empty=False), Operation.DELETE, writes=True, wait="timeout_ms",
@@ -187,7 +176,7 @@ FETCHED = ByLeader(
     Places("topics", "topic", "partitions", "partition", 13, "responses",
            failed={"high_watermark": -1, "aborted_transactions": (), "records": b""}),
     Operation.READ,
-    ask=without_epoch,
+    ask=partition_as_consumer,
     tell=without_leader,
 )  # fmt: skip
 
@@ -208,7 +197,16 @@ def routes() -> dict[ApiKey, Handle]:
         found[api] = about_one(one.handle) if one.kind == GROUP else one.handle
     for api, many in BY_KEYS.items():
         found[api] = about_many(many.handle, many.keys) if many.kind == GROUP else many.handle
+    heartbeats = Heartbeats()
+    described = ByKeys(
+        GROUP,
+        Keys("group_ids", "groups", "group_id"),
+        _describe_group,
+        partial(tell_consumer_group, heartbeats.get),
+    )
     return found | {
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: about_one(heartbeats.handle),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: about_many(described.handle, described.keys),
         ApiKey.PRODUCE: Producing(PRODUCED).handle,
         ApiKey.FETCH: Fetching(FETCHED).handle,
         ApiKey.OFFSET_FETCH: _offset_fetch,

@@ -39,7 +39,7 @@ async def describe_configs(desk: Desk, context: RequestContext, request: Any) ->
         name = topics.get(_key(each))
         if name is None:
             continue
-        found = _take(told, (ResourceType.TOPIC, name))
+        found = {"configs": [], **_take(told, (ResourceType.TOPIC, name))}
         kept = [entry for entry in each["configs"] if entry["name"] in OWN_SETTINGS]
         theirs = [entry for entry in found["configs"] if entry.name not in OWN_SETTINGS]
         told_of = [] if found["error_code"] else theirs + kept
@@ -74,10 +74,7 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
                 theirs.append(resource._replace(configs=rest))
                 continue
         except KafkaError as error:
-            responses[ResourceType.TOPIC, name] = _nothing(ResourceType.TOPIC, name) | {
-                "error_code": error.code,
-                "error_message": error.message or None,
-            }
+            responses[ResourceType.TOPIC, name] = _refused(ResourceType.TOPIC, name, error)
             continue
         replaces = context.api_key == ApiKey.ALTER_CONFIGS
         if kept or (replaces and context.broker.configs.get(ResourceType.TOPIC, name)):
@@ -107,7 +104,7 @@ async def _ask(desk: Desk, context: RequestContext, request: Any, answered: str)
         lost = ErrorCode.REQUEST_TIMED_OUT
         code = code_of(error, unsent=lost, sent=lost)
         keys = [(each.resource_type, each.resource_name) for each in request.resources]
-        return {key: deque([_nothing(*key, code)]) for key in keys}, 0
+        return {key: deque([_refused(*key, KafkaError(code))]) for key in keys}, 0
     told: _Told = defaultdict(deque)
     for each in getattr(response, answered):
         told[each.resource_type, each.resource_name].append(each._asdict())
@@ -118,15 +115,14 @@ def _take(told: _Told, key: _Resource) -> dict[str, Any]:
     """The next that is told of a resource."""
     left = told.get(key)
     if not left:
-        return _nothing(*key)
+        return _refused(*key, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
     return left.popleft() if len(left) > 1 else left[0]
 
 
-def _nothing(kind: int, name: str, code: int = ErrorCode.UNKNOWN_SERVER_ERROR) -> dict[str, Any]:
+def _refused(kind: int, name: str, error: KafkaError) -> dict[str, Any]:
     return {
-        "error_code": code,
-        "error_message": None,
+        "error_code": error.code,
+        "error_message": error.message or None,
         "resource_type": kind,
         "resource_name": name,
-        "configs": [],
     }

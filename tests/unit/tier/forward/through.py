@@ -11,6 +11,7 @@ from tests.unit.upstream.cluster import Cluster
 
 from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers import SERVED
+from sharecore.config import BrokerConfig
 from sharecore.coordinator.registry import GroupRegistry
 from sharecore.network import Connection
 from sharecore.protocol import ApiKey, codec, read_header
@@ -21,6 +22,7 @@ from sharecore.upstream import Administration
 from sharecore.upstream.apis import VERSIONS
 
 STATE, SHOWN, COORDINATED = "__state", "__share_group_state", "__consumer_offsets"
+SETTINGS = "__state.settings"
 ALL = {**VERSIONS, **{api: (served.min_version, served.max_version) for api, served in SERVED.items()}}
 """The versions of a cluster that has all that a node knows."""
 
@@ -79,6 +81,7 @@ class Through:
             lambda name: name.startswith("sharecore-__state-"),
             {SHOWN: STATE},
             {COORDINATED},
+            {STATE, SETTINGS},
         )
         self.forwarding = Forwarding(self.upstream, own, await ask_offers(self.upstream))
         configs: Any = SimpleNamespace()
@@ -93,7 +96,7 @@ class Through:
         self.broker = SimpleNamespace(
             topics=topics,
             configs=configs,
-            config=SimpleNamespace(fetch_max_bytes=1 << 20),
+            config=BrokerConfig(fetch_max_bytes=1 << 20),
             authorizer=self._authorizer,
             throttles=SimpleNamespace(room=lambda *_: 1 << 31),
             groups=SimpleNamespace(registry=GroupRegistry()),

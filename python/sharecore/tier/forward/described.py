@@ -1,0 +1,89 @@
+"""What clients are told of groups and transactions that the cluster describes: no topic they may not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sharecore.broker.context import NOT_REQUESTED, RequestContext
+from sharecore.broker.group_topics import HIDDEN_TOPICS
+from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
+from sharecore.tier.forward.desk import Desk
+from sharecore.tier.forward.subscriptions import Subscription
+
+
+def tell_classic_group(desk: Desk, context: RequestContext, request: Any, answer: Any) -> Any:
+    """Return a description with the operations of this client, not those of the node upstream."""
+    if "authorized_operations" not in answer._fields or answer.authorized_operations == NOT_REQUESTED:
+        return answer
+    return answer._replace(authorized_operations=context.operations(ResourceType.GROUP, answer.group_id))
+
+
+def tell_consumer_group(
+    subscription_of: Callable[[str, str], Subscription | None],
+    desk: Desk,
+    context: RequestContext,
+    request: Any,
+    answer: Any,
+) -> Any:
+    """Return the description of a consumer group, or a refusal where its members have a topic that the client
+    may not describe.
+
+    Args:
+        subscription_of: by group and member the subscriptions that this node resolves.
+    """
+    members = [
+        _member(desk, member, subscription_of(answer.group_id, member.member_id)) for member in answer.members
+    ]
+    names = {
+        topic.topic_name
+        for member in members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+    if not all(context.may(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
+        return {
+            "group_id": answer.group_id,
+            "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            "error_message": HIDDEN_TOPICS,
+        }
+    return tell_classic_group(desk, context, request, answer._replace(members=members))
+
+
+def tell_transaction(desk: Desk, context: RequestContext, request: Any, answer: Any) -> Any:
+    """Return the description of a transaction with those of its topics that the client may see."""
+    topics = [
+        topic._replace(topic=name)
+        for topic in answer.topics
+        if (name := desk.own.client_name(topic.topic)) is not None
+        and context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    ]
+    return answer._replace(topics=topics)
+
+
+def _member(desk: Desk, member: Any, subscription: Subscription | None) -> Any:
+    """Return a member as it subscribed, without the topics that clients of the tier must not reach."""
+    told = member._replace(
+        subscribed_topic_names=_known(desk, member.subscribed_topic_names),
+        assignment=_assignment(desk, member.assignment),
+        target_assignment=_assignment(desk, member.target_assignment),
+    )
+    if subscription is None:
+        return told
+    return told._replace(
+        subscribed_topic_names=sorted(subscription.names), subscribed_topic_regex=subscription.expression
+    )
+
+
+def _known(desk: Desk, names: Iterable[str]) -> list[str]:
+    return [known for name in names if (known := desk.own.client_name(name)) is not None]
+
+
+def _assignment(desk: Desk, assignment: Any) -> Any:
+    topics = [
+        topic._replace(topic_name=name)
+        for topic in assignment.topic_partitions
+        if (name := desk.own.client_name(topic.topic_name)) is not None
+    ]
+    return assignment._replace(topic_partitions=topics)

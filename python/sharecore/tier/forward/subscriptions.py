@@ -1,0 +1,138 @@
+"""ConsumerGroupHeartbeat: members subscribe to no topic that they may not describe or must not reach.
+
+The cluster would resolve a regular expression with the rights of the node's user, over all of its topics. So
+the node resolves it and subscribes the member to the names: again with each heartbeat, as topics and rights
+change. Clients send an expression once, and again to another node, as they send everything anew where a
+coordinator has changed or a connection was lost.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.coordinator.consumer import Heartbeat
+from sharecore.coordinator.expressions import matches
+from sharecore.security.acl import Operation, ResourceType
+from sharecore.tier.forward.by_coordinator import GROUP, ByCoordinator, group
+from sharecore.tier.forward.desk import Desk
+
+_GOOD_FOR_MS = 1_000
+"""New topics are seen seconds after they are made; several members of a group share one look."""
+_EXPRESSIONS_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a member subscribes to.
+
+    Attributes:
+        names: topics that it names itself.
+        expression: its regular expression.
+        sent: all names that the cluster was last told; None where that is not known.
+    """
+
+    names: frozenset[str]
+    expression: str
+    sent: frozenset[str] | None = None
+
+
+class Heartbeats:
+    """Forwards the heartbeats of consumer groups; `remembered_max` bounds the members with an expression."""
+
+    def __init__(self, remembered_max: int = 10_000) -> None:
+        self._route = ByCoordinator(GROUP, "group_id", group(Operation.READ))
+        self._max = remembered_max
+        self._members: OrderedDict[tuple[str, str], Subscription] = OrderedDict()
+        self._matching: OrderedDict[str, tuple[int, list[str]]] = OrderedDict()
+
+    def get(self, group_id: str, member_id: str) -> Subscription | None:
+        """Return the subscription of a member that has an expression and beats through this node."""
+        return self._members.get((group_id, member_id))
+
+    async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
+        """Forward a heartbeat."""
+        desk.check_group(context, request.group_id, Operation.READ)
+        for name in request.subscribed_topic_names or ():
+            context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        key = request.group_id, request.member_id
+        known = self._members.get(key)
+        if request.member_epoch < 0:
+            self._members.pop(key, None)
+            return await self._route.handle(desk, context, request)
+        subscription = _updated(known, request)
+        names = subscription.names | self._resolved(desk, context, subscription.expression)
+        sent = _cluster_names(desk, names)
+        message = request
+        is_resolved = known is not None or bool(subscription.expression)
+        if request.subscribed_topic_names is not None or (is_resolved and sent != subscription.sent):
+            message = message._replace(subscribed_topic_names=sorted(sent))
+        if request.subscribed_topic_regex is not None:
+            message = message._replace(subscribed_topic_regex="")
+        if known is not None:
+            # whether the cluster has taken it is not known until it has answered
+            self._remember(key, replace(subscription, sent=None))
+        answer = await self._route.handle(desk, context, message)
+        if not answer["error_code"]:
+            self._remember(key, replace(subscription, sent=sent))
+        return answer
+
+    def _resolved(self, desk: Desk, context: RequestContext, expression: str) -> frozenset[str]:
+        if not expression:
+            return frozenset()
+        return frozenset(
+            name
+            for name in self._matches(desk, context, expression)
+            if context.may(Operation.DESCRIBE, ResourceType.TOPIC, name, quiet=True)
+        )
+
+    def _matches(self, desk: Desk, context: RequestContext, expression: str) -> list[str]:
+        now_ms = desk.upstream.clock.monotonic_ms()
+        known = self._matching.get(expression)
+        if known is not None and now_ms - known[0] < _GOOD_FOR_MS:
+            return known[1]
+        found = matches(expression, context.broker.topics.names())
+        self._matching[expression] = now_ms, found
+        self._matching.move_to_end(expression)
+        if len(self._matching) > _EXPRESSIONS_MAX:
+            self._matching.popitem(last=False)
+        return found
+
+    def _remember(self, key: tuple[str, str], subscription: Subscription) -> None:
+        if not subscription.expression:
+            self._members.pop(key, None)
+            return
+        self._members[key] = subscription
+        self._members.move_to_end(key)
+        if len(self._members) > self._max:
+            self._members.popitem(last=False)
+
+
+def _updated(known: Subscription | None, request: Any) -> Subscription:
+    """Return a member's subscription by a heartbeat, which leaves out what has not changed.
+
+    Raises:
+        KafkaError: INVALID_REGULAR_EXPRESSION.
+    """
+    before = known or Subscription(frozenset(), "")
+    names, expression = request.subscribed_topic_names, request.subscribed_topic_regex
+    if expression:
+        Heartbeat(
+            request.group_id, request.member_id, request.member_epoch, subscribed_regex=expression
+        ).check_expression()
+    return Subscription(
+        before.names if names is None else frozenset(names),
+        before.expression if expression is None else expression,
+        before.sent,
+    )
+
+
+def _cluster_names(desk: Desk, names: Iterable[str]) -> frozenset[str]:
+    """Return topics as the cluster names them, without those that clients must not read."""
+    own = desk.own
+    return frozenset(
+        own.shown.get(name, name) for name in names if not own.hides(name) and name not in own.closed
+    )
