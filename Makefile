@@ -58,7 +58,7 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 
 .venv/.installed: build/wheel
 	.venv/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	.venv/bin/pip install -q "$$(cat $<)[broker,clients,page,telemetry,top]"
+	.venv/bin/pip install -q "$$(cat $<)[broker,page]"
 	@touch $@
 
 .venv-test/.created: pyproject.toml
@@ -70,7 +70,7 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 
 .venv-test/.installed: build/wheel .venv-test/.created
 	$(BIN)/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	$(BIN)/pip install -q "$$(cat $<)[broker,clients,page,telemetry,top]"
+	$(BIN)/pip install -q "$$(cat $<)[broker,page]"
 	@touch $@
 
 # --- what is published: a wheel for old systems, linked by zig, and the sources ------------------------------------------
@@ -237,7 +237,7 @@ interop-go: .venv/.installed .venv-test/.installed jars build/go/client ## a cli
 	.venv-spark/bin/pip install -q --upgrade 'pip>=25.1'
 	.venv-spark/bin/pip install -q --group test
 	.venv-spark/bin/pip install -q --force-reinstall --no-deps "$$(cat $<)"
-	.venv-spark/bin/pip install -q "$$(cat $<)[broker,clients,spark]"
+	.venv-spark/bin/pip install -q "$$(cat $<)[broker,spark]"
 	@touch $@
 
 spark: .venv/.installed .venv-spark/.installed jars ## the streaming source of PySpark on a broker (minutes)

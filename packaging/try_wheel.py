@@ -119,7 +119,7 @@ def main() -> None:
         print(f"start to first answer, median of {STARTS}: {statistics.median(clock):.2f} s")
         print(f"of the CPU: {statistics.median(cpu):.2f} s")
 
-        install(home, "broker,clients", wheel, env)
+        install(home, "broker", wheel, env)
         process, port, _ = serve(program, home, env)
         try:
             env["SHARECORE_BOOTSTRAP_SERVER"] = f"127.0.0.1:{port}"

@@ -234,6 +234,28 @@ class ConfigError(Exception):
         self.answer = answer or text
 
 
+_EXTRAS = {
+    "cryptography": "broker",
+    "jwt": "broker",
+    "opentelemetry": "broker",
+    "scramp": "broker",
+    "starlette": "page",
+    "textual": "page",
+    "uvicorn": "page",
+    "pandas": "spark",
+    "pyarrow": "spark",
+    "pyspark": "spark",
+}
+"""Packages that sharecore does not bring without an extra."""
+
+
+def missing(error: ModuleNotFoundError) -> str:
+    """Return which package is missing, and the command that installs it."""
+    package = str(error.name).partition(".")[0]
+    extra = f"[{_EXTRAS[package]}]" if package in _EXTRAS else ""
+    return f"{package} is missing; run: pip install 'sharecore{extra}'"
+
+
 @contextmanager
 def listening_on(host: str | None, port: int) -> Iterator[None]:
     """Has an OSError name the address that cannot be had, in one line that people are shown."""

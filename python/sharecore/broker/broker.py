@@ -28,7 +28,7 @@ from sharecore.broker.transport import Transport
 from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, Listener, listeners_of, per_ip_overrides
 from sharecore.deadletters import DeadLetterOffice
-from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.errors import ConfigError, ErrorCode, KafkaError, missing
 from sharecore.network import Connection, Limits, ListenerLimits, Server
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.rates import Window
@@ -38,6 +38,7 @@ from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
 from sharecore.security.scram import Credentials, first_credential
 from sharecore.storage import DamagedLog, ResourceType
+from sharecore.waiting import MovableTime
 
 if TYPE_CHECKING:
     from sharecore.broker.client_telemetry import ClientTelemetry
@@ -61,6 +62,7 @@ class Broker(Services):
         users: users of SCRAM that are there from the start.
         check_names: refuse answers with misspelt names (for tests).
         ground: what it stands on; its data directory, unless another is given.
+        lock_time: clock and timers of acquisition locks, where a test moves them forward.
 
     Raises:
         ConfigError: listeners, keys or certificates that cannot be used.
@@ -74,10 +76,12 @@ class Broker(Services):
         users: Sequence[FirstUser] = (),
         check_names: bool = False,
         ground: Ground | None = None,
+        lock_time: MovableTime | None = None,
     ) -> None:
         self.static_config = config
         self.config = config
         self.clock = clock or SystemClock()
+        self._lock_time = lock_time
         self._first_users = users
         self.ground: Ground = StoreGround() if ground is None else ground
         self.telemetry: ClientTelemetry | None = None
@@ -193,6 +197,7 @@ class Broker(Services):
             self.cluster,
             self.clock,
             loop,
+            self._lock_time,
         )
         self.features.on_change(self.share.broker_reconfigured)
         self.groups.start()
@@ -257,6 +262,21 @@ class Broker(Services):
         self.groups.stop()
         await self.ground.close()
 
+    def addresses(self) -> dict[str, object]:
+        """Return where the broker serves, for programs."""
+        listeners = {
+            name: f"{each.advertised_host}:{each.advertised_port}" for name, each in self.listeners.items()
+        }
+        return {
+            "bootstrap_server": next(iter(listeners.values())),
+            "listeners": listeners,
+            "cluster_id": self.identity.cluster_id,
+            "node_id": self.identity.node_id,
+            "data_dir": str(self.config.data_dir),
+            "metrics_port": self.metrics_port or None,
+            "page_port": self.page_port or None,
+        }
+
     def describe(self) -> str:
         """What a person who started it wants to know."""
         where = ", ".join(
@@ -291,12 +311,12 @@ class Broker(Services):
 
 
 @contextmanager
-def _installed(setting: str, extra: str) -> Iterator[None]:
-    """Says of a module that is not there which setting needs it, and what brings it."""
+def _installed(setting: str) -> Iterator[None]:
+    """Name the setting that needs a package which is missing, and what installs it."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise ConfigError(f"{setting} needs {error.name}; allowed: to install sharecore[{extra}]") from None
+        raise ConfigError(f"{setting}: {missing(error)}") from None
 
 
 def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]:
@@ -306,7 +326,7 @@ def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]
         ConfigError: what writes metrics is not installed.
     """
     # imported where they are asked for: a start without metrics does not pay for them
-    with _installed("sharecore.metrics.listener", "broker"):
+    with _installed("sharecore.metrics.listener"):
         from sharecore.broker.metrics import BrokerMetrics
         from sharecore.metrics.requests import RequestTimes
     requests = RequestTimes(dispatch)
@@ -319,7 +339,7 @@ def _telemetry() -> type[ClientTelemetry]:
     Raises:
         ConfigError: what reads them is not installed.
     """
-    with _installed("sharecore.telemetry.enable", "telemetry"):
+    with _installed("sharecore.telemetry.enable"):
         from sharecore.broker.client_telemetry import ClientTelemetry
     return ClientTelemetry
 
@@ -330,7 +350,7 @@ def _page(broker: Broker) -> BrokerPage:
     Raises:
         ConfigError: what serves it is not installed, or keys cannot be had.
     """
-    with _installed("sharecore.page.listener", "page"):
+    with _installed("sharecore.page.listener"):
         from sharecore.broker.page import BrokerPage
     return BrokerPage(broker)
 

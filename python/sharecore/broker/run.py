@@ -4,31 +4,57 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sharecore._core import use_one_heap
 from sharecore.broker.broker import Broker
 from sharecore.broker.ground import Ground
+from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.network import loop_factory
 from sharecore.security.first_users import FirstUser
+from sharecore.waiting import MovableTime
 
 log = logging.getLogger("sharecore.broker")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(config: BrokerConfig, users: Sequence[FirstUser] = (), ground: Ground | None = None) -> int:
-    """Serves until SIGINT or SIGTERM; returns the exit status.
+@dataclass(frozen=True)
+class Manner:
+    """How a broker runs as a process.
+
+    Attributes:
+        control: serve the control endpoint, through which tests move the time of acquisition locks.
+        address_as_json: print a JSON object with the addresses in place of a sentence.
+        until_stdin_closes: stop when standard input closes, as it does when the starter of the broker dies.
+    """
+
+    control: bool = False
+    address_as_json: bool = False
+    until_stdin_closes: bool = False
+
+
+def run(
+    config: BrokerConfig,
+    users: Sequence[FirstUser] = (),
+    ground: Ground | None = None,
+    manner: Manner = Manner(),  # noqa: B008 - it is immutable
+) -> int:
+    """Serve until SIGINT or SIGTERM; return the exit status.
 
     Args:
         config: the configuration.
         users: users of SCRAM that are there from the start.
         ground: what the broker stands on; its data directory, unless another is given.
+        manner: how it runs as a process.
 
     Raises:
         ConfigError: the configuration cannot be served.
@@ -40,10 +66,12 @@ def run(config: BrokerConfig, users: Sequence[FirstUser] = (), ground: Ground | 
     # what is kept holds passwords, salted or as they were set at run time: it is nobody else's to read
     os.umask(0o077)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_serve(config, users, ground))
+        return runner.run(_serve(config, users, ground, manner))
 
 
-async def _serve(config: BrokerConfig, users: Sequence[FirstUser], ground: Ground | None) -> int:
+async def _serve(
+    config: BrokerConfig, users: Sequence[FirstUser], ground: Ground | None, manner: Manner
+) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
@@ -56,9 +84,21 @@ async def _serve(config: BrokerConfig, users: Sequence[FirstUser], ground: Groun
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop, number)
-    broker = Broker(config, users=users, ground=ground)
+    lock_time = MovableTime(SystemClock(), loop) if manner.control else None
+    broker = Broker(config, users=users, ground=ground, lock_time=lock_time)
     await broker.start()
-    print(broker.describe(), flush=True)
+    control = None
+    if lock_time is not None:
+        from sharecore.broker.control import Control
+
+        control = Control(lock_time, loop)
+    if manner.until_stdin_closes:
+        _watch_stdin(loop, stopping)
+    if manner.address_as_json:
+        addresses = broker.addresses() | ({} if control is None else {"control": control.url})
+        print(json.dumps(addresses), flush=True)
+    else:
+        print(broker.describe(), flush=True)
     # what is alive now stays: no collection needs to look at it again
     gc.collect()
     gc.freeze()
@@ -66,9 +106,23 @@ async def _serve(config: BrokerConfig, users: Sequence[FirstUser], ground: Groun
     try:
         await stopping.wait()
     finally:
+        if control is not None:
+            await asyncio.to_thread(control.close)
         await broker.stop()
     log.info("stopped")
     return 0
+
+
+def _watch_stdin(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    """Set `stopping` when standard input ends; what it holds is read and dropped."""
+
+    def read() -> None:
+        while os.read(0, 4096):
+            pass
+        log.info("standard input closed: stopping")
+        loop.call_soon_threadsafe(stopping.set)
+
+    threading.Thread(target=read, name="sharecore stdin", daemon=True).start()
 
 
 def _raise_file_limit() -> None:

@@ -31,7 +31,7 @@ from sharecore.session import ShareSession, ShareSessionCache
 from sharecore.sharestate.coordinator import ShareCoordinator
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Log, Topic, Topics
-from sharecore.waiting import Done
+from sharecore.waiting import Done, MovableTime
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +49,7 @@ class ShareServices:
         dead_letters: writes them.
         state: where the states are kept.
         cluster: which share partitions this broker leads.
+        lock_time: clock and timers of acquisition locks, where they are not `clock` and `loop`.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class ShareServices:
         cluster: Cluster,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
+        lock_time: MovableTime | None = None,
     ) -> None:
         self._config = config
         self._all_topics = topics
@@ -93,8 +95,8 @@ class ShareServices:
             self._find_log,
             group_configs.get,
             persister=self.persister,
-            clock=clock,
-            call_later=loop.call_later,
+            clock=lock_time or clock,
+            call_later=(lock_time or loop).call_later,
             office=dead_letters,
             leader_epoch=lambda topic_id, partition: cluster.leader(topic_id, partition).epoch,
             stateless=lambda key: self.groups.state_lost(key),

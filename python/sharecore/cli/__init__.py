@@ -9,15 +9,18 @@ def main() -> None:
     """Runs the program; never returns."""
     try:
         from sharecore.cli.app import main as run
+
+        run()
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] == "sharecore":
             raise
-        # the engine as a library needs no other package
-        sys.exit(f"sharecore: {error.name} is missing: commands take pip install 'sharecore[broker]'")
+        from sharecore.errors import missing
+
+        # a command of an extra, or sharecore installed without its dependencies
+        sys.exit(f"sharecore: {missing(error)}")
     except KeyboardInterrupt:
         # as typer ends a command that runs, or loads
         sys.exit(130)
-    run()
 
 
 __all__ = ["main"]

@@ -61,13 +61,10 @@ def dashboard(
     """
     with failures_in_one_line():
         set_up_logging("info", None)
-        try:
-            from sharecore.page.app import Page
-            from sharecore.page.server import PageServer
-            from sharecore.page.server import listen as bind
-        except ModuleNotFoundError as error:
-            raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[page]'") from None
         from sharecore.page.access import ClusterAccess
+        from sharecore.page.app import Page
+        from sharecore.page.server import PageServer
+        from sharecore.page.server import listen as bind
         from sharecore.page.settings import PageConfig
 
         address, port = listen_address(listen)

@@ -62,10 +62,7 @@ def export_metrics(
         if log_format not in FORMATS:
             raise CommandFailed(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
         set_up_logging("info", JsonLines() if log_format == "json" else None)
-        try:
-            from sharecore.admin.exporter import Exporter
-        except ModuleNotFoundError as error:
-            raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[broker]'") from None
+        from sharecore.admin.exporter import Exporter
         from sharecore.client.settings import read_connection_settings
         from sharecore.client.wire.transport import Transport
 

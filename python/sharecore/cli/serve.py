@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -91,6 +92,27 @@ def serve(
             "more.  [default: where it listens]",
         ),
     ] = None,
+    ephemeral: Annotated[
+        bool,
+        typer.Option(
+            "--ephemeral",
+            help="For tests: a free port, data in a temporary directory that is deleted at the end, no waits "
+            "for disks or for members of groups, and a control endpoint that moves the time of locks.",
+        ),
+    ] = False,
+    print_address: Annotated[
+        bool,
+        typer.Option(
+            "--print-address", help="Print the addresses as one line of JSON once the broker serves."
+        ),
+    ] = False,
+    stop_with_stdin: Annotated[
+        bool,
+        typer.Option(
+            "--stop-with-stdin",
+            help="Stop when standard input closes, as it does when the process that started the broker dies.",
+        ),
+    ] = False,
     log_format: Annotated[
         str,
         typer.Option(
@@ -106,6 +128,7 @@ def serve(
     sharecore serve --port 0 --data-dir ./try        anywhere else
     sharecore serve -c server.properties -s num.partitions=4
     sharecore serve --upstream kafka-1:9092 --node-id 1 --advertise this-host:9092
+    sharecore serve --ephemeral --print-address      for a test; sharecore.testing does it for pytest
 
     Settings have the names of Kafka's server.properties; `sharecore config example` prints them all. A
     variable wins over the file (SHARECORE_LOG_DIRS for log.dirs), the command line over both.
@@ -113,6 +136,7 @@ def serve(
     """
     from sharecore.cli.logs import FORMATS, LEVELS, JsonLines, set_up_logging
 
+    leaving = ExitStack()
     try:
         if log_level not in LEVELS:
             raise ConfigError(f"--log-level {log_level}: unknown; allowed: one of {', '.join(LEVELS)}")
@@ -122,6 +146,8 @@ def serve(
         properties = gather(
             config, settings or [], host, port, data_dir, node_id, durability, environment=os.environ
         )
+        if ephemeral:
+            properties = leaving.enter_context(_ephemeral(properties))
         if metrics_listener is not None:
             properties["sharecore.metrics.listener"] = metrics_listener
         if page_listener is not None:
@@ -130,15 +156,36 @@ def serve(
             properties["advertised.listeners"] = advertised(advertise, properties)
         properties |= behind(upstream, upstream_settings or [])
         broker_config = read_config(properties)
-        from sharecore.broker.run import run
+        from sharecore.broker.run import Manner, run
         from sharecore.security.first_users import parse_add_scram
 
         first_users = [parse_add_scram(each) for each in add_scram or ()]
-        status = run(broker_config, first_users, ground_of(broker_config))
+        manner = Manner(ephemeral, print_address, stop_with_stdin)
+        status = run(broker_config, first_users, ground_of(broker_config), manner)
     except (ConfigError, KafkaError, OSError) as error:
         typer.echo(f"sharecore: {error}", err=True)
         raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else 1) from None
+    finally:
+        leaving.close()
     sys.exit(status)
+
+
+@contextmanager
+def _ephemeral(properties: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Yield the properties of a broker for tests, with a directory that is deleted at the end.
+
+    Raises:
+        ConfigError: the data are to be kept, or to be kept elsewhere.
+    """
+    from sharecore.broker.ephemeral import SETTINGS, ephemeral_directory
+    from sharecore.config.tier import UPSTREAM_PREFIX
+
+    if "log.dirs" in properties or "log.dir" in properties:
+        raise ConfigError("--ephemeral keeps no data; leave out --data-dir (log.dirs) or --ephemeral")
+    if any(name.startswith(UPSTREAM_PREFIX) for name in properties):
+        raise ConfigError("--ephemeral cannot be a node in front of a cluster; leave out --upstream")
+    with ephemeral_directory() as directory:
+        yield {**SETTINGS, **properties, "log.dirs": str(directory / "data")}
 
 
 def advertised(addresses: list[str], properties: Mapping[str, str]) -> str:

@@ -24,7 +24,7 @@ def check_producer() -> None:
         import confluent_kafka  # noqa: F401
     except ImportError:
         raise ConfigError(
-            'confluent-kafka is missing: pip install "sharecore[spark,clients]", on the workers too'
+            "confluent-kafka is missing; run: pip install sharecore, on Spark's workers too"
         ) from None
 
 

@@ -6,6 +6,7 @@ from sharecore.waiting.answers import promise, reply
 from sharecore.waiting.callbacks import Done, Gather, settle
 from sharecore.waiting.delayed import DelayedFetch
 from sharecore.waiting.later import Later
+from sharecore.waiting.movable import MovableTime
 from sharecore.waiting.periodic import Periodic
 from sharecore.waiting.spans import Spans
 from sharecore.waiting.timers import CallLater, Deadline, Timer, Timers
@@ -17,6 +18,7 @@ __all__ = [
     "Done",
     "Gather",
     "Later",
+    "MovableTime",
     "Periodic",
     "Spans",
     "Timer",

@@ -43,12 +43,9 @@ def top(
     with failures_in_one_line():
         if not sys.stdout.isatty():
             raise CommandFailed("top needs a terminal; `sharecore export-metrics --once` prints the figures")
-        try:
-            from sharecore.cli.top.app import Top
-        except ModuleNotFoundError as error:
-            raise CommandFailed(f"{error.name} is missing: pip install 'sharecore[top]'") from None
         from sharecore.admin.scrape import scrape_held
         from sharecore.admin.watch import Watch
+        from sharecore.cli.top.app import Top
         from sharecore.client.settings import read_connection_settings
         from sharecore.client.wire.transport import Transport
 

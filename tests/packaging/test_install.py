@@ -1,0 +1,156 @@
+"""What a user installs: the wheel in an empty environment, first alone, then with its extras."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+ALL_COMMANDS = (
+    "from sharecore.cli.app import _COMMANDS, _load\nfor name in _COMMANDS: _load(name); print(name)"
+)
+
+
+class Environment:
+    """A virtual environment with nothing but what was installed into it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.bin = home / "venv/bin"
+        subprocess.run([sys.executable, "-m", "venv", home / "venv"], check=True)
+        unwanted = {"PYTHONPATH", "SHARECORE", "VIRTUAL_ENV"}
+        self.variables = {name: value for name, value in os.environ.items() if name not in unwanted}
+        self.variables["PATH"] = f"{self.bin}:{self.variables['PATH']}"
+
+    def install(self, *requirements: str) -> None:
+        self.run("python", "-m", "pip", "install", "-q", "--no-compile", *requirements)
+
+    def ended(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, whatever that is."""
+        return subprocess.run(
+            command,
+            cwd=self.home,
+            env=self.variables,
+            text=True,
+            timeout=100,
+            capture_output=True,
+            check=False,
+        )
+
+    @contextmanager
+    def started(self, *command: str) -> Iterator[subprocess.Popen[str]]:
+        """Start a command, which is killed at the end."""
+        process = subprocess.Popen(
+            command,
+            cwd=self.home,
+            env=self.variables,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def run(self, *command: str) -> str:
+        """Run a command that has to succeed; return its output."""
+        ended = self.ended(*command)
+        assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
+        return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    (wheel,) = (ROOT / "dist").glob("sharecore-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Environment:
+    environment = Environment(tmp_path_factory.mktemp("install"))
+    environment.install(str(wheel), "pytest")
+    return environment
+
+
+@pytest.fixture
+def broker(empty: Environment) -> Iterator[str]:
+    with empty.started(
+        "sharecore", "serve", "--ephemeral", "--print-address", "--stop-with-stdin"
+    ) as process:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["bootstrap_server"]
+
+
+def test_every_command_loads_without_an_extra(empty: Environment) -> None:
+    commands = empty.run("python", "-c", ALL_COMMANDS).split()
+    assert {"serve", "produce", "consume", "work", "groups", "dlq", "top"} <= set(commands)
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        ("certs made", "broker"),
+        ("dashboard -b localhost:1", "page"),
+        ("serve --port 0 --data-dir made -s sharecore.page.listener=127.0.0.1:0", "page"),
+        ("spark lag -b localhost:1 --out made", "spark"),
+    ],
+)
+def test_a_command_of_an_extra_says_what_to_run(empty: Environment, command: str, extra: str) -> None:
+    ended = empty.ended("sharecore", *command.split())
+    assert ended.returncode in (1, 2)
+    (line,) = [line for line in ended.stderr.splitlines() if "pip install" in line]
+    assert re.search(rf"pip install ['\"]sharecore\[{extra}\]['\"]$", line), line
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_tests_of_the_page_pass(empty: Environment) -> None:
+    page = (ROOT / "docs/testing.md").read_text()
+    files = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
+    assert [name for name, _ in files] == ["jobs.py", "test_jobs.py"]
+    for name, text in files:
+        (empty.home / name).write_text(text)
+    assert "1 passed" in empty.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_jobs.py")
+    (rest,) = re.findall(r"## Without pytest\n\n```python\n(.*?)```", page, re.DOTALL)
+    assert empty.run("python", "-c", rest).startswith("127.0.0.1:")
+
+
+def test_extras_bring_what_their_commands_need(empty: Environment, wheel: Path) -> None:
+    empty.install(f"sharecore[broker,page] @ {wheel.as_uri()}")
+    empty.run("sharecore", "certs", "made")
+    ended = empty.ended("sharecore", "dashboard", "-b", "localhost:1")
+    assert "missing" not in ended.stderr
+
+
+def test_pages_name_extras_that_there_are() -> None:
+    named = {
+        (page.name, extra)
+        for page in PAGES
+        for extras in re.findall(r"pip install ['\"]?sharecore\[([\w,]+)\]", page.read_text())
+        for extra in extras.split(",")
+    }
+    assert {extra for _, extra in named} <= EXTRAS.keys(), named
+    assert {extra for _, extra in named} >= EXTRAS.keys(), "each extra is explained somewhere"
+
+
+def test_python_on_pages_imports_names_that_there_are() -> None:
+    seen = 0
+    for page in PAGES:
+        for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            imports = re.findall(r"^\s*((?:from|import) sharecore(?!\.spark).*)$", code, re.MULTILINE)
+            for line in imports:
+                seen += 1
+                exec(compile(line.strip(), str(page), "exec"), {})
+    assert seen >= 10
