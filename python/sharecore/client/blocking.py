@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import threading
 import weakref
 from collections import deque
@@ -15,9 +16,11 @@ from uuid import UUID
 
 from sharecore._core import Record
 from sharecore.client import consumer as aio
+from sharecore.client.arguments import check_timeout
+from sharecore.client.delivery import Marks
 from sharecore.client.errors import ConsumerClosed
 from sharecore.client.fetching.acknowledgements import Callback, TopicPartition
-from sharecore.client.fetching.batch import Batch
+from sharecore.client.fetching.batch import Batch, batch_of
 from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.metrics import MetricName
 from sharecore.errors import KafkaError
@@ -31,8 +34,7 @@ class ShareConsumer:
     """`sharecore.client.ShareConsumer` behind calls that block; its loop runs in a thread of its own.
 
     Heartbeats and renewals go on while the program works. Safe to use from several threads. Acknowledgements
-    are kept here until the next call that talks to the loop, which is where a record acknowledged twice is
-    told.
+    are kept here until the next call that talks to the loop.
 
     One that is not closed leaves its group when nobody has it any more or the program ends, and what it holds
     is released; what was acknowledged since the last call is lost then.
@@ -45,7 +47,7 @@ class ShareConsumer:
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
-        self._marked: deque[tuple[Record | Iterable[Record], AcknowledgeType]] = deque()
+        self._marked: deque[Marks] = deque()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=_serve, args=(self._loop,), name="sharecore consumer", daemon=True
@@ -79,13 +81,31 @@ class ShareConsumer:
             raise
 
     async def _after_marks(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            while self._marked:
-                self._inner.acknowledge(*self._marked.popleft())
-        except BaseException:
-            work.close()
-            raise
+        while self._marked:
+            self._inner.deliveries.mark_late(self._marked.popleft())
         return await work
+
+    def _take(self, call: Callable[[], Coroutine[Any, Any, T]], records: Callable[[T], Batch]) -> T:
+        """Run a call for records. One that is interrupted, by Ctrl-C say, delivers nothing: what it took goes
+        back, since in implicit mode the next call would accept it.
+        """
+        taken: list[T] = []
+
+        async def take() -> T:
+            taken.append(await call())
+            return taken[0]
+
+        try:
+            return self._run(take())
+        except BaseException:
+            # behind the call's cancellation: what it did not take by then it never takes
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._give_back, taken, records)
+            raise
+
+    def _give_back(self, taken: list[T], records: Callable[[T], Batch]) -> None:
+        for each in taken:
+            self._inner.deliveries.take_back(records(each))
 
     def _call(self, function: Callable[..., T], *arguments: Any) -> T:
         async def call() -> T:
@@ -106,12 +126,8 @@ class ShareConsumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leaves the group; in implicit mode what was delivered is accepted unless the block raised."""
-        if self._thread.is_alive():
-            try:
-                self._run(self._inner.__aexit__(kind, error, trace))
-            finally:
-                self._stop()
+        """Close the consumer. What was neither accepted nor committed is released, in implicit mode too."""
+        self.close()
 
     @property
     def subscription(self) -> frozenset[str]:
@@ -136,7 +152,7 @@ class ShareConsumer:
         self._call(self._inner.unsubscribe)
 
     def poll(self, max_records: int | None = None, *, timeout: float | None = None) -> Batch:
-        return self._run(self._inner.poll(max_records, timeout=timeout))
+        return self._take(lambda: self._inner.poll(max_records, timeout=timeout), lambda batch: batch)
 
     def __iter__(self) -> Iterator[Record]:
         """The records one by one; in implicit mode each is accepted when the next is asked for."""
@@ -144,7 +160,7 @@ class ShareConsumer:
 
     def __next__(self) -> Record:
         try:
-            return self._run(self._inner.__anext__())
+            return self._take(self._inner.__anext__, lambda record: batch_of([record]))
         except (StopAsyncIteration, ConsumerClosed):
             raise StopIteration from None
 
@@ -158,7 +174,9 @@ class ShareConsumer:
             raise RuntimeError("acknowledge needs share.acknowledgement.mode=explicit")
         if threading.current_thread() is self._thread:
             raise RuntimeError(_OWN_THREAD)
-        self._marked.append((records, kind))
+        if not self._thread.is_alive():
+            raise ConsumerClosed("the consumer is closed")
+        self._marked.append(self._inner.deliveries.check(records, kind))
 
     def accept(self, records: Record | Iterable[Record]) -> None:
         self.acknowledge(records, AcknowledgeType.ACCEPT)
@@ -184,13 +202,13 @@ class ShareConsumer:
         asyncio.
 
         A thread cannot be cancelled: `lost` is set when a lock is lost, and the block raises `LeaseLost` at
-        its end.
+        its end. Where a lock is gone already, `LeaseLost` is raised at once.
         """
         lost = threading.Event()
         kept = self._inner.lease(records, max_ms=max_ms, on_error=on_error, cancel=False)
         kept.when_lost = lost.set
-        self._run(kept.__aenter__())
         try:
+            self._run(kept.__aenter__())
             yield lost
         except BaseException as error:
             self._run(kept.__aexit__(type(error), error, error.__traceback__))
@@ -221,6 +239,7 @@ class ShareConsumer:
     def close(self, timeout: float = 30.0) -> dict[TopicPartition, KafkaError | None]:
         if threading.current_thread() is self._thread:
             raise RuntimeError(_OWN_THREAD)
+        check_timeout(timeout)
         if not self._thread.is_alive():
             return {}
         try:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 from math import inf
 from threading import get_ident
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from sharecore._core import Record
-from sharecore.client.errors import ConsumerClosed, DeserializationError, LeaseLost, WakeupError
+from sharecore.client.arguments import check_max_records, check_timeout, topic_names
+from sharecore.client.delivery import Deliveries
+from sharecore.client.errors import ConsumerClosed, LeaseLost, WakeupError
 from sharecore.client.fetching.acknowledgements import Callback, TopicPartition
-from sharecore.client.fetching.batch import Batch, Part, batch_of, parts_of, work_on
-from sharecore.client.fetching.buffer import Fetched, done_by
+from sharecore.client.fetching.batch import Batch, Part, work_on
+from sharecore.client.fetching.buffer import done_by
 from sharecore.client.fetching.intake import take_in
 from sharecore.client.fetching.lease import HELD, AcknowledgeType
 from sharecore.client.keeper import Kept
@@ -28,14 +29,19 @@ from sharecore.errors import ErrorCode, KafkaError
 
 _YIELD_MS = 20
 """The event loop gets a turn at least this often, even while records wait in the buffer."""
+ASKS_MS_MIN = 20
+"""A poll that waits for less asks a broker for records all the same; the next poll gets what comes."""
+_AT_ONCE = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
+"""Kinds after which a record needs nothing more than its mark."""
 
 
 class ShareConsumer:
     """A member of a share group (KIP-932).
 
-    In implicit mode, the default, asking for more accepts the records that came before. In explicit mode each
-    record is acknowledged by name, in any order, before the next poll. Records that are leased or renewed do
-    not hold up polls, so any number of batches may be worked on at once.
+    In implicit mode, the default, asking for more accepts the records that came before, and so does a commit;
+    nothing else does. In explicit mode each record is acknowledged by name, in any order, before the next
+    poll. Records that are leased or renewed do not hold up polls, so any number of batches may be worked on
+    at once.
 
     Must be made where an event loop runs, and used in that loop; only `wakeup` may be called from anywhere.
 
@@ -63,21 +69,19 @@ class ShareConsumer:
         self._runtime = Runtime(self.settings, clock or SystemClock(), self._intake)
         self._explicit = self.settings.explicit
         self._exactly = self.settings.share_acquire_mode == RECORD_LIMIT
-        self._delivered: list[Part] = []
+        self.deliveries = Deliveries(self._runtime)
         self._subscription: tuple[str, ...] = ()
         self._woken = False
         self._closed = False
         self._yielded_ms = 0
 
-    async def __aenter__(self) -> ShareConsumer:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leaves the group; in implicit mode what was delivered is accepted unless the block raised."""
-        if kind is None and not self._closed and not self._explicit:
-            self._accept_delivered()
+        """Close the consumer. What was neither accepted nor committed is released, in implicit mode too."""
         await self.close()
 
     # subscription
@@ -113,18 +117,14 @@ class ShareConsumer:
         return self._runtime.lock_ms or None
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Replaces the subscription; without topics it is the same as `unsubscribe`.
+        """Replace the subscription; an empty list is the same as `unsubscribe`.
 
         A name that no topic can have makes a later poll raise, once the broker has answered.
 
         Raises:
-            ValueError: a topic without a name.
+            ValueError: the argument is not several names, or a name is blank.
         """
-        if isinstance(topics, str):
-            raise ValueError("topics must be several names, not one string")
-        names = tuple(sorted(set(topics)))
-        if not all(isinstance(name, str) and name for name in names):
-            raise ValueError("a topic needs a name")
+        names = topic_names(topics)
         self._raise_if_closed()
         self._subscription = names
         self._runtime.subscribe(names)
@@ -136,13 +136,18 @@ class ShareConsumer:
     # records
 
     async def poll(self, max_records: int | None = None, *, timeout: float | None = None) -> Batch:
-        """Returns records as soon as there are any.
+        """Return records as soon as there are any.
+
+        Records whose locks `acknowledge` renewed are returned first, by themselves, once the broker has
+        confirmed the renewal.
 
         Args:
             max_records: never more than that; without it, whole fetches of about `max.poll.records`.
-            timeout: seconds to wait at most, after which the batch is empty; forever without it.
+            timeout: seconds to wait at most, after which the batch is empty; forever without it. However
+                short it is, a fetch is sent, and the next poll returns what it brings.
 
         Raises:
+            ValueError: a negative time-out, or a maximum below 1.
             WakeupError: `wakeup` was called.
             ConsumerClosed: the consumer is closed, or was closed while this waited.
             CorruptRecords: records that could not be read were rejected.
@@ -152,6 +157,9 @@ class ShareConsumer:
             RuntimeError: there is no subscription; in explicit mode, a record of an earlier poll is neither
                 acknowledged nor being worked on (`lease`, `renew`).
         """
+        check_timeout(timeout)
+        if max_records is not None:
+            check_max_records(max_records)
         runtime = self._runtime
         self._begin()
         gap = runtime.metrics.poll_began()
@@ -162,7 +170,7 @@ class ShareConsumer:
             runtime.metrics.poll_ended()
             runtime.polled_ms = runtime.now_ms()
 
-    def __aiter__(self) -> ShareConsumer:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Record:
@@ -170,13 +178,14 @@ class ShareConsumer:
         runtime = self._runtime
         try:
             self._begin()
-            if self.settings.key_deserializer is None and self.settings.value_deserializer is None:
+            deliveries = self.deliveries
+            if not deliveries.deserializes and not deliveries.renewing:
                 await self._give_way()
                 record = runtime.buffer.take_one()
                 if record is not None:
                     if record.lease.working:
                         record.lease.working.discard(record.position)
-                    self._delivered.append(Part(record.lease, record.position, record.position + 1))
+                    deliveries.parts.append(Part(record.lease, record.position, record.position + 1))
                     if not runtime.buffer.records:
                         runtime.advance()
                     return record
@@ -193,40 +202,29 @@ class ShareConsumer:
         if not self._subscription:
             raise RuntimeError("subscribe to topics before asking for records")
         if self._explicit:
-            self._need_decisions()
+            self.deliveries.check_decided()
         else:
-            self._accept_delivered()
-
-    def _deliver(self, parts: Iterable[Part]) -> None:
-        for lease, low, high in parts:
-            if lease.working:
-                lease.working.difference_update(range(low, high))
-        self._delivered.extend(parts)
-
-    def _need_decisions(self) -> None:
-        if any(lease.undecided(low, high) for lease, low, high in self._delivered):
-            raise RuntimeError(
-                "in explicit mode every record is to be acknowledged before the next poll; "
-                "lease or renew those that are still worked on"
-            )
-        self._delivered = []
+            self.deliveries.accept()
+        self.deliveries.latest = None
 
     async def _take(self, max_records: int | None, timeout: float | None) -> Batch:
         runtime, buffer = self._runtime, self._runtime.buffer
         runtime.membership.polled()
         wanted = self.settings.max_poll_records if max_records is None else max_records
-        if wanted < 1:
-            raise ValueError(f"max_records={max_records}: at least 1 is needed")
         exactly = self._exactly or max_records is not None
         deadline = None if timeout is None else self._loop.time() + timeout
-        until_ms = inf if timeout is None else runtime.now_ms() + timeout * 1000
+        until_ms = inf if timeout is None else runtime.now_ms() + max(timeout * 1000, ASKS_MS_MIN)
         await self._give_way()
         while True:
-            batch = self._deserialized(buffer.take(wanted, exactly=exactly))
+            if self.deliveries.renewing:
+                batch = await self._take_renewed(wanted if exactly else None, deadline)
+                if batch or self.deliveries.renewing:
+                    runtime.commit()
+                    return self.deliveries.add(batch)
+            batch = self.deliveries.deserialized(buffer.take(wanted, exactly=exactly))
             if batch:
-                self._deliver(batch.parts)
                 runtime.commit()
-                return batch
+                return self.deliveries.add(batch)
             self._raise_pending()
             with buffer.waiting(wanted, until_ms) as woken:
                 runtime.commit()
@@ -241,32 +239,14 @@ class ShareConsumer:
             await asyncio.sleep(0)
             self._yielded_ms = self._runtime.now_ms()
 
-    def _deserialized(self, batch: Batch) -> Batch:
-        key_of, value_of = self.settings.key_deserializer, self.settings.value_deserializer
-        if key_of is None and value_of is None:
-            return batch
-        done: list[Record] = []
-        for index, record in enumerate(batch):
-            try:
-                key, value = record.key, record.value
-                if key_of is not None and key is not None:
-                    key = key_of(key)
-                if value_of is not None and value is not None:
-                    value = value_of(value)
-            except Exception as error:
-                refused = DeserializationError(record, error)
-                refused.__cause__ = error
-                self._put_back(batch[index + 1 :])
-                if self._explicit:
-                    self._deliver(parts_of(record))
-                else:
-                    self._runtime.acknowledge_parts(parts_of(record), AcknowledgeType.RELEASE)
-                if not done:
-                    raise refused from error
-                self._runtime.errors.append(refused)
-                return batch_of(done)
-            done.append(record.replace(key, value))
-        return Batch(done, batch.parts)
+    async def _take_renewed(self, wanted: int | None, deadline: float | None) -> Batch:
+        """Return what was renewed once its leaders have answered; an empty batch at the deadline."""
+        batch = self.deliveries.renewed(wanted)
+        if not batch and self.deliveries.renewing:
+            await self._runtime.flush_until(deadline)
+            self._raise_pending()
+            batch = self.deliveries.renewed(wanted)
+        return batch
 
     def put_back(self, records: Iterable[Record]) -> None:
         """Hands records back to be polled again, as part of the same delivery; what was acknowledged is left
@@ -276,37 +256,38 @@ class ShareConsumer:
             RuntimeError: in implicit mode.
         """
         self._need_explicit("put_back")
-        self._put_back(records)
-
-    def _put_back(self, records: Iterable[Record]) -> None:
-        held = [record for record in records if record.lease.holds(record.position, record.position + 1)]
-        groups = [(lease, list(group)) for lease, group in groupby(held, key=lambda record: record.lease)]
-        for lease, group in reversed(groups):
-            lease.working.update(record.position for record in group)
-            self._runtime.buffer.put_back(Fetched(lease, group))
+        self.deliveries.put_back(records)
 
     # acknowledgement
 
     def acknowledge(
         self, records: Record | Iterable[Record], kind: AcknowledgeType = AcknowledgeType.ACCEPT
     ) -> None:
-        """Acknowledges a record, several, or what is left of a batch; sent with the next poll or commit.
+        """Acknowledge a record, several, or what is left of a batch; sent with the next poll or commit.
+
+        A record may be acknowledged again, with another kind, until it is sent. A record that is renewed
+        here is returned by the next poll, to be acknowledged then; `renew` leaves it with the application.
 
         Raises:
-            KafkaError: INVALID_RECORD_STATE, for a single record that was acknowledged before.
+            KafkaError: INVALID_RECORD_STATE, a record was acknowledged and sent before, or was not delivered
+                by this consumer; nothing of the call is acknowledged then. Of a batch it means that nothing
+                is left. UNSUPPORTED_VERSION, the broker cannot renew locks.
             RuntimeError: in implicit mode.
         """
         if not self._explicit or self._closed or self._runtime.results.calling_in:
             self._need_explicit("acknowledge")
-        if isinstance(records, Record):
+        if type(records) is Record and kind in _AT_ONCE:
             lease, position = records.lease, records.position
             # what a queue does all the time: one more record of a lease that is being acknowledged anyway
-            if lease.queued and lease.states[position] == HELD:
+            if (
+                lease is not None
+                and lease.queued
+                and lease.states[position] == HELD
+                and lease.owner.host is self._runtime
+            ):
                 lease.states[position] = kind
                 return
-            lease.owner.mark(lease, position, position + 1, kind)
-        else:
-            self._runtime.acknowledge_parts(parts_of(records), kind)
+        self.deliveries.mark(self.deliveries.check(records, kind))
 
     def accept(self, records: Record | Iterable[Record]) -> None:
         """Acknowledges records as processed."""
@@ -321,15 +302,18 @@ class ShareConsumer:
         self.acknowledge(records, AcknowledgeType.REJECT)
 
     async def renew(self, records: Record | Iterable[Record]) -> None:
-        """Restarts the records' acquisition locks; sent at once, with whatever else is marked.
+        """Restart the records' acquisition locks; sent at once, with whatever else is marked.
+
+        The records stay with the application and do not hold up polls.
 
         Raises:
             LeaseLost: the lock of a record was gone.
-            KafkaError: UNSUPPORTED_VERSION, the broker does not know renewal (Kafka before 4.2).
+            KafkaError: INVALID_RECORD_STATE, as `acknowledge`; UNSUPPORTED_VERSION, the broker does not know
+                renewal (Kafka before 4.2).
             RuntimeError: in implicit mode.
         """
         self._need_explicit("renew")
-        parts = list(parts_of(records))
+        parts = self.deliveries.held(records)
         for lease in {part.lease for part in parts}:
             lease.owner.need_renewal()
         work_on(parts)
@@ -359,11 +343,16 @@ class ShareConsumer:
             cancel: whether the block is cancelled when the lock is lost.
 
         Raises:
+            LeaseLost: when the block begins or ends: the lock of a record was gone.
+            KafkaError: INVALID_RECORD_STATE, as `acknowledge`.
             RuntimeError: in implicit mode.
+            ValueError: a negative `max_ms`.
         """
         self._need_explicit("lease")
         limit = self.settings.lease_max_ms if max_ms is None else max_ms
-        parts = list(parts_of(records))
+        if limit < 0:
+            raise ValueError(f"max_ms={max_ms}: pass milliseconds, 0 or more")
+        parts = self.deliveries.held(records)
         work_on(parts)
         return Kept(self._runtime.keeper, parts, limit, on_error, cancel)
 
@@ -381,13 +370,14 @@ class ShareConsumer:
         Raises:
             WakeupError: `wakeup` was called; the acknowledgements are on their way nevertheless.
             ConsumerClosed: the consumer is closed.
+            ValueError: a negative time-out.
         """
+        check_timeout(timeout)
         self._raise_pending()
-        if not self._explicit:
-            self._accept_delivered()
+        self._commit_delivered()
         seconds = self.settings.default_api_timeout_ms / 1000 if timeout is None else timeout
         runtime = self._runtime
-        flushed = await runtime.flush_within(seconds)
+        flushed = await runtime.flush_until(self._loop.time() + seconds)
         self._raise_pending()
         results = runtime.results.take()
         if not flushed:
@@ -402,9 +392,13 @@ class ShareConsumer:
         The answers go to the callback, and to the next `commit_sync`.
         """
         self._raise_if_closed()
-        if not self._explicit:
-            self._accept_delivered()
+        self._commit_delivered()
         self._runtime.commit()
+
+    def _commit_delivered(self) -> None:
+        if not self._explicit:
+            self.deliveries.accept()
+        self.deliveries.latest = None
 
     def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
         """Calls `callback` in the event loop with the answer to each share partition's acknowledgements, but
@@ -415,13 +409,6 @@ class ShareConsumer:
         """
         self._raise_if_closed()
         self._runtime.results.callback = callback
-
-    def _accept_delivered(self) -> None:
-        if self._delivered:
-            parts, self._delivered = self._delivered, []
-            for lease, low, high in parts:
-                if lease.lost is not None or lease.holds(low, high):
-                    lease.owner.mark(lease, low, high, AcknowledgeType.ACCEPT)
 
     def _need_explicit(self, what: str) -> None:
         if not self._explicit:
@@ -444,7 +431,9 @@ class ShareConsumer:
             RuntimeError: `enable.metrics.push` is false.
             ConsumerClosed: the consumer is closed.
             KafkaError: UNSUPPORTED_VERSION, the cluster asks no client for metrics; REQUEST_TIMED_OUT.
+            ValueError: a negative time-out.
         """
+        check_timeout(timeout)
         self._raise_if_closed()
         seconds = self.settings.default_api_timeout_ms / 1000 if timeout is None else timeout
         return await self._runtime.client_instance_id(seconds)
@@ -458,7 +447,7 @@ class ShareConsumer:
             self._loop.call_soon_threadsafe(self._runtime.interrupt)
 
     async def close(self, timeout: float = 30.0) -> dict[TopicPartition, KafkaError | None]:
-        """Sends what was acknowledged, gives back the rest, and leaves the group.
+        """Send what was acknowledged, release the rest, and leave the group.
 
         Args:
             timeout: seconds; what takes longer is abandoned, and found out by the brokers when sessions time
@@ -466,7 +455,11 @@ class ShareConsumer:
 
         Returns:
             As `commit_sync` does.
+
+        Raises:
+            ValueError: a negative time-out; the consumer stays open.
         """
+        check_timeout(timeout)
         self._raise_in_callback()
         if not self._closed:
             self._closed = True

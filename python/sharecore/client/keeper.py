@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 _RENEW_AT = 0.5
 _TICKS_A_LOCK = 8
 _TICK_MIN_MS = 20
+_RAN_OUT = KafkaError(ErrorCode.INVALID_RECORD_STATE, "the acquisition lock ran out")
 
 
 class Owner(Protocol):
@@ -43,9 +44,10 @@ def _ends(part: Part) -> int | None:
 class Kept:
     """Records whose locks are renewed while a block of code runs; made by `ShareConsumer.lease`.
 
-    `async with` yields this object. The block's task is cancelled when a lock is lost, and the block then
-    raises `LeaseLost`; otherwise records that the block did not acknowledge are accepted when it ends, and
-    are released, or what `on_error` says, when it raises.
+    `async with` yields this object; it raises `LeaseLost` at once where a lock is gone already. When a lock
+    is lost later, the block's task is cancelled, the block raises `LeaseLost`, and what is still held is
+    released. Otherwise records that the block did not acknowledge are accepted when it ends, and are
+    released, or what `on_error` says, when it raises.
 
     Args:
         keeper: renews.
@@ -64,6 +66,7 @@ class Kept:
         self.until_ms = 0
         self._keeper, self._max_ms, self._on_error, self._cancel = keeper, max_ms, on_error, cancel
         self._task: asyncio.Task[object] | None = None
+        self._to_cancel: asyncio.Handle | None = None
         self._cancelled = False
         self._cancelling = 0
         self._error: KafkaError | None = None
@@ -73,15 +76,21 @@ class Kept:
         self._cancelling = self._task.cancelling() if self._task is not None else 0
         self.until_ms = self._keeper.now_ms() + self._max_ms
         self._keeper.keep(self)
+        if self._error is not None:
+            self._end()
+            self._keeper.settle(self.parts, AcknowledgeType.RELEASE)
+            raise LeaseLost(self._error.code, self._error.message)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._keeper.drop(self)
+        self._end()
         if self._error is None:
             self._keeper.settle(self.parts, AcknowledgeType.ACCEPT if kind is None else self._on_error)
             return
+        # a lock that is gone says nothing about the other records, whatever a failing block would do to them
+        self._keeper.settle(self.parts, AcknowledgeType.RELEASE)
         ours = self._cancelled and self._task is not None and self._task.uncancel() <= self._cancelling
         if kind is None or (ours and kind is asyncio.CancelledError):
             raise LeaseLost(self._error.code, self._error.message) from error
@@ -99,8 +108,19 @@ class Kept:
             if self.when_lost is not None:
                 self.when_lost()
             if self._cancel and self._task is not None:
-                self._cancelled = True
-                self._task.cancel()
+                # a turn of the loop later: a task that cancels itself would be cancelled at its next await,
+                # which may come behind the block
+                self._to_cancel = asyncio.get_running_loop().call_soon(self._cancel_block)
+
+    def _end(self) -> None:
+        self._keeper.drop(self)
+        if self._to_cancel is not None:
+            self._to_cancel.cancel()
+
+    def _cancel_block(self) -> None:
+        assert self._task is not None
+        self._cancelled = True
+        self._task.cancel()
 
 
 class Keeper:
@@ -123,6 +143,10 @@ class Keeper:
     def now_ms(self) -> int:
         return self._owner.now_ms()
 
+    def keeps(self, lease: Lease) -> bool:
+        """Return whether a block works on something of the lease; safe to call from any thread."""
+        return any(part.lease is lease for kept in list(self._kept) for part in kept.parts)
+
     def kick(self) -> None:
         """Something was leased."""
         self._kick.set()
@@ -134,6 +158,8 @@ class Keeper:
         for part in kept.parts:
             if part.lease.lost is not None:
                 kept.lose(part.lease.lost)
+            elif part.lease.expired(part.low, part.high):
+                kept.lose(_RAN_OUT)
 
     def drop(self, kept: Kept) -> None:
         """The block has ended."""
@@ -152,6 +178,12 @@ class Keeper:
             for part in kept.parts:
                 if part.lease is lease and any(low < part.high and part.low < high for low, high in ranges):
                     kept.lose(error)
+
+    def lose(self, lease: Lease, error: KafkaError) -> None:
+        """Tell the blocks that work on records of a lease that its locks are gone."""
+        for kept in list(self._kept):
+            if any(part.lease is lease for part in kept.parts):
+                kept.lose(error)
 
     async def run(self) -> None:
         """Renews and expires leases until it is cancelled."""
@@ -177,7 +209,7 @@ class Keeper:
             if not held:
                 continue
             if min(_ends(part) or due for part in held) <= now:
-                kept.lose(KafkaError(ErrorCode.INVALID_RECORD_STATE, "the acquisition lock ran out"))
+                kept.lose(_RAN_OUT)
             elif now < kept.until_ms:
                 self._owner.acknowledge_parts(held, AcknowledgeType.RENEW)
                 leases |= {part.lease for part in held}

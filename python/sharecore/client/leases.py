@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from sharecore._core import Record, damaged_batches
-from sharecore.client.consumer import ShareConsumer
+from sharecore.client.arguments import check_max_records, check_timeout
+from sharecore.client.consumer import ASKS_MS_MIN, ShareConsumer
 from sharecore.client.errors import CorruptRecords
 from sharecore.client.fetching.batch import Part
 from sharecore.client.fetching.buffer import Fetched, done_by
@@ -123,13 +124,15 @@ class LeaseConsumer(ShareConsumer):
         Raises:
             As `poll` does.
         """
+        check_timeout(timeout)
+        check_max_records(max_records)
         runtime, buffer = self._runtime, self._runtime.buffer
         self._begin()
         gap = runtime.metrics.poll_began()
         runtime.poll_gap_ms = gap * 1000
         runtime.membership.polled()
         runtime.polled_ms = runtime.now_ms()
-        until_ms = runtime.now_ms() + timeout * 1000
+        until_ms = runtime.now_ms() + max(timeout * 1000, ASKS_MS_MIN)
         deadline = self._loop.time() + timeout
         try:
             while True:
@@ -139,8 +142,6 @@ class LeaseConsumer(ShareConsumer):
                     runtime.commit()
                     return leased
                 self._raise_pending()
-                if timeout <= 0:
-                    return []
                 with buffer.waiting(max_records, until_ms) as woken:
                     runtime.commit()
                     if not await done_by(woken, deadline):

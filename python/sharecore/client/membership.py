@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 JOIN, LEAVE = 0, -1
 _LOST_COORDINATOR = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 _TRY_AGAIN = _LOST_COORDINATOR | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT}
+_LEAVE_TRIES = 6
 _FENCED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 
 Assigned = Callable[[frozenset[TopicIdPartition]], None]
@@ -62,6 +63,8 @@ class Membership:
         self._connection: Connection | None = None
         self._wake = asyncio.Event()
         self._joined = False
+        self._known = False
+        """The coordinator may have this member: it was asked to join, and no leave was answered since."""
 
     def subscribe(self, names: tuple[str, ...]) -> None:
         """The topics from now on; none leaves the group."""
@@ -96,18 +99,16 @@ class Membership:
     async def _step(self) -> float | None:
         """One heartbeat, or none when there is nothing to say; the seconds until the next."""
         if not self._names:
-            if self._joined:
-                await self.leave()
-            return None
-        if self._joined and self._idle_ms() > self._settings.max_poll_interval_ms:
-            logger.warning(
-                "no poll for more than max.poll.interval.ms=%d: leaving group %s until the next one",
-                self._settings.max_poll_interval_ms,
-                self._settings.group_id,
-            )
             await self.leave()
             return None
-        if not self._joined and self._idle_ms() > self._settings.max_poll_interval_ms:
+        if self._idle_ms() > self._settings.max_poll_interval_ms:
+            if self._joined:
+                logger.warning(
+                    "no poll for more than max.poll.interval.ms=%d: leaving group %s until the next one",
+                    self._settings.max_poll_interval_ms,
+                    self._settings.group_id,
+                )
+            await self.leave()
             return None
         response = await self._heartbeat(self.epoch)
         if response.error_code:
@@ -126,7 +127,9 @@ class Membership:
             "member_epoch": epoch,
         }
         names = self._names
+        known_before = self._known
         if epoch == JOIN:
+            self._known = True
             message["rack_id"] = self._settings.client_rack
         if epoch != LEAVE and (epoch == JOIN or names != self._told):
             message["subscribed_topic_names"] = names
@@ -136,6 +139,8 @@ class Membership:
         self._metrics.heartbeat_answered(self._metrics.clock() - began)
         if epoch != LEAVE and not response.error_code:
             self._told = names
+        if epoch == JOIN and response.error_code not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
+            self._known = known_before
         return response
 
     def _take(self, response: Any) -> None:
@@ -188,17 +193,44 @@ class Membership:
         self._told = None
 
     async def leave(self) -> None:
-        """Gives the place in the group back.
+        """Give the place in the group back, and also one that was asked for and not confirmed yet.
 
         Raises:
-            KafkaError: the coordinator could not be told; it finds out by itself when the session times out.
+            KafkaError: the coordinator did not answer, or cannot do it now; without another try it finds out
+                when the session times out.
         """
-        if not self._joined:
+        if not self._known:
             return
         self._joined = False
         self._assign(frozenset())
+        self.epoch = JOIN
         try:
-            await self._heartbeat(LEAVE)
+            try:
+                response = await self._heartbeat(LEAVE)
+            except Disconnected:
+                # the connection may be an old one that has just ended
+                response = await self._heartbeat(LEAVE)
         finally:
-            self.epoch, self._told = JOIN, None
+            self._told = None
+        if response.error_code in _TRY_AGAIN:
+            raise KafkaError(response.error_code, response.error_message or "")
+        self._known = False
         logger.info("member %s left group %s", self.member_id, self._settings.group_id)
+
+    async def close(self) -> None:
+        """Leave, trying a few times while the coordinator moves or loads.
+
+        Raises:
+            KafkaError: as `leave`.
+        """
+        backoff = Backoff(self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms)
+        for tries_left in reversed(range(_LEAVE_TRIES)):
+            try:
+                await self.leave()
+                return
+            except KafkaError as error:
+                if error.code not in _TRY_AGAIN or not tries_left:
+                    raise
+                if error.code in _LOST_COORDINATOR:
+                    self._drop_connection()
+            await asyncio.sleep(backoff.seconds())

@@ -73,7 +73,8 @@ class Runtime:
         self._names: tuple[str, ...] = ()
         self._look_up = False
         """The topics are to be looked up by their names."""
-        self._interrupted = asyncio.Event()
+        self._flushing: set[asyncio.Future[None]] = set()
+        """What is done when a flush is interrupted."""
 
     @property
     def member_id(self) -> str:
@@ -155,6 +156,8 @@ class Runtime:
 
     def lose(self, lease: Lease) -> None:
         self.buffer.drop(lambda other: other is lease)
+        if lease.lost is not None:
+            self.keeper.lose(lease, lease.lost)
 
     def fail(self, error: Exception, final: bool) -> None:
         """Has the application's next call raise an error; a final one, every call after it too."""
@@ -201,22 +204,33 @@ class Runtime:
     def interrupt(self) -> None:
         """Wakes whatever waits for the application."""
         self.buffer.wake()
-        self._interrupted.set()
-        self._interrupted.clear()
+        for interrupted in self._flushing:
+            if not interrupted.done():
+                interrupted.set_result(None)
 
     async def flush(self) -> None:
         """Returns when all that is marked has been answered or has failed."""
         await asyncio.gather(*(link.flush() for link in self.links.values()))
 
-    async def flush_within(self, seconds: float) -> bool:
-        """Whether all that is marked was answered, or failed, before `interrupt` and the time-out."""
+    async def flush_until(self, deadline: float | None) -> bool:
+        """Return whether all that is marked was answered, or failed, before `interrupt` and the deadline.
+
+        Args:
+            deadline: by the loop's time; None for no limit.
+        """
+        loop = asyncio.get_running_loop()
+        # before any task starts: `interrupt` may be due in this turn of the loop
+        interrupted: asyncio.Future[None] = loop.create_future()
+        self._flushing.add(interrupted)
         flushed = asyncio.ensure_future(self.flush())
-        interrupted = asyncio.ensure_future(self._interrupted.wait())
         try:
             done, _ = await asyncio.wait(
-                (flushed, interrupted), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                (flushed, interrupted),
+                timeout=None if deadline is None else max(0.0, deadline - loop.time()),
+                return_when=asyncio.FIRST_COMPLETED,
             )
         finally:
+            self._flushing.discard(interrupted)
             flushed.cancel()
             interrupted.cancel()
         return flushed in done
@@ -318,7 +332,7 @@ class Runtime:
                 await asyncio.wait([link.closed for link in self.links.values()], timeout=timeout)
             await self._stop_tasks()
             async with asyncio.timeout_at(until):
-                await self.membership.leave()
+                await self.membership.close()
                 if self.telemetry is not None:
                     await self.telemetry.finish()
         except TimeoutError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -41,13 +42,17 @@ class Probe:
             outcome = "ok" if got is None else str(got).lower()
         except RuntimeError:
             outcome = "refused"
+        except ValueError:
+            outcome = "argument"
         except KafkaError as error:
-            outcome = error.code.name
+            # what Java knows by itself, and raises IllegalStateException for
+            known = error.code is ErrorCode.INVALID_RECORD_STATE
+            outcome = "refused" if known else error.code.name
         self.lines.append(f"{step}: {outcome}")
 
-    def open(self, group: str, topic: str) -> ShareConsumer:
+    def open(self, group: str, topic: str, mode: str = "explicit") -> ShareConsumer:
         made = ShareConsumer(
-            bootstrap_servers=self.bootstrap, group_id=group, share_acknowledgement_mode="explicit"
+            bootstrap_servers=self.bootstrap, group_id=group, share_acknowledgement_mode=mode
         )
         made.subscribe([topic])
         return made
@@ -67,6 +72,35 @@ class Probe:
             consumer.renew(records[2])
             self.tell("poll with one of three renewed", lambda: poll(consumer))
             consumer.release(records[2])
+
+    def renewed(self, group: str) -> None:
+        with self.open(group, self.topic) as consumer:
+            records = take(consumer)
+            consumer.acknowledge(records, AcknowledgeType.RENEW)
+            self.tell("commit of what is renewed", lambda: len(consumer.commit_sync()))
+            self.tell("poll after renewal", lambda: shown(take(consumer)))
+            self.tell("poll with what was renewed not acknowledged", lambda: poll(consumer))
+            self.tell("acknowledge what was renewed", lambda: consumer.accept(records))
+            self.tell("commit after renewal", lambda: len(consumer.commit_sync()))
+            self.tell("acknowledge again", lambda: consumer.accept(records[0]))
+
+    def implicit(self, group: str) -> None:
+        with self.open(group, self.topic, "implicit") as consumer:
+            records: list[Record] = []
+            until = time.monotonic() + 20
+            while not records and time.monotonic() < until:
+                records += consumer.poll(timeout=0)
+            self.lines.append(f"polls without waiting: {shown(records)}")
+        with self.open(group, self.topic, "implicit") as consumer:
+            self.lines.append(f"after the end in implicit mode: {shown(take(consumer))}")
+            self.tell("commit in implicit mode", lambda: len(consumer.commit_sync()))
+            self.tell("poll for -1 ms", lambda: consumer.poll(timeout=-0.001))
+            self.tell("commit for -1 ms", lambda: consumer.commit_sync(-0.001))
+            self.tell("subscribe to null", lambda: consumer.subscribe(None))  # type: ignore[arg-type]
+            self.tell("subscribe to blank", lambda: consumer.subscribe([" "]))
+            self.tell("close for -1 ms", lambda: consumer.close(-0.001))
+        with self.open(group, self.topic, "implicit") as consumer:
+            self.tell("after a commit in implicit mode", lambda: shown(list(consumer.poll(timeout=2))))
 
     def callback(self, group: str) -> None:
         with self.open(group, self.topic) as consumer:
@@ -109,13 +143,17 @@ def take(consumer: ShareConsumer) -> list[Record]:
     return list(consumer.poll(timeout=20))
 
 
+def shown(records: list[Record]) -> str:
+    return " ".join(f"{record.offset}x{record.delivery_count}" for record in records)
+
+
 def poll(consumer: ShareConsumer) -> None:
     consumer.poll(timeout=0.001)
 
 
 def test_ours_refuses_what_javas_refuses(broker: Broker, topic: str, group: str) -> None:
     produce(broker.bootstrap, topic, [b"", b"one", b"three"], **{"linger.ms": 500})
-    groups = [[f"{group}-{kind}-{part}" for part in range(3)] for kind in ("java", "ours")]
+    groups = [[f"{group}-{kind}-{part}" for part in range(5)] for kind in ("java", "ours")]
     for name in groups[0] + groups[1]:
         configure_group(broker.bootstrap, name, share_auto_offset_reset="earliest")
     theirs = java_says(broker, topic, groups[0])
@@ -127,8 +165,10 @@ def test_ours_refuses_what_javas_refuses(broker: Broker, topic: str, group: str)
     work.join(PATIENCE)
     assert not work.is_alive()
     probe.names(groups[1][2])
+    probe.renewed(groups[1][3])
+    probe.implicit(groups[1][4])
     assert probe.lines == theirs
-    assert len(theirs) == 3 + 5 + 12 + 6
+    assert len(theirs) == 3 + 5 + 12 + 6 + 6 + 9
 
 
 @in_loop

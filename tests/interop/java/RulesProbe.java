@@ -25,6 +25,8 @@ public final class RulesProbe {
         explicit(args[2]);
         callback(args[3]);
         names(args[4]);
+        renewed(args[5]);
+        implicit(args[6]);
         System.exit(0);
     }
 
@@ -34,6 +36,8 @@ public final class RulesProbe {
             outcome = String.valueOf(run.run());
         } catch (IllegalStateException e) {
             outcome = "refused";
+        } catch (IllegalArgumentException e) {
+            outcome = "argument";
         } catch (ApiException e) {
             outcome = Errors.forException(e).name();
         }
@@ -48,10 +52,14 @@ public final class RulesProbe {
     }
 
     private static KafkaShareConsumer<byte[], byte[]> open(String group, String name) {
+        return open(group, name, "explicit");
+    }
+
+    private static KafkaShareConsumer<byte[], byte[]> open(String group, String name, String mode) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
         settings.put("group.id", group);
-        settings.put("share.acknowledgement.mode", "explicit");
+        settings.put("share.acknowledgement.mode", mode);
         var consumer = new KafkaShareConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         consumer.subscribe(List.of(name));
         return consumer;
@@ -83,6 +91,47 @@ public final class RulesProbe {
             tell("poll with one of three renewed", () -> poll(consumer));
             // a renewed record comes again, to be acknowledged or renewed anew
             take(consumer).forEach(record -> consumer.acknowledge(record, AcknowledgeType.RELEASE));
+        }
+    }
+
+    private static String shown(Iterable<ConsumerRecord<byte[], byte[]>> records) {
+        StringBuilder shown = new StringBuilder();
+        for (var record : records)
+            shown.append(record.offset()).append("x").append(record.deliveryCount().get()).append(" ");
+        return shown.toString().strip();
+    }
+
+    private static void renewed(String group) {
+        try (var consumer = open(group, topic)) {
+            var records = take(consumer);
+            records.forEach(record -> consumer.acknowledge(record, AcknowledgeType.RENEW));
+            tell("commit of what is renewed", () -> consumer.commitSync().size());
+            tell("poll after renewal", () -> shown(take(consumer)));
+            tell("poll with what was renewed not acknowledged", () -> poll(consumer));
+            tell("acknowledge what was renewed", () -> records.forEach(consumer::acknowledge));
+            tell("commit after renewal", () -> consumer.commitSync().size());
+            tell("acknowledge again", () -> consumer.acknowledge(records.get(0)));
+        }
+    }
+
+    private static void implicit(String group) {
+        try (var consumer = open(group, topic, "implicit")) {
+            List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+            for (long until = System.nanoTime() + 20_000_000_000L; records.isEmpty() && System.nanoTime() < until;)
+                consumer.poll(Duration.ZERO).forEach(records::add);
+            System.out.println("polls without waiting: " + shown(records));
+        }
+        try (var consumer = open(group, topic, "implicit")) {
+            System.out.println("after the end in implicit mode: " + shown(take(consumer)));
+            tell("commit in implicit mode", () -> consumer.commitSync().size());
+            tell("poll for -1 ms", () -> consumer.poll(Duration.ofMillis(-1)));
+            tell("commit for -1 ms", () -> consumer.commitSync(Duration.ofMillis(-1)));
+            tell("subscribe to null", () -> consumer.subscribe(null));
+            tell("subscribe to blank", () -> consumer.subscribe(List.of(" ")));
+            tell("close for -1 ms", () -> consumer.close(Duration.ofMillis(-1)));
+        }
+        try (var consumer = open(group, topic, "implicit")) {
+            tell("after a commit in implicit mode", () -> shown(consumer.poll(Duration.ofSeconds(2))));
         }
     }
 

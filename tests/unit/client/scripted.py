@@ -51,6 +51,11 @@ class ScriptedBroker(BrokerInMemory):
     def bodies(self, api: ApiKey) -> list[Any]:
         return [asked.body for asked in self.asked if asked.api is api]
 
+    async def until_asked(self, api: ApiKey) -> None:
+        """Return in the turn of the loop in which the first request of an API has come."""
+        while not self.bodies(api):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
     def times(self, api: ApiKey) -> list[float]:
         return [asked.at for asked in self.asked if asked.api is api]
 

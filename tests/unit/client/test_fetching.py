@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from tests.unit.client.scripted import LOCK_MS, TOPIC_ID, ScriptedBroker, acknowledged, fetched, member
-from tests.unit.client.virtual import in_virtual_time
+from tests.unit.client.virtual import LoopClock, in_virtual_time
 
-from sharecore.client import Acknowledged, LeaseLost, WakeupError
+from sharecore.client import Acknowledged, LeaseLost, ShareConsumer, WakeupError
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -296,3 +296,96 @@ async def test_a_pause_that_the_broker_asks_for_is_kept() -> None:
         await consumer.poll(timeout=6)
     first, second, *_ = broker.times(FETCH)
     assert second - first == pytest.approx(4, abs=0.01)
+
+
+@in_virtual_time
+async def test_wakeup_from_a_callback_interrupts_the_commit_that_told_it() -> None:
+    broker = ScriptedBroker()
+    broker.offer(0, 9)
+    async with member(prefetch_records=0) as consumer:
+        batch = await consumer.poll()
+        consumer.set_acknowledgement_commit_callback(lambda _: consumer.wakeup())
+        for link in list(broker.links):
+            link.cut()
+        await asyncio.sleep(0.1)
+        await consumer.poll(timeout=2)
+        broker.says[FETCH].append(None)
+        asked = len(broker.bodies(FETCH))
+        while len(broker.bodies(FETCH)) == asked:
+            await consumer.poll(timeout=0)
+        began = broker.loop.time()
+        # the commit begins with telling that this failed, and then waits for the fetch
+        consumer.accept(batch[0])
+        with pytest.raises(WakeupError):
+            await consumer.commit_sync(timeout=20)
+        assert broker.loop.time() - began < 1
+
+
+class Unprepared(ShareConsumer):
+    """A consumer that a fetch's answer breaks."""
+
+    @staticmethod
+    def _intake(*_: object) -> int:
+        raise ZeroDivisionError
+
+
+class Damaging(ScriptedBroker):
+    """A broker whose first records make no sense: the ranges do not ascend."""
+
+    def _share_fetch(self, body: Any) -> dict[str, Any]:
+        answer = super()._share_fetch(body)
+        for topic in answer["responses"]:
+            for partition in topic["partitions"]:
+                partition["acquired_records"] = [*partition.get("acquired_records", ())] * 2
+        return answer
+
+
+@pytest.mark.parametrize("broken", ["answer", "consumer"])
+def test_an_answer_that_cannot_be_taken_in_leaves_nobody_waiting(broken: str) -> None:
+    @in_virtual_time
+    async def run() -> None:
+        broker = Damaging() if broken == "answer" else ScriptedBroker()
+        broker.offer(0, 4)
+        broker.says[FETCH].append(0.5)
+        kind = ShareConsumer if broken == "answer" else Unprepared
+        settings = {"group_id": "group", "share_acknowledgement_mode": "explicit"}
+        consumer = kind(bootstrap_servers="broker:9092", clock=LoopClock(broker.loop), **settings)
+        consumer.subscribe(["topic"])
+        polling = asyncio.create_task(consumer.poll(timeout=5))
+        await broker.until_asked(FETCH)
+        began = broker.loop.time()
+        if broken == "answer":
+            assert await consumer.commit_sync() == {}
+            assert broker.loop.time() - began == pytest.approx(0.5, abs=0.1)
+            assert not await polling
+        else:
+            for waiting in (consumer.commit_sync(), polling):
+                with pytest.raises(ZeroDivisionError):
+                    await waiting
+                assert broker.loop.time() - began == pytest.approx(0.5, abs=0.1)
+        began = broker.loop.time()
+        await consumer.close()
+        assert broker.loop.time() - began < 1
+        assert broker.bodies(ApiKey.SHARE_GROUP_HEARTBEAT)[-1].member_epoch == -1
+
+    run()
+
+
+@in_virtual_time
+async def test_what_went_with_a_fetch_whose_answer_cannot_be_taken_in_is_settled() -> None:
+    broker = Damaging()
+    async with member(prefetch_records=0) as consumer:
+        # only what is acquired later is damaged
+        broker.says[FETCH].append(lambda body: ScriptedBroker._share_fetch(broker, body))
+        broker.offer(0, 4)
+        batch = await consumer.poll()
+        broker.offer(5, 9)
+        broker.says[FETCH].append(0.5)
+        consumer.accept(batch)
+        polling = asyncio.create_task(consumer.poll(timeout=5))
+        await asyncio.sleep(0.1)
+        began = broker.loop.time()
+        assert list((await consumer.commit_sync()).values()) == [None]
+        assert broker.loop.time() - began == pytest.approx(0.4, abs=0.1)
+        await polling
+    assert broker.acknowledged == [(0, 4, b"\1")]

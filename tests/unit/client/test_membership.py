@@ -157,3 +157,64 @@ async def test_impossible_names_are_told_once_a_look_up() -> None:
         broker.says[ApiKey.METADATA].append({"brokers": [where], "topics": [bad]})
         with pytest.raises(KafkaError, match="'no topic'"):
             await consumer.poll(timeout=60)
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_a_member_that_is_closed_while_it_joins_leaves(turns: int) -> None:
+    @in_virtual_time
+    async def run() -> None:
+        broker = ScriptedBroker()
+        consumer = member()
+        await broker.until_asked(BEAT)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await consumer.close()
+        assert [body.member_epoch for body in broker.bodies(BEAT)] == [0, -1]
+
+    run()
+
+
+@pytest.mark.parametrize("ends", ["close", "unsubscribe"])
+def test_a_join_that_was_not_answered_is_taken_back(ends: str) -> None:
+    @in_virtual_time
+    async def run() -> None:
+        broker = ScriptedBroker()
+
+        def cut(_: object) -> None:
+            for link in list(broker.links):
+                link.cut()
+
+        # the coordinator has the member, whatever its answer met with
+        broker.says[BEAT].append(cut)
+        async with member(retry_backoff_ms=5_000, retry_backoff_max_ms=5_000) as consumer:
+            await broker.until_asked(BEAT)
+            await asyncio.sleep(0.1)
+            if ends == "unsubscribe":
+                consumer.unsubscribe()
+                await asyncio.sleep(10)
+                assert [body.member_epoch for body in broker.bodies(BEAT)] == [0, -1]
+        assert [body.member_epoch for body in broker.bodies(BEAT)] == [0, -1]
+
+    run()
+
+
+@in_virtual_time
+async def test_a_member_that_could_not_leave_tries_again() -> None:
+    broker = ScriptedBroker()
+    broker.says[BEAT].extend([0.0, refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)])
+    broker.says[BEAT].append(refused(ErrorCode.NOT_COORDINATOR))
+    consumer = member()
+    await consumer.poll(timeout=1)
+    await consumer.close()
+    assert [body.member_epoch for body in broker.bodies(BEAT)] == [0, -1, -1, -1]
+    assert len(broker.bodies(ApiKey.FIND_COORDINATOR)) == 2
+
+
+@in_virtual_time
+async def test_who_never_asked_to_join_does_not_leave() -> None:
+    broker = ScriptedBroker()
+    broker.says[ApiKey.FIND_COORDINATOR].append(None)
+    consumer = member()
+    await broker.until_asked(ApiKey.FIND_COORDINATOR)
+    await consumer.close()
+    assert broker.bodies(BEAT) == []

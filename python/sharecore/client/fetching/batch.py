@@ -48,11 +48,23 @@ class Batch(Sequence[Record]):
 
 
 def batch_of(records: list[Record]) -> Batch:
-    """A batch of some of a batch's records, in their order."""
-    groups = ((lease, list(group)) for lease, group in groupby(records, key=lambda record: record.lease))
+    """Return a batch of these records, in their order, which covers no other."""
     return Batch(
-        records, tuple(Part(lease, group[0].position, group[-1].position + 1) for lease, group in groups)
+        records,
+        tuple(Part(run[0].lease, run[0].position, run[-1].position + 1) for run in runs_of(records)),
     )
+
+
+def runs_of(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Split records into runs of neighboring positions of one lease."""
+    run: list[Record] = []
+    for record in records:
+        if run and (record.lease is not run[-1].lease or record.position != run[-1].position + 1):
+            yield run
+            run = []
+        run.append(record)
+    if run:
+        yield run
 
 
 def parts_of(records: Record | Iterable[Record]) -> Iterable[Part]:

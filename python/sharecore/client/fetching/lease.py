@@ -32,6 +32,7 @@ _LEFT = (HELD, _EXPIRED)
 _PENDING = re.compile(rb"[\x00-\x04]+")
 _UNDECIDED = re.compile(rb"[\x10\x11]")
 _UNSETTLED = re.compile(rb"[\x01-\x04\x21-\x24]")
+_MARKABLE = re.compile(rb"[\x01-\x04\x10\x11\x24]")
 _TO_SENT = bytes(code | _SENT if code <= AcknowledgeType.RENEW else code for code in range(256))
 _TO_PENDING = bytes(code & 0x0F if _SENT <= code < _DONE else code for code in range(256))
 _SENT_RENEW = _SENT | AcknowledgeType.RENEW
@@ -54,6 +55,8 @@ class Span(NamedTuple):
 class Owner(Protocol):
     """Where offsets were acquired, and where their acknowledgements go: the link to a broker."""
 
+    @property
+    def host(self) -> object: ...
     @property
     def renews(self) -> bool: ...
     def need_renewal(self) -> None: ...
@@ -173,6 +176,18 @@ class Lease:
         """Whether the application still holds anything there; renewals under way count as held."""
         section = self.states[low:high]
         return any(section.find(state) >= 0 for state in _WITH_APPLICATION)
+
+    def accepts_marks(self, low: int, high: int) -> bool:
+        """Return whether something there is held, or is acknowledged and not sent."""
+        return _MARKABLE.search(self.states, low, high) is not None
+
+    def expired(self, low: int, high: int) -> bool:
+        """Return whether the lock of something there ran out before it was acknowledged."""
+        return self.states.find(_EXPIRED, low, high) >= 0
+
+    def renews_at(self, position: int) -> bool:
+        """Return whether a renewal of that position has no answer yet."""
+        return self.states[position] in (AcknowledgeType.RENEW, _SENT_RENEW)
 
     def undecided(self, low: int, high: int) -> bool:
         """Whether the application has neither acknowledged a position there nor said that it works on it."""

@@ -59,7 +59,7 @@ class BrokerLink:
         self.outbox = Outbox(host.results, host.now_ms)
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        self._host = host
+        self.host = host
         self._settings = host.cluster.settings
         self._session = ShareSession(self._settings.group_id, host.member_id)
         self._connection: Connection | None = None
@@ -91,7 +91,7 @@ class BrokerLink:
             self.outbox.add(lease)
             lease.queued = True
         else:
-            self._host.results.settled(lease, lease.spans(low, high), lease.lost, later=True)
+            self.host.results.settled(lease, lease.spans(low, high), lease.lost, later=True)
 
     def commit(self) -> None:
         """What is marked is to be sent, with a fetch if one is due."""
@@ -160,9 +160,8 @@ class BrokerLink:
             self._failed(error)
             return self._closing
         except Exception as error:
-            logger.exception("broker %d", self.node)
-            self._host.fail(error, True)
-            return False
+            self._break(error)
+            return self._closing
 
     def _step(self) -> bool:
         """Sends at most one request; whether it did."""
@@ -178,7 +177,7 @@ class BrokerLink:
         if self._closing:
             return self._step_to_the_end()
         requested = sum(request.records for request in self._in_flight)
-        demand = self._host.demand(requested=requested, drained=self._drained) if self.wanted else None
+        demand = self.host.demand(requested=requested, drained=self._drained) if self.wanted else None
         if not self.outbox:
             self._flush_nothing()
         opened = self._session.opened
@@ -224,18 +223,20 @@ class BrokerLink:
         if self._connection is not None and self._connection.ready:
             return True
         self._busy = True
-        self._host.spawn(self._prepare(), f"connection to broker {self.node}")
+        self.host.spawn(self._prepare(), f"connection to broker {self.node}")
         return False
 
     async def _prepare(self) -> None:
         try:
             if self._connection is None:
-                connection = await self._host.cluster.connect(self.node)
+                connection = await self.host.cluster.connect(self.node)
                 connection.lost.add_done_callback(lambda _: self.advance())
                 self._connection = connection
             await self._connection.prepare()
         except KafkaError as error:
             self._failed(error)
+        except Exception as error:
+            self._break(error)
         finally:
             self._busy = False
         self.advance()
@@ -246,7 +247,7 @@ class BrokerLink:
         parcel = self.outbox.collect() if self._session.opened and self.outbox else Parcel({})
         wait_ms = demand.wait_ms
         if self.leases:
-            wait_ms = min(wait_ms, BUSY_WAIT_MAX_MS, self._host.lock_ms // 10)
+            wait_ms = min(wait_ms, BUSY_WAIT_MAX_MS, self.host.lock_ms // 10)
         settings = self._settings
         opens = not self._session.opened
         message = self._session.fetch(self.wanted, parcel.spans) | {
@@ -258,7 +259,7 @@ class BrokerLink:
             "share_acquire_mode": int(settings.share_acquire_mode == RECORD_LIMIT),
         }
         request = Request(
-            ApiKey.SHARE_FETCH, parcel, self._host.metrics.clock(), opens=opens, records=demand.records
+            ApiKey.SHARE_FETCH, parcel, self.host.metrics.clock(), opens=opens, records=demand.records
         )
         self._send(request, message, wait_ms)
 
@@ -270,9 +271,7 @@ class BrokerLink:
             self.outbox.put_back(parcel)
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {self.node} cannot renew locks")
         message = self._session.acknowledge(parcel.spans, final=final) | {"is_renew_ack": parcel.renews}
-        self._send(
-            Request(ApiKey.SHARE_ACKNOWLEDGE, parcel, self._host.metrics.clock(), final=final), message
-        )
+        self._send(Request(ApiKey.SHARE_ACKNOWLEDGE, parcel, self.host.metrics.clock(), final=final), message)
         return True
 
     def _send(self, request: Request, message: dict[str, Any], wait_ms: int = 0) -> None:
@@ -300,18 +299,24 @@ class BrokerLink:
             self._in_flight.popleft()
             self._backoff.reset()
             if getattr(response, "acquisition_lock_timeout_ms", 0) > 0:
-                self._host.lock_ms = response.acquisition_lock_timeout_ms
+                self.host.lock_ms = response.acquisition_lock_timeout_ms
             if request.api_key is ApiKey.SHARE_FETCH:
                 self._fetched(request, response)
             else:
                 self._acknowledged(request, response)
             self._release_flushes(request)
         except KafkaError as error:
+            self._keep_unanswered(request)
             self._failed(error, request)
         except Exception as error:
-            logger.exception("broker %d", self.node)
-            self._host.fail(error, True)
+            self._keep_unanswered(request)
+            self._break(error)
         self.advance()
+
+    def _keep_unanswered(self, request: Request) -> None:
+        """Count a request as under way again whose answer could not be read to its end."""
+        if not self._in_flight or self._in_flight[0] is not request:
+            self._in_flight.appendleft(request)
 
     def _fetched(self, request: Request, response: Any) -> None:
         size = records = 0
@@ -325,10 +330,10 @@ class BrokerLink:
                     self._partition_failed(key, answer, response.node_endpoints)
                 elif answer.acquired_records:
                     size += len(answer.records or b"")
-                    records += self._host.take_in(key, answer, self, self._host)
+                    records += self.host.take_in(key, answer, self, self.host)
         self._settle_unanswered(parcel)
         self._drained = records == 0
-        metrics = self._host.metrics
+        metrics = self.host.metrics
         metrics.fetched(metrics.clock() - request.began, size, records, response.throttle_time_ms)
 
     def _acknowledged(self, request: Request, response: Any) -> None:
@@ -348,9 +353,9 @@ class BrokerLink:
 
     def _settle(self, parcel: Parcel, key: TopicIdPartition, code: int, message: str | None) -> None:
         error = KafkaError(code, message or "") if code else None
-        settled = self.outbox.settle(parcel, key, error, self._host.lock_ms)
+        settled = self.outbox.settle(parcel, key, error, self.host.lock_ms)
         if settled:
-            self._host.metrics.acknowledged(settled, error is not None)
+            self.host.metrics.acknowledged(settled, error is not None)
         self.leases -= {lease for lease, _ in parcel.entries.pop(key) if not lease.open}
 
     def _settle_unanswered(self, parcel: Parcel) -> None:
@@ -360,7 +365,7 @@ class BrokerLink:
     # what goes wrong
 
     def _partition_failed(self, key: TopicIdPartition, answer: Any, endpoints: Iterable[Any]) -> None:
-        host = self._host
+        host = self.host
         error = KafkaError(answer.error_code, answer.error_message or "")
         if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             host.fail(error, False)
@@ -389,10 +394,16 @@ class BrokerLink:
         logger.log(level, "broker %d: %s", self.node, error)
         self._end_session(error)
         if isinstance(error, AuthenticationFailed) or error.code in _FINAL:
-            self._host.fail(error, True)
+            self.host.fail(error, True)
         else:
             self._rest()
-            self._host.refresh()
+            self.host.refresh()
+
+    def _break(self, error: Exception) -> None:
+        """End the session for an error that nothing here expects; what waits for an answer gets none."""
+        logger.error("broker %d: the share session ends", self.node, exc_info=error)
+        self._end_session(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
+        self.host.fail(error, True)
 
     def _take_back(self) -> None:
         """Requests under way will not be answered, or only with the same error."""
@@ -421,9 +432,9 @@ class BrokerLink:
         self.leases.discard(lease)
         failed = lease.lose(error)
         if failed:
-            self._host.results.settled(lease, failed, error)
-            self._host.metrics.acknowledged(sum(len(span.types) for span in failed), True)
-        self._host.lose(lease)
+            self.host.results.settled(lease, failed, error)
+            self.host.metrics.acknowledged(sum(len(span.types) for span in failed), True)
+        self.host.lose(lease)
 
     def _rest(self) -> None:
         """Sends nothing for a while."""
