@@ -23,7 +23,7 @@ export SHARECORE := $(CURDIR)/.venv/bin/sharecore
 export KAFKA_LIBS := $(CURDIR)/$(KAFKA_JARS)
 export CLIENT_LIBS := $(CURDIR)/$(CLIENT_JARS)
 export ORACLE_WORK := $(CURDIR)/build/oracle
-export SHARECORE_CAPI := $(CURDIR)/build/capi
+export LIBSHARECORE := $(CURDIR)/build/capi
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16

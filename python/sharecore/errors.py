@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -256,13 +257,39 @@ def missing(error: ModuleNotFoundError) -> str:
     return f"{package} is missing; run: pip install 'sharecore{extra}'"
 
 
+_LISTEN_ADVICE = {
+    errno.EADDRINUSE: "another process uses this port; stop it, or choose another port",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+    errno.EACCES: "this user may not use the port; ports below 1024 need CAP_NET_BIND_SERVICE",
+}
+_PATH_ADVICE = {
+    errno.EACCES: "this user has no right to it; change its owner or mode, or choose another place",
+    errno.EPERM: "this user has no right to it; change its owner or mode, or choose another place",
+    errno.EEXIST: "it is there already, and no directory",
+    errno.ENOTDIR: "a part of this path is a file",
+    errno.ENOENT: "a part of this path does not exist, and cannot be created",
+    errno.EROFS: "the file system is read-only",
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the quota of this user is used up",
+    errno.EMFILE: "too many open files; raise the limit (ulimit -n)",
+}
+
+
 @contextmanager
 def listening_on(host: str | None, port: int) -> Iterator[None]:
-    """Has an OSError name the address that cannot be had, in one line that people are shown."""
+    """Make an OSError one line that names the address and says what to do."""
     try:
         yield
     except OSError as error:
         # asyncio's text names the address as well, at length; a name that cannot be resolved has no errno
         number = error.errno or 0
-        why = os.strerror(number) if number > 0 else error.strerror or error
+        why = _LISTEN_ADVICE.get(number) or (os.strerror(number) if number > 0 else error.strerror or error)
         raise OSError(f"cannot listen on {host or ''}:{port}: {why}") from None
+
+
+def os_error_line(error: OSError) -> str:
+    """Return one line for an error of the operating system: which file, what is wrong, what to do."""
+    if error.filename is None or not error.errno:
+        return str(error)
+    why = _PATH_ADVICE.get(error.errno) or os.strerror(error.errno)
+    return f"{os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename}: {why}"

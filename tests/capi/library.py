@@ -11,7 +11,7 @@ from typing import Any
 import cffi
 
 ROOT = Path(__file__).resolve().parents[2]
-CAPI = Path(os.environ.get("SHARECORE_CAPI", ROOT / "build/capi"))
+CAPI = Path(os.environ.get("LIBSHARECORE", ROOT / "build/capi"))
 HEADER = CAPI / "include/sharecore.h"
 
 

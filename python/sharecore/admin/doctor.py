@@ -24,6 +24,7 @@ from sharecore.config import (
     broker_keys,
     listener_key,
     listeners_of,
+    misspelled,
     remarks_on,
     unknown_names,
 )
@@ -73,8 +74,11 @@ def machine() -> list[Finding]:
 def configuration(properties: Mapping[str, str]) -> list[Finding]:
     """Whether a broker would start with these settings, and with which of them nothing happens."""
     about = "configuration"
+    near = misspelled(properties)
     found = [
-        Finding(about, "doubt", f"{name} is no setting", "is it misspelt? `sharecore config explain` helps")
+        Finding(about, "bad", f"{name} is no setting", f"did you mean {near[name]}?")
+        if name in near
+        else Finding(about, "doubt", f"{name} is no setting", "it is ignored")
         for name in unknown_names(properties)
     ]
     found += [Finding(about, "doubt", remark) for remark in remarks_on(properties)]

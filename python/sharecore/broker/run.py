@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from sharecore._core import use_one_heap
 from sharecore.broker.broker import Broker
@@ -27,18 +28,32 @@ log = logging.getLogger("sharecore.broker")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+class Announce(Enum):
+    """How a broker says that it serves.
+
+    Attributes:
+        TEXT: a sentence on standard output.
+        JSON: an object with its addresses, one line on standard output.
+        LOG: a line of the log, so that nothing but the log is written.
+    """
+
+    TEXT = "text"
+    JSON = "json"
+    LOG = "log"
+
+
 @dataclass(frozen=True)
 class Manner:
     """How a broker runs as a process.
 
     Attributes:
         control: serve the control endpoint, through which tests move the time of acquisition locks.
-        address_as_json: print a JSON object with the addresses in place of a sentence.
+        announce: how it says that it serves.
         until_stdin_closes: stop when standard input closes, as it does when the starter of the broker dies.
     """
 
     control: bool = False
-    address_as_json: bool = False
+    announce: Announce = Announce.TEXT
     until_stdin_closes: bool = False
 
 
@@ -94,9 +109,11 @@ async def _serve(
         control = Control(lock_time, loop)
     if manner.until_stdin_closes:
         _watch_stdin(loop, stopping)
-    if manner.address_as_json:
+    if manner.announce is Announce.JSON:
         addresses = broker.addresses() | ({} if control is None else {"control": control.url})
         print(json.dumps(addresses), flush=True)
+    elif manner.announce is Announce.LOG:
+        log.info("%s", broker.describe())
     else:
         print(broker.describe(), flush=True)
     # what is alive now stays: no collection needs to look at it again

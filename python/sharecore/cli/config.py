@@ -42,7 +42,14 @@ def check(
     Nothing is started and nothing is written. The exit status is 0 where a broker would start with these
     settings, 2 where it would refuse.
     """
-    from sharecore.config import BrokerConfig, listeners_of, remarks_on, unknown_names
+    from sharecore.config import (
+        BrokerConfig,
+        check_spelling,
+        listeners_of,
+        misspelled,
+        remarks_on,
+        unknown_names,
+    )
     from sharecore.config.environment import settings_of
     from sharecore.errors import ConfigError
 
@@ -52,13 +59,15 @@ def check(
         except ConfigError as error:
             raise CommandFailed(str(error)) from None
     for name in unknown_names(properties):
-        typer.echo(f"unknown: {name}: no setting of this broker or of Kafka's; it would be passed over")
+        if name not in misspelled(properties):
+            typer.echo(f"unknown: {name}: no setting of this broker or of Kafka's; it would be ignored")
     for remark in remarks_on(properties):
         typer.echo(remark)
     for name, value in settings_of(os.environ).items():
         if properties.get(name) == value:
             typer.echo(f"from the environment: {name}")
     try:
+        check_spelling(properties)
         found = BrokerConfig.from_properties(properties)
         listeners_of(found)
     except ConfigError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.errors import ConfigError, KafkaError
+from sharecore.errors import ConfigError, KafkaError, os_error_line
 
 if TYPE_CHECKING:
     from sharecore.broker.ground import Ground
@@ -156,14 +157,20 @@ def serve(
             properties["advertised.listeners"] = advertised(advertise, properties)
         properties |= behind(upstream, upstream_settings or [])
         broker_config = read_config(properties)
-        from sharecore.broker.run import Manner, run
+        from sharecore.broker.run import Announce, Manner, run
         from sharecore.security.first_users import parse_add_scram
 
         first_users = [parse_add_scram(each) for each in add_scram or ()]
-        manner = Manner(ephemeral, print_address, stop_with_stdin)
+        announce = Announce.JSON if print_address else Announce.LOG if log_format == "json" else Announce.TEXT
+        manner = Manner(ephemeral, announce, stop_with_stdin)
         status = run(broker_config, first_users, ground_of(broker_config), manner)
     except (ConfigError, KafkaError, OSError) as error:
-        typer.echo(f"sharecore: {error}", err=True)
+        line = os_error_line(error) if isinstance(error, OSError) else str(error)
+        if log_format == "json":
+            # whoever collects the log reads JSON alone
+            logging.getLogger("sharecore").error("%s", line)
+        else:
+            typer.echo(f"sharecore: {line}", err=True)
         raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else 1) from None
     finally:
         leaving.close()
@@ -247,9 +254,9 @@ def gather(
     one before.
 
     Raises:
-        ConfigError: the file cannot be read, or a setting has no `=`.
+        ConfigError: the file cannot be read, a setting has no `=`, or a variable or `--set` names no setting.
     """
-    from sharecore.config import read_properties
+    from sharecore.config import check_names, read_properties
     from sharecore.config.environment import settings_of
 
     properties = read_properties(config) if config is not None else {}
@@ -268,21 +275,25 @@ def gather(
         name, equals, value = setting.partition("=")
         if not equals or not name.strip():
             raise ConfigError(f"--set {setting}: no setting; allowed: KEY=VALUE")
+        check_names([name.strip()], "--set ")
         properties[name.strip()] = value.strip()
     return properties
 
 
 def read_config(properties: dict[str, str]) -> BrokerConfig:
-    """The typed configuration; what has no effect is logged, a line for each reason and each unknown name."""
-    import logging
+    """Return the typed configuration; log a line for each unknown name and each reason for having no effect.
 
-    from sharecore.config import BrokerConfig, remarks_on, unknown_names
+    Raises:
+        ConfigError: a value that cannot stand, or a name that is a misspelled setting.
+    """
+    from sharecore.config import BrokerConfig, check_spelling, remarks_on, unknown_names
 
     log = logging.getLogger("sharecore.config")
-    # a misspelt name is told beside the values that end the start
+    check_spelling(properties)
+    # logged before the values are read: one of them may end the start
     for name in unknown_names(properties):
-        log.warning("%s is no setting of this broker or of Kafka's; it is passed over", name)
+        log.warning("%s is no setting of this broker or of Kafka's; it is ignored", name)
     config = BrokerConfig.from_properties(properties)
     for remark in remarks_on(properties):
-        log.info("%s", remark)
+        log.warning("%s", remark)
     return config

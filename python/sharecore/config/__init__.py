@@ -9,7 +9,15 @@ from sharecore.config.group import GroupConfig, OffsetReset, check_group_config,
 from sharecore.config.keys import ConfigKey, Dynamic, Kind, Status
 from sharecore.config.listeners import Listener, listeners_of
 from sharecore.config.network import per_ip_overrides
-from sharecore.config.properties import parse_properties, read_properties, remarks_on, unknown_names
+from sharecore.config.properties import (
+    check_names,
+    check_spelling,
+    misspelled,
+    parse_properties,
+    read_properties,
+    remarks_on,
+    unknown_names,
+)
 from sharecore.config.security import SASL_MECHANISMS
 from sharecore.config.share import DEFAULT_PERSISTER, NO_PERSISTER
 from sharecore.config.topic import TopicConfig, check_topic_config, parse_topic_config, topic_keys
@@ -30,11 +38,14 @@ __all__ = [
     "TopicConfig",
     "broker_keys",
     "check_group_config",
+    "check_names",
+    "check_spelling",
     "check_topic_config",
     "find_unserved",
     "group_keys",
     "listener_key",
     "listeners_of",
+    "misspelled",
     "parse_properties",
     "parse_topic_config",
     "per_ip_overrides",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping
 from functools import cache
 
 from sharecore.config.broker import broker_keys
+from sharecore.errors import ConfigError
 
 PREFIX = "SHARECORE_"
 _OWN = "sharecore."
+_COMMANDS = frozenset({"SHARECORE_BOOTSTRAP_SERVER"})
+"""Variables that commands read themselves."""
+# Kubernetes sets these in every pod for a service that is named sharecore, or sharecore-something
+_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$")
 
 
 def variable_of(name: str) -> str:
@@ -22,5 +29,15 @@ def _variables() -> dict[str, str]:
 
 
 def settings_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """The broker's settings among the variables, by Kafka's names; other variables are passed over."""
+    """Return the broker's settings among the variables, by Kafka's names.
+
+    Raises:
+        ConfigError: a variable begins with SHARECORE_ and sets nothing.
+    """
+    known = _variables().keys() | _COMMANDS
+    for variable in sorted(environment):
+        if variable.startswith(PREFIX) and variable not in known and not _SERVICE.search(variable):
+            near = next(iter(difflib.get_close_matches(variable, known, 1)), None)
+            hint = f"did you mean {near}?" if near else "unset it"
+            raise ConfigError(f"the environment variable {variable} sets no setting of this broker; {hint}")
     return {name: environment[variable] for variable, name in _variables().items() if variable in environment}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 from sharecore.config.broker import ALIASES, broker_keys, listener_key
 from sharecore.config.share import PERSISTER_PREFIX
 from sharecore.config.tier import INTER_NODE_PREFIX, UPSTREAM_PREFIX
-from sharecore.config.unserved import find_unserved, remarks
+from sharecore.config.unserved import find_unserved, remarks, unserved_keys
 from sharecore.errors import ConfigError
 
+_CLOSE = 0.88
+"""How alike two names are of which one is a misspelling of the other, between 0 and 1."""
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -54,6 +57,43 @@ def unknown_names(names: Iterable[str]) -> list[str]:
         and listener_key(name) not in known
         and find_unserved(listener_key(name)) is None
     ]
+
+
+def nearest_name(name: str) -> str | None:
+    """Return the setting that a misspelled name was probably meant to be; None where none is close."""
+    known = [*broker_keys(), *ALIASES, *unserved_keys()]
+    return next(iter(difflib.get_close_matches(name, known, 1, cutoff=_CLOSE)), None)
+
+
+def misspelled(names: Iterable[str]) -> dict[str, str]:
+    """Return the unknown names that are close to a setting's, each with that setting."""
+    return {name: near for name in unknown_names(names) if (near := nearest_name(name)) is not None}
+
+
+def check_names(names: Iterable[str], source: str = "") -> None:
+    """Raise ConfigError if a name is unknown.
+
+    Args:
+        source: what stands before a name in the message, such as `--set `.
+    """
+    lines = [_unknown(source + name, nearest_name(name)) for name in unknown_names(names)]
+    if lines:
+        raise ConfigError("\n".join(lines))
+
+
+def check_spelling(names: Iterable[str]) -> None:
+    """Raise ConfigError if an unknown name is close to a setting's.
+
+    Property files may hold settings of other programs, so that a name like none of Kafka's is not refused.
+    """
+    lines = [_unknown(name, near) for name, near in misspelled(names).items()]
+    if lines:
+        raise ConfigError("\n".join(lines))
+
+
+def _unknown(name: str, near: str | None) -> str:
+    hint = f"did you mean {near}?" if near else "`sharecore config example` lists all settings"
+    return f"{name}: no setting of this broker or of Kafka's; {hint}"
 
 
 def remarks_on(names: Iterable[str]) -> list[str]:

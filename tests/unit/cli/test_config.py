@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from sharecore.cli.serve import gather
 from sharecore.config import BrokerConfig, Status, broker_keys, parse_properties, unknown_names
 from sharecore.config.environment import settings_of, variable_of
 from sharecore.config.example import example, explain
+from sharecore.errors import ConfigError
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -41,11 +43,11 @@ def test_the_example_sets_nothing_and_names_everything_that_works() -> None:
 
 def test_a_file_that_can_stand(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
-    file.write_text("num.partitions=4\nssl.client.auth=none\nnum.network.threads=8\nnum.partition=9\n")
+    file.write_text("num.partitions=4\nssl.client.auth=none\nnum.network.threads=8\nacme.audit.topic=9\n")
     ended = run("check", str(file), SHARECORE_DURABILITY="os")
     assert (ended.returncode, ended.stderr) == (0, "")
     unknown, remark, environment, summary = ended.stdout.splitlines()
-    assert unknown.startswith("unknown: num.partition:")
+    assert unknown.startswith("unknown: acme.audit.topic:")
     assert remark.startswith("no effect: num.network.threads:")
     assert environment == "from the environment: sharecore.durability"
     assert summary == "3 settings with an effect; a broker would start with them"
@@ -58,6 +60,7 @@ def test_a_file_that_can_stand(tmp_path: Path) -> None:
         ("listeners=nowhere", "refused: listeners=nowhere: not an address"),
         ("sharecore.metrics.listener=9464", "refused: sharecore.metrics.listener=9464: not an address"),
         ("log.dirs=a,b", "refused: log.dirs=a,b"),
+        ("num.partition=9", "refused: num.partition: no setting of this broker or of Kafka's; did you mean"),
     ],
 )
 def test_a_file_that_cannot_stand(tmp_path: Path, line: str, said: str) -> None:
@@ -66,7 +69,7 @@ def test_a_file_that_cannot_stand(tmp_path: Path, line: str, said: str) -> None:
     ended = run("check", str(file))
     assert ended.returncode == 2
     assert ended.stderr.startswith(said)
-    assert "allowed" in ended.stderr
+    assert "allowed" in ended.stderr or "did you mean num.partitions?" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -109,6 +112,36 @@ def test_the_environment_stands_over_the_file_and_under_the_command_line(tmp_pat
     assert settings_of(environment).keys() == {"num.partitions", "log.dirs", "sharecore.durability"}
     found = gather(file, ["num.partitions=3"], data_dir=Path("option"), environment=environment)
     assert found == {"num.partitions": "3", "log.dirs": "option", "sharecore.durability": "os"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        ("SHARECORE_NUM_PARTITION", "did you mean SHARECORE_NUM_PARTITIONS?"),
+        ("SHARECORE_QWERTY", "unset it"),
+    ],
+)
+def test_a_variable_that_sets_nothing_is_refused(variable: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{variable} sets no setting of this broker; {re.escape(hint)}"):
+        settings_of({variable: "1", "SHARECORE_NUM_PARTITIONS": "3"})
+
+
+def test_variables_that_kubernetes_sets_for_a_service_are_no_settings() -> None:
+    names = (
+        "SHARECORE_SERVICE_HOST SHARECORE_SERVICE_PORT SHARECORE_SERVICE_PORT_KAFKA SHARECORE_PORT "
+        "SHARECORE_PORT_9092_TCP SHARECORE_PORT_9092_TCP_ADDR SHARECORE_PORT_9092_TCP_PROTO "
+        "SHARECORE_PAGE_SERVICE_HOST SHARECORE_PAGE_PORT_8080_TCP_PORT"
+    )
+    assert settings_of(dict.fromkeys(names.split(), "tcp://10.0.0.1:9092")) == {}
+
+
+def test_a_setting_on_the_command_line_has_to_exist() -> None:
+    with pytest.raises(
+        ConfigError, match=r"--set num.partition: no setting .*; did you mean num.partitions\?"
+    ):
+        gather(None, ["num.partition=3"], environment={})
+    with pytest.raises(ConfigError, match=r"--set acme.audit: no setting .*; `sharecore config example`"):
+        gather(None, ["acme.audit=3"], environment={})
 
 
 def test_a_line_of_the_log_as_json() -> None:

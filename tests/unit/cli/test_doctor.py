@@ -33,7 +33,8 @@ def run_here(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("settings", "level", "word"),
     [
-        ({"num.partition": "4"}, "doubt", "num.partition is no setting"),
+        ({"num.partition": "4"}, "bad", "num.partition is no setting"),
+        ({"acme.audit.topic": "4"}, "doubt", "acme.audit.topic is no setting"),
         ({"num.network.threads": "4"}, "doubt", "num.network.threads"),
         ({"num.partitions": "many"}, "bad", "not an integer"),
         ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, "doubt", "takes anybody"),

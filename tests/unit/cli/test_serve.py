@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import socket
 import struct
@@ -89,7 +90,7 @@ def test_what_cannot_stand_is_refused(arguments: list[str], message: str, tmp_pa
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     port = free_port()
     file = tmp_path / "server.properties"
-    file.write_text("listeners=PLAINTEXT://localhost:1\nnum.io.threads=3\nnum.partitons=3\nnode.id=4\n")
+    file.write_text("listeners=PLAINTEXT://localhost:1\nnum.io.threads=3\nacme.audit=3\nnode.id=4\n")
     broker = start(
         "-c", str(file), "--port", str(port), "--data-dir", str(tmp_path / "data"), "--set", "node.id=5"
     )
@@ -101,8 +102,32 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     broker.send_signal(signal.SIGTERM)
     _, log = broker.communicate(timeout=20)
     assert broker.returncode == 0
-    assert "num.partitons is no setting" in log
+    assert "acme.audit is no setting" in log
     assert "no effect: num.io.threads: Threads and buffers" in log
+
+
+def test_the_log_is_json_from_the_first_line_to_the_last(tmp_path: Path) -> None:
+    words = ["--log-format", "json", "--host", "127.0.0.1", "--port", "0"]
+    broker = start(*words, "--data-dir", str(tmp_path / "data"))
+    assert broker.stderr is not None
+    line = json.loads(broker.stderr.readline())
+    while not line["message"].startswith("sharecore serves 127.0.0.1:"):
+        line = json.loads(broker.stderr.readline())
+    broker.send_signal(signal.SIGTERM)
+    printed, log = broker.communicate(timeout=20)
+    assert printed == ""
+    assert [json.loads(line)["message"] for line in log.splitlines()][-1] == "stopped"
+    ended = run("serve", *words, "--data-dir", str(tmp_path / "file" / "data"), "--set", "num.partitions=x")
+    assert [json.loads(line)["level"] for line in ended.stderr.splitlines()] == ["error"]
+
+
+def test_an_error_of_the_system_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = run("serve", "--port", "0", "--data-dir", str(tmp_path / "file"))
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"sharecore: {tmp_path / 'file'}: it is there already, and no directory\n",
+    )
 
 
 def test_a_port_in_use_and_a_directory_of_another_node(tmp_path: Path) -> None:
@@ -113,7 +138,7 @@ def test_a_port_in_use_and_a_directory_of_another_node(tmp_path: Path) -> None:
         broker.stdout.readline()
         second = run("serve", "--port", str(port), "--host", "127.0.0.1", "--data-dir", str(tmp_path / "b"))
         assert second.returncode == 1
-        assert str(port) in second.stderr
+        assert f"cannot listen on 127.0.0.1:{port}: another process uses this port" in second.stderr
         assert "Traceback" not in second.stderr
     finally:
         broker.send_signal(signal.SIGINT)
