@@ -118,7 +118,7 @@ def test_the_environment_stands_over_the_file_and_under_the_command_line(tmp_pat
     ("variable", "hint"),
     [
         ("SHARECORE_NUM_PARTITION", "did you mean SHARECORE_NUM_PARTITIONS?"),
-        ("SHARECORE_QWERTY", "unset it"),
+        ("SHARECORE_42_0_42", "unset it"),
     ],
 )
 def test_a_variable_that_sets_nothing_is_refused(variable: str, hint: str) -> None:
