@@ -28,8 +28,9 @@ nothing; `sharecore config explain NAME` shows one setting. A variable of the en
 file: its name is the setting's in capitals with `_` for each dot, behind `SHARECORE_` (`SHARECORE_LOG_DIRS`,
 and `SHARECORE_DURABILITY` for `sharecore.durability`). The command line stands over both.
 
-A name that no Kafka knows is refused on the command line, in `SHARECORE_*` variables, for topics and for groups. In the broker's file it is
-refused if it is close to a setting's name, and ignored with a warning otherwise.
+A name that no Kafka knows is refused on the command line, in `SHARECORE_*` variables, for topics and for
+groups. In the broker's file it is refused if it is close to a setting's name, and ignored with a warning
+otherwise.
 """
 
 

@@ -12,6 +12,8 @@ from sharecore.errors import ConfigError
 
 PREFIX = "SHARECORE_"
 _OWN = "sharecore."
+_CLOSE = 0.85
+"""How alike a variable is to the one it was meant to be; all of them share their beginning."""
 _COMMANDS = frozenset({"SHARECORE_BOOTSTRAP_SERVER"})
 """Variables that commands read themselves."""
 # Kubernetes sets these in every pod for a service that is named sharecore, or sharecore-something
