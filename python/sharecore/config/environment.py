@@ -39,7 +39,7 @@ def settings_of(environment: Mapping[str, str]) -> dict[str, str]:
     known = _variables().keys() | _COMMANDS
     for variable in sorted(environment):
         if variable.startswith(PREFIX) and variable not in known and not _SERVICE.search(variable):
-            near = next(iter(difflib.get_close_matches(variable, known, 1)), None)
+            near = next(iter(difflib.get_close_matches(variable, known, 1, cutoff=_CLOSE)), None)
             hint = f"did you mean {near}?" if near else "unset it"
             raise ConfigError(f"the environment variable {variable} sets no setting of this broker; {hint}")
     return {name: environment[variable] for variable, name in _variables().items() if variable in environment}
