@@ -148,7 +148,8 @@ def serve(
             config, settings or [], host, port, data_dir, node_id, durability, environment=os.environ
         )
         if ephemeral:
-            properties = leaving.enter_context(_ephemeral(properties))
+            keeps_data = data_dir is not None or any(each.startswith("log.dir") for each in settings or ())
+            properties = leaving.enter_context(_ephemeral(properties, keeps_data))
         if metrics_listener is not None:
             properties["sharecore.metrics.listener"] = metrics_listener
         if page_listener is not None:
@@ -178,8 +179,12 @@ def serve(
 
 
 @contextmanager
-def _ephemeral(properties: dict[str, str]) -> Iterator[dict[str, str]]:
+def _ephemeral(properties: dict[str, str], keeps_data: bool) -> Iterator[dict[str, str]]:
     """Yield the properties of a broker for tests, with a directory that is deleted at the end.
+
+    Args:
+        keeps_data: the command line names a data directory; one of a file or of the environment, as images
+            have it, is left alone.
 
     Raises:
         ConfigError: the data are to be kept, or to be kept elsewhere.
@@ -187,12 +192,13 @@ def _ephemeral(properties: dict[str, str]) -> Iterator[dict[str, str]]:
     from sharecore.broker.ephemeral import SETTINGS, ephemeral_directory
     from sharecore.config.tier import UPSTREAM_PREFIX
 
-    if "log.dirs" in properties or "log.dir" in properties:
+    if keeps_data:
         raise ConfigError("--ephemeral keeps no data; leave out --data-dir (log.dirs) or --ephemeral")
     if any(name.startswith(UPSTREAM_PREFIX) for name in properties):
         raise ConfigError("--ephemeral cannot be a node in front of a cluster; leave out --upstream")
     with ephemeral_directory() as directory:
-        yield {**SETTINGS, **properties, "log.dirs": str(directory / "data")}
+        own = {"log.dirs": str(directory / "data")}
+        yield {**SETTINGS, **{name: properties[name] for name in properties if name != "log.dir"}, **own}
 
 
 def advertised(addresses: list[str], properties: Mapping[str, str]) -> str:

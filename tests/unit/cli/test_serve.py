@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import struct
@@ -119,6 +120,24 @@ def test_the_log_is_json_from_the_first_line_to_the_last(tmp_path: Path) -> None
     assert [json.loads(line)["message"] for line in log.splitlines()][-1] == "stopped"
     ended = run("serve", *words, "--data-dir", str(tmp_path / "file" / "data"), "--set", "num.partitions=x")
     assert [json.loads(line)["level"] for line in ended.stderr.splitlines()] == ["error"]
+
+
+def test_an_ephemeral_broker_keeps_nothing(tmp_path: Path) -> None:
+    environment = os.environ | {"SHARECORE_LOG_DIRS": str(tmp_path / "of-the-image")}
+    words = [*SHARECORE, "serve", "--ephemeral", "--print-address", "--stop-with-stdin"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, stderr=pipe) as broker:
+        assert broker.stdin is not None
+        assert broker.stdout is not None
+        address = json.loads(broker.stdout.readline())
+        assert answers(int(address["listeners"]["PLAINTEXT"].rpartition(":")[2]), timeout=10)
+        broker.stdin.close()
+        assert broker.wait(20) == 0
+    assert not Path(address["data_dir"]).parent.exists()
+    assert list(tmp_path.iterdir()) == []
+    for options in (["--data-dir", "data"], ["--set", "log.dirs=data"]):
+        refused = run("serve", "--ephemeral", *options)
+        assert (refused.returncode, "--ephemeral keeps no data" in refused.stderr) == (2, True)
 
 
 def test_an_error_of_the_system_is_a_sentence(tmp_path: Path) -> None:
