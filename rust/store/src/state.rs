@@ -191,9 +191,15 @@ impl State {
         Ok(())
     }
 
-    /// Refuses when too much waits already.
+    /// Refuses when too much waits already, or when a write has failed and the caller does not know yet.
+    ///
+    /// What fails takes along what is behind it. A caller that has not drained the failure still builds on what was taken
+    /// back: its next write would be durable without the one that it needs.
     pub(crate) fn room(&self) -> Result<(), Refusal> {
         self.writable()?;
+        if let Some(why) = self.outcomes.iter().find_map(|it| it.error.as_ref()) {
+            return Err(Refusal::Storage(why.clone()));
+        }
         if self.staged_bytes >= self.staging_limit {
             Err(Refusal::Busy)
         } else {

@@ -200,6 +200,7 @@ impl World {
             Ok(None) => prop_assert_eq!(committed(&self.store, self.log), before),
             Err(error) => {
                 prop_assert!(fails, "{}", error);
+                self.store.drain();
                 prop_assert_eq!(committed(&self.store, self.log), before);
             }
         }

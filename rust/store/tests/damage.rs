@@ -196,6 +196,9 @@ fn a_failed_write_or_sync_takes_everything_staged_back_and_later_writes_go_on() 
                 .expect("staged"),
         );
         assert_eq!(store.logs(), [log]);
+        let refused = put(&store, log, sequenced(1)).expect_err("built on what was taken back");
+        assert!(refused.to_string().contains("No space left"), "{refused}");
+        store.drain();
         let retried = put(&store, log, sequenced(1)).expect("appended");
         assert_eq!(
             retried.base_offset, 1,
