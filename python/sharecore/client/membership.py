@@ -172,7 +172,8 @@ class Membership:
             return True
         if error.code in _TRY_AGAIN:
             return True
-        if error.code in _FENCED:
+        if error.code in _FENCED or (error.code is ErrorCode.GROUP_ID_NOT_FOUND and self.epoch != JOIN):
+            # the group may have been deleted, or restored from a backup that is older than it
             logger.warning("group %s does not know this member any more: %s", self._settings.group_id, error)
             self.epoch, self._told = JOIN, None
             self._assign(frozenset())

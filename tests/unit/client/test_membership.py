@@ -93,7 +93,10 @@ async def test_a_coordinator_that_moved_is_looked_for_again() -> None:
     assert [body.member_epoch for body in second.bodies(BEAT)] == [0, -1]
 
 
-@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH])
+@pytest.mark.parametrize(
+    "code",
+    [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND],
+)
 def test_a_fenced_member_joins_anew(code: ErrorCode) -> None:
     @in_virtual_time
     async def body() -> None:
@@ -108,6 +111,17 @@ def test_a_fenced_member_joins_anew(code: ErrorCode) -> None:
         assert len({beat.member_id for beat in broker.bodies(BEAT)}) == 1
 
     body()
+
+
+@in_virtual_time
+async def test_a_name_that_belongs_to_a_group_of_another_type_is_final() -> None:
+    broker = ScriptedBroker()
+    broker.says[BEAT].append(refused(ErrorCode.GROUP_ID_NOT_FOUND))
+    async with member() as consumer:
+        with pytest.raises(KafkaError) as raised:
+            await consumer.poll(timeout=60)
+        assert raised.value.code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert len(broker.bodies(BEAT)) == 1
 
 
 @in_virtual_time
