@@ -839,6 +839,7 @@ class Staging:
         now_ms: int,
         done: Callable[..., object] | None = None,
         *,
+        ended: Callable[..., object] | None = None,
         placed: Callable[[int], None] | None = None,
         producer: tuple[int, int] | None = None,
     ) -> None:
@@ -846,7 +847,8 @@ class Staging:
 
         Args:
             now_ms: timestamp of the batch.
-            done: called when all of them are durable, or when they are lost.
+            done: called when all of them are durable, when they are lost, or when the time-out is over.
+            ended: called before `done` when they are durable or lost, whether or not there was a time-out.
             placed: called with the offset of the first of them, once it is known; again when a second
                 attempt gave them another.
             producer: of the transaction that they are part of.
@@ -855,8 +857,12 @@ class Staging:
         """Appends what is staged, unless a write before it has failed and is to be tried again."""
     def _try_again(self) -> None:
         """Sends what was lost once more, in its order."""
-    def _give_up(self, error: KafkaError) -> None:
-        """What is lost stays so, and so does what is staged, which was made on top of it."""
+    def _abandon(self) -> list[StagedBatch]:
+        """Take out what is lost, and what was staged on top of it: none of it is written any more."""
+    def _abandon_transactions(self) -> list[StagedBatch]:
+        """Take out batches of transactions that are lost, or wait behind what is lost."""
+    def _end(self, batch: StagedBatch, error: KafkaError | None) -> None:
+        """Call those who follow the end of a batch, then those who wait for an answer."""
     def _arm(self, now_ms: int) -> None:
         """Has `_time_is_over` called when the oldest is to be answered at the latest."""
     def _settle(self, batch: StagedBatch, error: KafkaError | None) -> None:

@@ -13,13 +13,14 @@ from sharecore.broker.topic_view import TopicDirectory
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
 from sharecore.coordinator.classic import ClassicCoordinator, ClassicGroup, ClassicLimits
-from sharecore.coordinator.commits import CommittingGroup, OffsetCommits
+from sharecore.coordinator.commits import OffsetCommits
 from sharecore.coordinator.consumer import ConsumerCoordinator, ConsumerGroup, ConsumerLimits
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.offsets import Offsets
 from sharecore.coordinator.registry import Group, GroupRegistry
 from sharecore.coordinator.transactions import TransactionCoordinator, TransactionLimits
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Topic, Topics
 from sharecore.storage.topics import TopicChange
@@ -141,7 +142,7 @@ class Coordinators:
     def forget_unused(self) -> None:
         """Deletes offsets that have expired, and groups that have nothing left."""
         for group in self.commits.expire():
-            self._delete_records(group, lambda error: None)
+            self._delete(group, lambda error: None)
 
     def delete(self, group_id: str, done: Done) -> None:
         """Deletes a group that commits offsets, with its offsets.
@@ -154,27 +155,29 @@ class Coordinators:
         if not isinstance(group, ClassicGroup | ConsumerGroup):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_delete()
+        self._delete(group, done)
 
-        def offsets_gone(error: KafkaError | None) -> None:
-            if error is not None:
-                done(error)
-            elif not group.is_empty:
-                done(KafkaError(ErrorCode.NON_EMPTY_GROUP))
-            else:
-                self._delete_records(group, done)
+    def _delete(self, group: Group, done: Done) -> None:
+        """Delete an empty group together with its offsets: nobody commits in between."""
+        group_id = group.group_id
+        partitions = self.offsets.all_partitions(group_id)
+        records = [*self.offsets.gone_records(group_id, partitions), *self._take_out(group)]
 
-        self.offsets.delete_all(group_id, offsets_gone)
+        def ended(error: KafkaError | None) -> None:
+            if error is None:
+                self.offsets.forget(group_id, partitions)
 
-    def _delete_records(self, group: Group, done: Done) -> None:
-        if isinstance(group, ClassicGroup):
-            self.classic.delete(group, done)
-        elif isinstance(group, ConsumerGroup):
-            self.consumer.delete(group, done)
+        self.records.append(group_id, records, done, ended=ended)
 
     def _replaced(self, group: Group) -> None:
         """A group without members has given its name to one of another protocol; its offsets stay."""
-        assert isinstance(group, CommittingGroup)
-        self._delete_records(group, lambda error: None)
+        self.records.append(group.group_id, self._take_out(group), lambda error: None)
+
+    def _take_out(self, group: Group) -> list[Record]:
+        if isinstance(group, ClassicGroup):
+            return self.classic.delete(group)
+        assert isinstance(group, ConsumerGroup)
+        return self.consumer.delete(group)
 
     def _log_of(self, partition: TopicPartition) -> Log | None:
         return self._topics.log(partition.topic, partition.partition)
@@ -194,7 +197,15 @@ class Coordinators:
             self.offsets.complete(producer_id, partition.partition, commit=commit)
 
     def _topic_changed(self, change: TopicChange, topic: Topic) -> None:
-        if change is TopicChange.DELETED:
+        if change is not TopicChange.DELETED:
+            return
+        if topic.name == OFFSETS_TOPIC:
+            self.classic.forget_all()
+            self.records.topic_deleted()
+        elif topic.name == TRANSACTIONS_TOPIC:
+            self.transactions.forget_all()
+            self._transaction_records.topic_deleted()
+        else:
             self.commits.topic_deleted(topic.name)
 
     def _repeat(self, interval_ms: int, work: Callable[[], None]) -> None:

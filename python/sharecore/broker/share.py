@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
 from sharecore._core import StateContent, Timeouts
@@ -113,6 +113,7 @@ class ShareServices:
             max_size=config().group_share_max_size,
             rack=config().broker_rack,
             member_left=self._member_left,
+            member_joined=self._member_joined,
             member_gone=self.sessions.close_member,
         )
         self.offsets = ShareOffsets(
@@ -122,7 +123,7 @@ class ShareServices:
             self.persister,
             self.topics,
             self._end_offset,
-            self._restarted,
+            self.partitions.hold,
             self._at_hand if config().group_share_persister_class_name == DEFAULT_PERSISTER else None,
         )
         group_configs.on_change(self.partitions.reconfigure)
@@ -145,7 +146,7 @@ class ShareServices:
         for timer in (*self._timers.values(), *self._leaving.values()):
             timer.cancel()
         self.dead_letters.stop()
-        self.partitions.close()
+        self.partitions.drop_all()
 
     def broker_reconfigured(self) -> None:
         """The broker's configuration has changed: limits of groups may follow from it."""
@@ -210,10 +211,13 @@ class ShareServices:
         """
 
         def deleted(error: KafkaError | None) -> None:
+            release()
             if error is None:
-                self.partitions.drop_group(group.group_id)
+                self.partitions.forget_group(group.group_id)
             done(error)
 
+        group.check_delete()
+        release = self.partitions.hold(group.group_id)
         self.groups.delete(group, deleted)
 
     def state_restarted(self, key: SharePartitionKey) -> None:
@@ -252,17 +256,24 @@ class ShareServices:
         if session is not None and session not in self._leaving:
             self._leaving[session] = self._loop.call_later(_LEAVING_SECONDS, self.sessions.close, session)
 
-    def _session_closed(self, session: ShareSession) -> None:
-        leaving = self._leaving.pop(session, None)
+    def _member_joined(self, group_id: str, member_id: str) -> None:
+        """Keep the session of a member that has left and is back: it goes on with what it holds."""
+        self._stay(self.sessions.rejoin(group_id, member_id))
+
+    def _stay(self, session: ShareSession | None) -> None:
+        leaving = self._leaving.pop(session, None) if session is not None else None
         if leaving is not None:
             leaving.cancel()
+
+    def _session_closed(self, session: ShareSession) -> None:
+        self._stay(session)
         self.partitions.release(session.group_id, session.member_id, session.held)
 
-    def _restarted(self, group_id: str, topics: Sequence[TopicInfo]) -> None:
-        self.partitions.drop_group(group_id, [topic.topic_id for topic in topics])
-
     def _topic_changed(self, change: object, topic: Topic) -> None:
-        if self._all_topics.by_id(topic.topic_id) is None:
+        if topic.name == STATE_TOPIC and self._all_topics.by_id(topic.topic_id) is None:
+            self.coordinator.topic_deleted()
+            self.partitions.drop_all()
+        elif self._all_topics.by_id(topic.topic_id) is None:
             self.partitions.drop_topic(topic.topic_id)
             self.groups.topics_changed([topic.topic_id])
 

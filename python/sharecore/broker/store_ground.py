@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from sharecore.broker.identity import Identity, identify
 from sharecore.broker.internal_topics import ensure_internal_topics
 from sharecore.broker.retention import Retention
 from sharecore.broker.served import Served
+from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import TopicLog
 from sharecore.errors import ErrorCode, KafkaError
@@ -23,12 +26,16 @@ from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.coordinator import kafkas_partition
 from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.storage import Catalogue, Configs, Storage, StorageOptions, Topics
+from sharecore.storage import Catalogue, Configs, Storage, StorageOptions, Topic, Topics
+from sharecore.storage.topics import TopicChange
 
 if TYPE_CHECKING:
     from sharecore.broker.ground import Host
     from sharecore.metrics.exposition import Sheet
 
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 1.0
 _STATE_BYTES = 32 << 20
 """What may wait for the disk besides the records of clients: state of groups, topics and configurations."""
 
@@ -53,6 +60,7 @@ class StoreGround:
         self._open_storage = open_storage
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
+        self._restoring: asyncio.Task[None] | None = None
 
     async def open(self, broker: Host) -> None:
         """Opens the data directory.
@@ -80,8 +88,24 @@ class StoreGround:
     async def join(self, broker: Host) -> None:
         """There is nobody else."""
 
+    def _topic_changed(self, broker: Host, change: TopicChange, topic: Topic) -> None:
+        """Make an internal topic again that was deleted, as Kafka does: coordinators begin anew with it."""
+        if change is TopicChange.DELETED and topic.name in INTERNAL_TOPICS:
+            logger.warning("%s was deleted, and is made again: all that it held is lost", topic.name)
+            if self._restoring is None or self._restoring.done():
+                self._restoring = asyncio.get_running_loop().create_task(self._restore_topics(broker))
+
+    async def _restore_topics(self, broker: Host) -> None:
+        while any(self.topics.get(name) is None for name in INTERNAL_TOPICS):
+            try:
+                await ensure_internal_topics(self.topics, broker.config)
+            except KafkaError as error:  # noqa: PERF203
+                logger.error("an internal topic cannot be made again: %s", error)
+                await asyncio.sleep(_RETRY_S)
+
     async def begin(self, broker: Host) -> None:
         """Looks after retention and compaction from now on."""
+        self.topics.on_change(partial(self._topic_changed, broker))
         chores = self.storage, broker.topic_configs, lambda: broker.config, broker.clock
         self._retention, self._cleaner = Retention(*chores), Cleaner(*chores)
         self._retention.start()
@@ -92,6 +116,8 @@ class StoreGround:
 
     def end(self) -> None:
         """Stops looking after retention and compaction."""
+        if self._restoring is not None:
+            self._restoring.cancel()
         if self._retention is not None:
             self._retention.stop()
         if self._cleaner is not None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from sharecore.clock import Clock
-from sharecore.coordinator.classic import ClassicCoordinator
+from sharecore.coordinator.classic import ClassicCoordinator, ClassicGroup
 from sharecore.coordinator.classic.records import GROUP_METADATA
 from sharecore.coordinator.consumer.records import ConsumerRecord
 from sharecore.coordinator.group_records import GROUP
@@ -100,16 +100,22 @@ class OffsetCommits:
         retention_ms: int,
     ) -> None:
         self._registry = registry
+        self._records = records
         self._offsets = offsets
         self._classic = classic
         self._clock = clock
         self._retention_ms = retention_ms
+        self._new: set[str] = set()
+        """Groups made for commits of which none is durable yet."""
         records.register(self)
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
         """A group that is erased needs nothing of what was committed to it before."""
         if value is None:
             self._offsets.replayed.discard(_KEYS[kind].read(key).group_id)
+
+    def resign(self, partition: int) -> None:
+        """Groups are forgotten by those who keep them."""
 
     def start(self) -> None:
         """Makes the groups of which nothing but offsets was read. One that has none left, or none that count,
@@ -126,6 +132,7 @@ class OffsetCommits:
         Raises:
             KafkaError: the commit is none of this generation; see `CommittingGroup.check_commit`.
         """
+        self._records.check(request.group_id)
         group = self._registry.get(request.group_id)
         if group is None:
             if request.generation >= 0:
@@ -137,6 +144,7 @@ class OffsetCommits:
                 done(None)
                 return
             group = self._classic.create(request.group_id)
+            self._new.add(request.group_id)
         self._committing(group).check_commit(
             request.member_id,
             request.instance_id,
@@ -145,10 +153,33 @@ class OffsetCommits:
             transactional=request.producer is not None,
             api_version=request.api_version,
         )
-        if request.commits:
-            self._offsets.commit(request.group_id, request.commits, done, producer=request.producer)
-        else:
+        if not request.commits:
             done(None)
+            return
+        group_id = request.group_id
+
+        def committed(error: KafkaError | None) -> None:
+            if error is None:
+                self._new.discard(group_id)
+                self._ensure_group(group_id)
+            else:
+                self._forget_new(group_id)
+            done(error)
+
+        self._offsets.commit(group_id, request.commits, committed, producer=request.producer)
+
+    def _ensure_group(self, group_id: str) -> None:
+        """Make the group that was deleted while its offsets were on their way."""
+        if self._registry.get(group_id) is None and self._offsets.has_any(group_id):
+            self._classic.create(group_id)
+
+    def _forget_new(self, group_id: str) -> None:
+        """A commit was not written: without it there is no group where it would have made one."""
+        group = self._registry.get(group_id)
+        if group_id in self._new and not self._offsets.has_any(group_id):
+            self._new.discard(group_id)
+            if isinstance(group, ClassicGroup) and group.is_simple:
+                self._registry.remove(group)
 
     def fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> Commits:
         """Every offset of a group; none for a group that is not there.
@@ -156,6 +187,7 @@ class OffsetCommits:
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
         """
+        self._records.check(group_id)
         group = self._registry.get(group_id)
         if not isinstance(group, CommittingGroup):
             return {}

@@ -1,13 +1,15 @@
 """Committed offsets of all groups, as they lie in `__consumer_offsets`.
 
 Memory changes when a commit is durable: what a consumer is told, no crash takes back. Offsets of an open
-transaction wait beside the others until its marker has been written (KIP-98).
+transaction wait beside the others until its marker has been written (KIP-98). Of two offsets for one
+partition the one that lies later in the log counts, whichever transaction ends first.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from sharecore.coordinator.offset_records import (
     LEGACY_OFFSET_COMMIT,
@@ -22,9 +24,22 @@ from sharecore.coordinator.offset_records import (
     encode_offset_key,
 )
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
-from sharecore.coordinator_log.topic_log import Producer
+from sharecore.coordinator_log.topic_log import Producer, Record
 from sharecore.errors import KafkaError
 from sharecore.waiting import Done
+
+
+class _Pending(NamedTuple):
+    """An offset of an open transaction.
+
+    Args:
+        number: grows with the place in the log.
+        is_overtaken: a later one counts already.
+    """
+
+    commit: CommittedOffset
+    number: int
+    is_overtaken: bool = False
 
 
 class Offsets:
@@ -39,11 +54,12 @@ class Offsets:
     def __init__(self, records: CoordinatorRuntime) -> None:
         self._records = records
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
-        self._open: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
+        self._open: dict[int, dict[str, dict[TopicPartition, _Pending]]] = {}
+        self._taken = 0
         self.replayed: set[str] = set()
         """Groups that offsets were read of, those that are void or deleted since among them."""
-        self._writing: Counter[str] = Counter()
-        """Commits of a group that are not durable yet."""
+        self._writing: dict[str, Counter[TopicPartition]] = {}
+        """Offsets of a group that are on their way to the disk."""
         records.register(self)
 
     def commit(
@@ -55,21 +71,27 @@ class Offsets:
             for partition, value in commits.items()
         ]
 
-        def durable(error: KafkaError | None) -> None:
-            self._writing -= Counter((group_id,))
+        def ended(error: KafkaError | None) -> None:
+            self._written(group_id, commits)
             if error is None:
                 self._take(group_id, commits, producer.id if producer else None)
-            done(error)
 
-        self._writing[group_id] += 1
+        self._writing.setdefault(group_id, Counter()).update(commits.keys())
         try:
             if producer is None:
-                self._records.append(group_id, records, durable)
+                self._records.append(group_id, records, done, ended=ended)
             else:
-                self._records.append_in_transaction(group_id, records, producer, durable)
+                self._records.append_in_transaction(group_id, records, producer, done, ended=ended)
         except KafkaError:
-            self._writing -= Counter((group_id,))
+            self._written(group_id, commits)
             raise
+
+    def _written(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        left = self._writing.get(group_id, Counter()) - Counter(list(partitions))
+        if left:
+            self._writing[group_id] = left
+        else:
+            self._writing.pop(group_id, None)
 
     def complete(self, producer_id: int, partition: int, *, commit: bool) -> None:
         """The transaction of a producer has its marker in a partition of the topic: its offsets count, or
@@ -81,9 +103,12 @@ class Offsets:
         for group_id in [
             group_id for group_id in groups if self._records.partition_of(group_id) == partition
         ]:
-            commits = groups.pop(group_id)
-            if commit and commits:
+            pending = groups.pop(group_id)
+            counts = {at: each for at, each in pending.items() if commit and not each.is_overtaken}
+            if counts:
+                commits = {at: each.commit for at, each in counts.items()}
                 self._groups.setdefault(group_id, {}).update(commits)
+                self._overtake(group_id, {at: each.number for at, each in counts.items()})
         if not groups:
             del self._open[producer_id]
 
@@ -99,30 +124,43 @@ class Offsets:
         """Whether the group has offsets, or will have them: those in open transactions and on their way to
         the disk count.
         """
-        if group_id in self._groups or self._writing[group_id]:
-            return True
-        return any(group_id in groups for groups in self._open.values())
+        return bool(self.all_partitions(group_id))
+
+    def all_partitions(self, group_id: str) -> list[TopicPartition]:
+        """Partitions that the group has offsets for, or will have: those of `has_any`."""
+        pending = (groups[group_id] for groups in self._open.values() if group_id in groups)
+        return sorted({*self.get(group_id), *self._writing.get(group_id, ())}.union(*pending))
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition], done: Done) -> None:
         """Forgets offsets of a group, those in open transactions too."""
         gone = list(partitions)
 
-        def durable(error: KafkaError | None) -> None:
+        def ended(error: KafkaError | None) -> None:
             if error is None:
-                self._forget(group_id, gone)
-            done(error)
+                self.forget(group_id, gone)
 
         if gone:
-            self._records.append(
-                group_id, [(encode_offset_key(group_id, each), None) for each in gone], durable
-            )
+            self._records.append(group_id, self.gone_records(group_id, gone), done, ended=ended)
         else:
             done(None)
 
-    def delete_all(self, group_id: str, done: Done) -> None:
-        """Forgets every offset of a group."""
-        pending = {each for groups in self._open.values() for each in groups.get(group_id, ())}
-        self.delete(group_id, sorted(pending.union(self.get(group_id))), done)
+    def gone_records(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[Record]:
+        """Tombstones of offsets."""
+        return [(encode_offset_key(group_id, each), None) for each in partitions]
+
+    def resign(self, partition: int) -> None:
+        """Forget the offsets of the groups whose records a partition of the topic holds."""
+        groups: set[str] = {*self._groups, *self.replayed}.union(*self._open.values())
+        for group_id in groups:
+            if self._records.partition_of(group_id) == partition:
+                self._groups.pop(group_id, None)
+                self.replayed.discard(group_id)
+                for pending in self._open.values():
+                    pending.pop(group_id, None)
+        self._open = {producer_id: pending for producer_id, pending in self._open.items() if pending}
+
+    def start(self) -> None:
+        """Offsets count as soon as they are replayed."""
 
     def of_topic(self, topic: str) -> dict[str, list[TopicPartition]]:
         """Groups that have offsets for a topic, and for which partitions."""
@@ -161,7 +199,7 @@ class Offsets:
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
         group_id, committed = decode_offset_key(key)
         if value is None:
-            self._forget(group_id, [committed])
+            self.forget(group_id, [committed])
         else:
             self.replayed.add(group_id)
             self._take(group_id, {committed: decode_offset(value)}, None)
@@ -175,22 +213,31 @@ class Offsets:
         self._take(group_id, {committed: decode_offset(value)}, producer_id)
 
     def _take(self, group_id: str, commits: Commits, producer_id: int | None) -> None:
+        # commits become durable, and are replayed, in the order of the log
+        self._taken += 1
         if producer_id is not None:
-            self._open.setdefault(producer_id, {}).setdefault(group_id, {}).update(commits)
+            pending = self._open.setdefault(producer_id, {}).setdefault(group_id, {})
+            pending.update({at: _Pending(commit, self._taken) for at, commit in commits.items()})
             return
         self._groups.setdefault(group_id, {}).update(commits)
-        # the later commit wins, whenever the transaction with the earlier one ends
+        self._overtake(group_id, dict.fromkeys(commits, self._taken))
+
+    def _overtake(self, group_id: str, numbers: Mapping[TopicPartition, int]) -> None:
+        """Offsets that lie earlier in the log do not count any more, whenever their transactions end."""
         for groups in self._open.values():
             pending = groups.get(group_id, {})
-            for partition in pending.keys() & commits.keys():
-                del pending[partition]
+            for at in pending.keys() & numbers.keys():
+                if pending[at].number < numbers[at]:
+                    pending[at] = pending[at]._replace(is_overtaken=True)
 
-    def _forget(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        for groups in (self._groups, *self._open.values()):
-            commits = groups.get(group_id)
-            if commits is None:
-                continue
-            for partition in partitions:
-                commits.pop(partition, None)
-            if not commits and groups is self._groups:
-                del groups[group_id]
+    def forget(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Take offsets out of memory, those in open transactions too: their tombstones are durable."""
+        gone = set(partitions)
+        for pending in self._open.values():
+            if group_id in pending:
+                pending[group_id] = {at: each for at, each in pending[group_id].items() if at not in gone}
+        left = {at: each for at, each in self.get(group_id).items() if at not in gone}
+        if left:
+            self._groups[group_id] = left
+        else:
+            self._groups.pop(group_id, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 from sharecore.clock import Clock
 from sharecore.coordinator_log.compaction import Compaction
@@ -45,9 +46,15 @@ class Compactor:
             self._compaction = Compaction(self._log)
             self._timers.call_soon(self._go_on)
 
+    def stop(self) -> None:
+        """Rewrite nothing more: the topic is gone."""
+        self._compaction = None
+        self._limit = sys.maxsize
+
     def _go_on(self) -> None:
         compaction = self._compaction
-        assert compaction is not None
+        if compaction is None:
+            return
         if compaction.read_some():
             self._timers.call_soon(self._go_on)
             return

@@ -23,6 +23,8 @@ from sharecore.waiting import Done, Spans, Timers
 
 logger = logging.getLogger(__name__)
 
+_RETRY_S = 1.0
+
 
 class Replayer(Protocol):
     """A coordinator whose state lies in a topic."""
@@ -45,6 +47,17 @@ class TransactionalReplayer(Replayer, Protocol):
 
     def complete(self, producer_id: int, partition: int, *, commit: bool) -> None:
         """A transaction has ended in a partition of the topic."""
+
+
+@runtime_checkable
+class RestorableReplayer(Replayer, Protocol):
+    """A coordinator that changes its memory before the log: when a write is given up, it is read again."""
+
+    def resign(self, partition: int) -> None:
+        """Forget what the records of a partition of the topic say."""
+
+    def start(self) -> None:
+        """Go on with what was replayed."""
 
 
 class CoordinatorRuntime:
@@ -83,10 +96,15 @@ class CoordinatorRuntime:
         self._compacted = compacted
         self.check_owner = check_owner
         self._opened: list[StagedLog] = []
+        self._compactors: list[Compactor] = []
         self._replayers: defaultdict[int, list[Replayer]] = defaultdict(list)
         self._transactional: TransactionalReplayer | None = None
         self._passed_over: Counter[tuple[int, str]] = Counter()
         self._staged: set[StagedLog] = set()
+        self._unread: set[int] = set()
+        """Partitions that could not be read again after a write was given up."""
+        self._restoring: set[int] = set()
+        """Partitions that are being read again: what fails meanwhile has not to be taken back."""
         self.loads = Spans()
         """Partitions that were read, each with its records."""
         self.writes = Spans()
@@ -125,9 +143,22 @@ class CoordinatorRuntime:
             sent=sent,
             monotonic_ms=self.clock.monotonic_ms,
             writes=self.writes,
+            gave_up=lambda: self._restore(staged),
         )
         compactor = Compactor(staged, self.clock, self.timers)
+        self._compactors.append(compactor)
         return staged
+
+    def topic_deleted(self) -> None:
+        """The topic is gone with all that it said; another one of its name is opened when it is wanted."""
+        for compactor in self._compactors:
+            compactor.stop()
+        for each in self._restorable():
+            for staged in self._opened:
+                each.resign(staged.log.index)
+        self._compactors, self._opened = [], []
+        self._staged.clear()
+        self._unread.clear()
 
     def partition_of(self, key: str) -> int:
         """The partition that holds the records of a group or a transactional id."""
@@ -154,29 +185,115 @@ class CoordinatorRuntime:
         self._passed_over.clear()
         return loaded
 
-    def append(self, key: str, records: Sequence[Record], done: Done) -> None:
-        """Writes records of a group or a transactional id; `done` is called when all of them are durable."""
-        self._append(key, records, done)
+    def append(self, key: str, records: Sequence[Record], done: Done, *, ended: Done | None = None) -> None:
+        """Write records of a group or a transactional id.
+
+        Args:
+            records: without any, the caller has only read: it waits for the writes that it may have seen.
+            done: called when all of them are durable, when they are lost, or when the time-out is over.
+            ended: called before `done` when they are durable or lost; memory changes there.
+        """
+        partition = self._owned(key, done, ended)
+        if partition is None:
+            return
+        if records:
+            self._stage(partition, records, done, ended, None)
+        elif partition.is_settled:
+            done(None)
+        else:
+            partition.when_ended(done)
 
     def append_in_transaction(
-        self, key: str, records: Sequence[Record], producer: Producer, done: Done
+        self,
+        key: str,
+        records: Sequence[Record],
+        producer: Producer,
+        done: Done,
+        *,
+        ended: Done | None = None,
     ) -> None:
-        """Writes records that count once the producer's transaction is committed."""
-        self._append(key, records, done, producer).flush()
+        """Write records that count once the producer's transaction is committed; see `append`."""
+        partition = self._owned(key, done, ended)
+        if partition is None:
+            return
+        if partition.failing:
+            # tried again it might come behind the marker of its transaction
+            text = f"{partition.name} cannot be written at the moment"
+            _refuse(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text), done, ended)
+            return
+        self._stage(partition, records, done, ended, producer)
+        partition.flush()
 
-    def _append(
-        self, key: str, records: Sequence[Record], done: Done, producer: Producer | None = None
-    ) -> StagedLog:
+    def hand_over(self, key: str) -> None:
+        """Hand what is staged for a transactional id to the log: what the caller appends next to another log
+        is durable only where this is.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR while earlier writes have failed.
+        """
+        partition = self.partitions[self.partition_of(key)]
+        partition.flush()
+        if partition.has_staged:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition.name} cannot be written now")
+
+    def check(self, key: str) -> None:
+        """Raise KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while the records of a group cannot be read."""
+        if self._unread and self.partition_of(key) in self._unread:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    def _owned(self, key: str, done: Done, ended: Done | None) -> StagedLog | None:
+        """The partition of a key; None after `done` was told why nothing is written there."""
         index = self.partition_of(key)
         partition = self.partitions[index]
         try:
+            self.check(key)
             self.check_owner(index)
         except KafkaError as error:
-            done(error)
-            return partition
-        partition.append(records, self.clock.now_ms(), done, producer=producer)
-        self._staged.add(partition)
+            _refuse(error, done, ended)
+            return None
         return partition
+
+    def _stage(
+        self,
+        partition: StagedLog,
+        records: Sequence[Record],
+        done: Done,
+        ended: Done | None,
+        producer: Producer | None,
+    ) -> None:
+        partition.append(records, self.clock.now_ms(), done, ended=ended, producer=producer)
+        self._staged.add(partition)
+
+    def _restore(self, staged: StagedLog) -> None:
+        """A write was given up, and memory is ahead of the log: read the partition again."""
+        index = staged.log.index
+        if staged not in self._opened or index in self._restoring:
+            return
+        self._restoring.add(index)
+        try:
+            self._read_again(staged, self._restorable())
+        finally:
+            self._restoring.discard(index)
+
+    def _read_again(self, staged: StagedLog, replayers: Sequence[RestorableReplayer]) -> None:
+        index = staged.log.index
+        for each in replayers:
+            each.resign(index)
+        self._unread.add(index)
+        try:
+            if replayers:
+                self.load_partition(index)
+        except KafkaError as error:
+            logger.error("%s is read again in %.0f s: %s", staged.name, _RETRY_S, error)
+            self.timers.call_later(_RETRY_S, lambda: self._restore(staged))
+            return
+        self._unread.discard(index)
+        for each in replayers:
+            each.start()
+
+    def _restorable(self) -> list[RestorableReplayer]:
+        registered = dict.fromkeys(each for some in self._replayers.values() for each in some)
+        return [each for each in registered if isinstance(each, RestorableReplayer)]
 
     def flush(self) -> None:
         """Appends what is staged."""
@@ -219,3 +336,9 @@ class CoordinatorRuntime:
             text = f"{log.topic}-{log.index} at offset {offset}: {error}"
             logger.error("a coordinator's state cannot be read: %s", text)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
+
+
+def _refuse(error: KafkaError, done: Done, ended: Done | None) -> None:
+    if ended is not None:
+        ended(error)
+    done(error)

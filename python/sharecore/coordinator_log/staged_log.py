@@ -54,8 +54,11 @@ class StagedLog(Staging):
 
     A write that fails is tried again, `attempts_max` times in all with a back-off that doubles; what is
     staged meanwhile waits behind it, so that the order stays. A coordinator changes its memory as it stages:
-    when a write is given up, what is in memory is ahead of the log, and `stale` says so until the coordinator
-    has read the log again.
+    when a write is given up, memory is ahead of the log. `stale` is then set, and `gave_up` is called so that
+    the coordinator reads the log again before anybody learns of the failure.
+
+    Records of a transaction are never tried again: its marker does not wait for them, and behind the marker
+    they would open a transaction that nobody ends.
 
     Args:
         log: the partition.
@@ -65,6 +68,7 @@ class StagedLog(Staging):
         attempts_max: how often a write is tried in all.
         monotonic_ms: the clock of time-outs, and of `writes`.
         sent: called when what was staged has been handed to the log.
+        gave_up: called when writes are given up, before those who wait for them are told.
         writes: each batch is added there, with how many waited for it, once it has ended.
     """
 
@@ -80,11 +84,13 @@ class StagedLog(Staging):
         monotonic_ms: Callable[[], int],
         sent: Callable[[], None],
         writes: Spans,
+        gave_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._timers = timers
         self._timeout_ms = write_timeout_ms
         self._attempts_max = attempts_max
         self._monotonic_ms = monotonic_ms
+        self._gave_up = gave_up
 
     @property
     def name(self) -> str:
@@ -100,6 +106,11 @@ class StagedLog(Staging):
     def failing(self) -> bool:
         """Whether a write has failed and is to be tried again."""
         return bool(self._lost)
+
+    @property
+    def has_staged(self) -> bool:
+        """Whether something was not handed to the log: it has just come, or waits behind what failed."""
+        return bool(self._staged or self._lost)
 
     @property
     def is_settled(self) -> bool:
@@ -142,13 +153,20 @@ class StagedLog(Staging):
         Args:
             overtaken: another write has become durable before it.
         """
-        if not overtaken and attempts < self._attempts_max and error.code in _PASSING:
+        for batch in self._abandon_transactions():
+            self._end(batch, error)
+        if not self._lost:
+            self.flush()
+        elif not overtaken and attempts < self._attempts_max and error.code in _PASSING:
             delay = min(_BACKOFF_S * 2 ** (attempts - 1), _BACKOFF_MAX_S)
             logger.warning("%s was not written: %s; trying again in %.1f s", self.name, error, delay)
             self._timers.call_later(delay, self._try_again)
         else:
             logger.error("%s was not written: %s", self.name, error)
-            self._give_up(error)
+            given_up = self._abandon()
+            self._gave_up()
+            for batch in given_up:
+                self._end(batch, error)
 
     def _time_is_over(self) -> None:
         now_ms = self._monotonic_ms()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -64,6 +65,7 @@ class SharePartitions(Leaders):
         self._stateless = stateless
         self._when_configured = when_configured
         self._resting: dict[int, Which] = {}
+        self._held: Counter[tuple[str, UUID | None]] = Counter()
         self.loads = Spans()
         self.retired: dict[tuple[str, UUID], Tally] = {}
         """What leaders that are gone had counted, by group and topic."""
@@ -85,6 +87,8 @@ class SharePartitions(Leaders):
         if known is not None:
             return known
         log = self._find_log(topic_id, partition)
+        if self._held and ((group_id, None) in self._held or (group_id, topic_id) in self._held):
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         leader = SharePartition(
             SharePartitionKey(group_id, topic_id, partition),
             log,
@@ -179,26 +183,43 @@ class SharePartitions(Leaders):
         error = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._drop(lambda leader: which(leader.key.topic_id, leader.key.partition), error)
 
+    def drop_all(self) -> None:
+        """End every leader: the state of all share partitions is gone, or the broker shuts down."""
+        self._drop(lambda leader: True, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+
     def drop_one(self, key: SharePartitionKey) -> None:
         """State of one share partition has been deleted or begun anew: its leader loads again."""
         leader = self.peek(*key)
         if leader is not None:
             self._fenced(leader)
 
-    def drop_group(self, group_id: str, topics: Iterable[UUID] | None = None) -> None:
-        """State of the group has been deleted or begun anew, of all its topics or of some: leaders load
-        again.
+    def hold(self, group_id: str, topics: Iterable[UUID] | None = None) -> Callable[[], None]:
+        """End the leaders of some topics of a group, or of all: their state is about to be replaced.
+
+        There are no leaders until what is returned is called: one that loaded the old state meanwhile would
+        go on with it, and write it over the new one.
         """
-        chosen = None if topics is None else set(topics)
+        chosen: set[UUID] | None = None if topics is None else set(topics)
+        held: list[tuple[str, UUID | None]] = [
+            (group_id, topic_id) for topic_id in ((None,) if chosen is None else chosen)
+        ]
+        self._held.update(held)
         self._drop(
             lambda leader: (
                 leader.key.group_id == group_id and (chosen is None or leader.key.topic_id in chosen)
             ),
             KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER),
         )
-        if topics is None:
-            self._configs.pop(group_id, None)
-            self.retired = {key: tally for key, tally in self.retired.items() if key[0] != group_id}
+
+        def release() -> None:
+            self._held -= Counter(held)
+
+        return release
+
+    def forget_group(self, group_id: str) -> None:
+        """The group has been deleted: forget its configuration and what was counted of it."""
+        self._configs.pop(group_id, None)
+        self.retired = {key: tally for key, tally in self.retired.items() if key[0] != group_id}
 
     def drop_idle(self, idle_ms: int = _IDLE_MS) -> int:
         """Frees leaders that were not used for `idle_ms`; they load again on the next use. Returns their
@@ -211,10 +232,6 @@ class SharePartitions(Leaders):
             KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER),
         )
         return before - len(self)
-
-    def close(self) -> None:
-        """The broker shuts down."""
-        self._drop(lambda leader: True, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def _fenced(self, leader: SharePartition) -> None:
         self._forget(leader)

@@ -89,6 +89,13 @@ class ShareSessionCache(Sessions):
                 fetch.abandon()
         return session
 
+    def rejoin(self, group_id: str, member_id: str) -> ShareSession | None:
+        """Keep the session of a member that has left and joined again; returns it, if it has one."""
+        session = self._sessions.get((group_id, member_id))
+        if session is not None:
+            self._left.discard(session)
+        return session
+
     def connection_lost(self, connection: Hashable) -> None:
         """Ends every session that was opened over this connection."""
         for key in self._by_connection.pop(connection, {}):

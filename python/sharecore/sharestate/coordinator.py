@@ -266,6 +266,12 @@ class ShareCoordinator(States):
                 shard.snapshot_cold(now_ms, self._cold_ms)
                 shard.prune()
 
+    def topic_deleted(self) -> None:
+        """The topic is gone with all that it said."""
+        self._shards, self._routes = [], {}
+        self._changes += 1
+        self._runtime.topic_deleted()
+
     def load(self, partition: int) -> None:
         """Reads a partition of the topic that has become this broker's; else that is done on first use.
 

@@ -16,6 +16,8 @@ pub(crate) struct PyStagedBatch {
     #[pyo3(get)]
     pub(crate) records: Py<PyList>,
     pub(crate) waiting: Vec<Py<PyAny>>,
+    /// Called with how the write has really ended, before `waiting`; a time-out does not end it.
+    pub(crate) ended: Vec<Py<PyAny>>,
     /// Records by their number, and who is told of the offset of each.
     pub(crate) placed: Vec<(usize, Py<PyAny>)>,
     pub(crate) now_ms: i64,
@@ -31,7 +33,7 @@ pub(crate) struct PyStagedBatch {
 }
 
 impl PyStagedBatch {
-    pub(crate) fn ended(
+    pub(crate) fn append_ended(
         batch: &Bound<'_, Self>,
         error: Option<Py<PyAny>>,
         pieces: usize,
@@ -66,7 +68,7 @@ impl PyStagedBatch {
             Ok(ticket) => ticket.borrow().exception(py),
             Err(_) => ticket.getattr(intern!(py, "error"))?.extract()?,
         };
-        Self::ended(batch, error, 1)
+        Self::append_ended(batch, error, 1)
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
@@ -74,7 +76,8 @@ impl PyStagedBatch {
         visit.call(&self.staging)?;
         visit.call(&self.producer)?;
         visit.call(&self.records)?;
-        self.waiting.iter().try_for_each(|each| visit.call(each))?;
+        let mut called = self.waiting.iter().chain(&self.ended);
+        called.try_for_each(|each| visit.call(each))?;
         let mut placed = self.placed.iter();
         placed.try_for_each(|(_, call)| visit.call(call))?;
         visit.call(&self.error)
@@ -82,6 +85,7 @@ impl PyStagedBatch {
 
     fn __clear__(&mut self) {
         self.waiting.clear();
+        self.ended.clear();
         self.placed.clear();
         self.error = None;
     }

@@ -86,6 +86,7 @@ impl PyStaging {
             producer: producer.map(|producer| producer.clone().unbind()),
             records: PyList::empty(py).unbind(),
             waiting: Vec::new(),
+            ended: Vec::new(),
             placed: Vec::new(),
             now_ms: 0,
             began_ms: Self::monotonic_ms(staging)?,
@@ -159,7 +160,7 @@ impl PyStaging {
                 Ok(appended) => appended,
                 Err(error) => {
                     let error = kafka_error_in(py, error)?.unbind();
-                    return PyStagedBatch::ended(batch, Some(error), pieces.len() - number);
+                    return PyStagedBatch::append_ended(batch, Some(error), pieces.len() - number);
                 }
             };
             let following = first + piece.len()?;
@@ -200,7 +201,7 @@ impl PyStaging {
             }
         };
         if !is_lost {
-            Self::_settle(staging, batch, None)?;
+            Self::_end(staging, batch, None)?;
         }
         Self::mend(staging)
     }
@@ -276,12 +277,14 @@ impl PyStaging {
         self.unanswered.front().map(|batch| batch.clone_ref(py))
     }
 
-    #[pyo3(signature = (records, now_ms, done = None, *, placed = None, producer = None))]
+    #[pyo3(signature = (records, now_ms, done = None, *, ended = None, placed = None, producer = None))]
+    #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn append(
         staging: &Bound<'_, Self>,
         records: &Bound<'_, PyAny>,
         now_ms: i64,
         done: Option<Py<PyAny>>,
+        ended: Option<Py<PyAny>>,
         placed: Option<Py<PyAny>>,
         producer: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
@@ -300,6 +303,7 @@ impl PyStaging {
             let mut held = batch.borrow_mut();
             held.placed.extend(placed.map(|placed| (all.len(), placed)));
             held.waiting.extend(done);
+            held.ended.extend(ended);
             held.now_ms = now_ms;
         }
         records
@@ -330,7 +334,7 @@ impl PyStaging {
             };
             let is_empty = batch.borrow().records.bind(py).is_empty();
             if is_empty {
-                Self::_settle(staging, &batch, None)?;
+                Self::_end(staging, &batch, None)?;
             } else {
                 Self::limit(staging, &batch)?;
                 Self::send(staging, &batch)?;
@@ -360,21 +364,40 @@ impl PyStaging {
         Self::flush(staging)
     }
 
-    /// What is lost stays so, and what is staged was made on top of it.
-    fn _give_up(staging: &Bound<'_, Self>, error: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = staging.py();
-        let lost = {
-            let mut held = staging.borrow_mut();
-            held.is_overtaken = false;
-            held.stale = true;
-            let mut lost = std::mem::take(&mut held.lost);
-            lost.append(&mut held.staged);
-            lost
-        };
-        for batch in lost {
-            Self::_settle(staging, batch.bind(py), Some(error.clone()))?;
+    /// Takes out what is lost, and what was staged on top of it: none of it is written any more.
+    fn _abandon(&mut self) -> Batches {
+        self.is_overtaken = false;
+        self.stale = true;
+        let mut lost = std::mem::take(&mut self.lost);
+        lost.append(&mut self.staged);
+        lost
+    }
+
+    /// Takes out batches of transactions that are lost, or wait behind what is lost.
+    fn _abandon_transactions(&mut self, py: Python<'_>) -> Batches {
+        let mut taken = Vec::new();
+        for batches in [&mut self.lost, &mut self.staged] {
+            let mut kept = Vec::new();
+            for batch in batches.drain(..) {
+                let is_plain = batch.borrow(py).producer.is_none();
+                (if is_plain { &mut kept } else { &mut taken }).push(batch);
+            }
+            *batches = kept;
         }
-        Ok(())
+        self.is_overtaken &= !self.lost.is_empty();
+        taken
+    }
+
+    /// A batch was written, or never will be: calls those who follow its end, then those who wait for an answer.
+    #[pyo3(signature = (batch, error))]
+    fn _end(
+        staging: &Bound<'_, Self>,
+        batch: &Bound<'_, PyStagedBatch>,
+        error: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let ended = std::mem::take(&mut batch.borrow_mut().ended);
+        settle_all(ended, &PyTuple::new(staging.py(), [error.clone()])?)?;
+        Self::_settle(staging, batch, error)
     }
 
     /// Has `_time_is_over` called when the oldest is to be answered at the latest.

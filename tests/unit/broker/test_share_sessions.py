@@ -198,3 +198,39 @@ def test_sessions_are_bounded(broker: RunningBroker, topic: str, group: str) -> 
     client.close()
     broker.until(lambda running: not any(session.group_id == group for session in running.share.sessions))
     assert Member(broker, group, topic, "late").fetch(0).error_code == 0
+
+
+def beat(broker: RunningBroker, member: Member, epoch: int, topics: list[str] | None = None) -> int:
+    answer = broker.ask(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        1,
+        group_id=member.group,
+        member_id=member.name,
+        member_epoch=epoch,
+        rack_id=None,
+        subscribed_topic_names=topics,
+    )
+    code: int = answer.error_code
+    return code
+
+
+def test_a_member_that_joins_again_keeps_its_session(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    produce(broker, topic, 3)
+    assert acquired(member.fetch(0)) == {0: [(0, 2, 1)]}
+
+    def ending() -> int:
+        return broker.look(
+            lambda running: sum(each.group_id == member.group for each in running.share._leaving)
+        )
+
+    for _ in range(2):
+        assert beat(broker, member, -1) == 0
+        assert ending() == 1
+        assert beat(broker, member, 0, [topic]) == 0
+        assert ending() == 0, "nothing ends the session any more"
+    assert errors(member.acknowledge({0: [(0, 0, ACCEPT)]})) == [(0, 0, 0)]
+    assert acquired(member.fetch(0, epoch=0)) == {}, "it still has them"
+    member.epoch = 1
+    assert errors(member.acknowledge({0: [(1, 2, ACCEPT)]})) == [(0, 0, 0)]

@@ -179,6 +179,28 @@ def test_a_static_member_comes_back_to_what_it_had() -> None:
     assert refusal(first.beat) is ErrorCode.FENCED_INSTANCE_ID
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_static_member_that_is_away_keeps_its_place_until_its_session_ends(*, restarts: bool) -> None:
+    """It may have had partitions to let go when it left, and it has let them go by leaving."""
+    cluster = Cluster()
+    away, other = Member(cluster, "m1", instance_id="i"), Member(cluster, "m2")
+    away.join()
+    away.beat()
+    other.join()
+    away.beat()
+    assert cluster.group.members["m1"].revoking
+    away.leave(-2)
+    if restarts:
+        cluster.restart()
+    for _ in range(4):
+        cluster.world.run(10_000)
+        other.beat()
+    assert cluster.group.static == {"i": "m1"}
+    assert len(other.wanted) == 2, "it has what the other one was to let go"
+    cluster.world.run(5_000)
+    assert cluster.group.static == {}
+
+
 def test_a_growing_topic_is_noticed() -> None:
     cluster = Cluster()
     member = Member(cluster, "m1")
@@ -363,7 +385,14 @@ def test_records_are_the_bytes_that_kafka_writes() -> None:
     group = cluster.registry.get("new")
     assert isinstance(group, ConsumerGroup)
     assert (group.epoch, group.target_epoch, group.state_name) == (2, 2, "Stable")
-    assert set(group.all_records()) == set(pairs)
+    (member,) = group.members.values()
+    written = [
+        group.member_record(member),
+        group.epoch_record(),
+        *group.target_records(group.target),
+        group.current_record(member),
+    ]
+    assert set(written) == set(pairs)
 
 
 class Walk(RuleBasedStateMachine):

@@ -180,6 +180,66 @@ def test_offsets_of_a_transaction_count_from_its_commit_on() -> None:
     assert not decided.is_pending("g", P1)
 
 
+def test_the_later_offset_in_the_log_counts_whichever_transaction_ends_first() -> None:
+    world, log = World(), MemoryLog()
+    subject = offsets(world, log)
+    for producer_id, offset in ((7, 10), (8, 20)):
+        producer = Producer(producer_id, 0)
+        subject.commit("g", {P0: CommittedOffset(offset)}, lambda error: None, producer=producer)
+    for producer_id in (8, 7):
+        subject.complete(producer_id, 0, commit=True)
+        log.append_marker(producer_id, commit=True)
+        assert subject.get("g") == {P0: CommittedOffset(20)}
+        assert subject.is_pending("g", P0) is (producer_id == 8)
+    records = record_log(world, [log])
+    reloaded = Offsets(records)
+    records.load()
+    assert reloaded.get("g") == {P0: CommittedOffset(20)}
+
+
+def test_an_offset_is_not_written_behind_the_marker_of_its_transaction() -> None:
+    """It would begin a transaction that nobody ends, since the marker did not wait for it."""
+    world, log, ended = World(), MemoryLog(), list[KafkaError | None]()
+    subject = offsets(world, log)
+    log.failing = True
+    subject.commit("plain", {P0: CommittedOffset(1)}, ended.append)
+    world.run()
+    for group in ("g", "g"):
+        subject.commit(group, {P0: CommittedOffset(9)}, ended.append, producer=Producer(7, 0))
+    assert [error is None for error in ended] == [False, False]
+    log.append_marker(7, commit=False)
+    log.failing = False
+    world.run(GIVEN_UP_MS)
+    assert [error is None for error in ended] == [False, False, True], "outside of transactions it is"
+    assert log.last_stable_offset == log.high_watermark
+    assert not subject.is_pending("g", P0)
+
+
+def test_an_offset_in_a_transaction_that_fails_by_itself_is_not_tried_again() -> None:
+    world, log, ended = World(), MemoryLog(), list[KafkaError | None]()
+    subject = offsets(world, log)
+    log.failing = True
+    subject.commit("g", {P0: CommittedOffset(9)}, ended.append, producer=Producer(7, 0))
+    assert [error is None for error in ended] == [False]
+    log.failing = False
+    subject.commit("g", {P0: CommittedOffset(3)}, ended.append)
+    world.run(GIVEN_UP_MS)
+    assert [error is None for error in ended] == [False, True]
+    assert len(log.batches) == 1
+
+
+def test_a_commit_that_takes_too_long_counts_when_it_ends() -> None:
+    world, log, ended = World(), MemoryLog(), list[KafkaError | None]()
+    subject = offsets(world, log)
+    log.holding = True
+    subject.commit("g", {P0: CommittedOffset(5)}, ended.append)
+    world.run(6_000)
+    assert [error is None for error in ended] == [False]
+    assert subject.get("g") == {}
+    log.release()
+    assert subject.get("g") == {P0: CommittedOffset(5)}
+
+
 def test_a_commit_after_a_transactions_outlives_it() -> None:
     world, log = World(), MemoryLog()
     subject = offsets(world, log)

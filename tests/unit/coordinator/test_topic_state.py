@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import UUID
 
 import pytest
 from tests.unit.coordinator.test_share_groups import Bench, T
@@ -207,3 +208,29 @@ def test_what_was_deleted_for_a_group_that_was_anothers_meanwhile_is_not_noted(
     assert [error and error.code for error in ends] == [ErrorCode.NOT_COORDINATOR]
     assert bench.log.high_watermark == size
     assert bench.group().initialized
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+def test_nobody_leads_a_share_partition_while_its_offset_is_changed(*, deletes: bool, fails: bool) -> None:
+    """A leader that loads the old state meanwhile would write it over the new one."""
+    bench = Bench()
+    topic = bench.topics.topics["t"]
+    bench.say("m")
+    bench.say("m", -1)
+    ends: list[tuple[bool, set[UUID]]] = []
+    bench.log.holding = True
+    told = lambda error: ends.append((error is None, set(bench.held)))  # noqa: E731
+    if deletes:
+        bench.offsets.delete("g", [topic], told)
+    else:
+        bench.offsets.alter("g", [topic], {(topic, 0): 15}, {(topic, 0): told})
+    bench.world.run()
+    for _ in range(5):
+        if ends:
+            break
+        assert bench.held == {T}
+        bench.log.release(KafkaError(ErrorCode.MESSAGE_TOO_LARGE) if fails else None)
+        bench.log.holding = True
+        bench.world.run()
+    assert ends == [(not fails, set())]

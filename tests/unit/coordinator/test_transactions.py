@@ -178,6 +178,75 @@ def test_a_second_producer_fences_the_first_and_aborts_its_transaction() -> None
     assert refusal(cluster.end, first) is ErrorCode.PRODUCER_FENCED
 
 
+def test_a_partition_whose_write_failed_is_not_in_the_transaction() -> None:
+    """Or a retry would be answered well, and after a crash nobody would end what was written there."""
+    cluster = Cluster()
+    producer = cluster.begin()
+    cluster.log.failing = True
+    assert refusal(cluster.write, producer, P0) is ErrorCode.KAFKA_STORAGE_ERROR
+    ended: list[KafkaError | None] = []
+    cluster.transactions.add_partitions("tx", producer, [P0], ended.append)
+    cluster.world.run()
+    assert [error is None for error in ended] == [False]
+    assert not cluster.now.is_open
+    cluster.log.failing = False
+    cluster.write(producer, P0)
+    cluster.restart()
+    assert cluster.now.partitions == {P0}
+    cluster.world.run(10_000)
+    assert cluster.partitions[P0].written == [((101, 1), False)]
+
+
+def test_a_partition_is_confirmed_once_it_is_durable_however_often_it_is_added() -> None:
+    cluster = Cluster()
+    producer = cluster.begin()
+    cluster.log.holding = True
+    ended: list[KafkaError | None] = []
+    for _ in range(2):
+        cluster.transactions.add_partitions("tx", producer, [P0], ended.append)
+        cluster.world.run()
+    assert (ended, cluster.now.is_open) == ([], False)
+    cluster.log.release(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    assert [error is None for error in ended] == [False, False]
+    assert not cluster.now.is_open
+    cluster.write(producer, P0)
+    assert cluster.now.partitions == {P0}
+
+
+def test_partitions_that_are_added_while_others_are_on_their_way_are_lost_with_them() -> None:
+    cluster = Cluster()
+    producer = cluster.begin()
+    cluster.write(producer, P0)
+    cluster.log.holding = True
+    cluster.write(producer, P1)
+    ended: list[ProducerState | KafkaError] = []
+    cluster.transactions.end("tx", producer, commit=True, version=V2, done=ended.append)
+    cluster.log.release(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    cluster.world.run()
+    assert [isinstance(each, KafkaError) for each in ended] == [True]
+    assert cluster.now.partitions == {P0}
+    assert cluster.end(producer) == (101, 1)
+    cluster.restart()
+    assert (cluster.now.state, cluster.now.partitions) == (TransactionState.COMPLETE_COMMIT, frozenset())
+
+
+def test_a_write_that_takes_too_long_counts_when_it_ends() -> None:
+    cluster = Cluster()
+    producer = cluster.begin()
+    cluster.log.holding = True
+    answers: list[ProducerState | KafkaError] = []
+    cluster.transactions.initialize("tx", 10_000, producer, answers.append)
+    cluster.world.run(6_000)
+    (answer,) = answers
+    assert isinstance(answer, KafkaError)
+    assert answer.code is ErrorCode.REQUEST_TIMED_OUT
+    assert refusal(cluster.begin) is ErrorCode.CONCURRENT_TRANSACTIONS
+    cluster.log.release()
+    assert cluster.now.producer == (101, 1)
+    cluster.restart()
+    assert cluster.now.producer == (101, 1)
+
+
 def test_a_transaction_that_takes_too_long_is_aborted() -> None:
     cluster = Cluster()
     producer = cluster.begin(timeout_ms=5000)
@@ -255,6 +324,54 @@ def test_a_producer_whose_epochs_are_used_up_gets_a_new_id() -> None:
     assert cluster.end(producer) == after
     cluster.restart()
     assert cluster.now.producer == after
+
+
+def worn(cluster: Cluster, **fields: Any) -> ProducerState:
+    """The producer of "tx" with the last epoch that anybody is given."""
+    state = replace(cluster.now, epoch=EPOCH_MAX - 1, **fields)
+    cluster.log.append_local([(encode_transaction_key("tx"), encode_transaction(state))], now_ms=0)
+    cluster.restart()
+    return cluster.now.producer
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_producer_whose_epochs_are_used_up_is_fenced_like_any_other(*, begins: bool) -> None:
+    """Its next id may have been given by the end of its transaction, or as it began anew."""
+    cluster = Cluster()
+    cluster.begin()
+    stale = worn(cluster)
+    after = cluster.begin(expected=stale) if begins else cluster.end(stale, commit=False)
+    assert after == (102, 0)
+    assert cluster.begin(expected=stale) == after, "the answer was lost"
+    assert cluster.begin() == (102, 1)
+    assert refusal(cluster.begin, expected=stale) is ErrorCode.PRODUCER_FENCED
+    assert refusal(cluster.end, stale, commit=False) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_the_highest_epoch_fences_and_is_nobodys() -> None:
+    cluster = Cluster()
+    cluster.begin()
+    stale = worn(cluster)
+    cluster.write(stale, P0)
+    assert refusal(cluster.begin) is ErrorCode.CONCURRENT_TRANSACTIONS
+    cluster.world.run()
+    assert cluster.now.producer == (101, EPOCH_MAX)
+    assert refusal(cluster.write, ProducerState(101, EPOCH_MAX), P0) is ErrorCode.PRODUCER_FENCED
+    assert cluster.begin() == (102, 0)
+
+
+def test_an_open_transaction_of_the_highest_epoch_is_aborted() -> None:
+    """Another broker may have written it."""
+    cluster = Cluster()
+    producer = cluster.begin()
+    cluster.write(producer, P0)
+    state = replace(cluster.now, epoch=EPOCH_MAX)
+    cluster.log.append_local([(encode_transaction_key("tx"), encode_transaction(state))], now_ms=0)
+    cluster.restart()
+    cluster.world.run(10_000)
+    assert cluster.now.state is TransactionState.COMPLETE_ABORT
+    assert cluster.partitions[P0].written == [((101, EPOCH_MAX), False)]
+    assert cluster.begin() == (102, 0)
 
 
 def test_a_restart_carries_out_what_was_decided() -> None:
@@ -355,7 +472,27 @@ def test_transactional_ids_that_nobody_uses_are_forgotten() -> None:
     cluster.transactions.expire()
     assert cluster.transactions.get("tx") is not None
     cluster.world.run(TransactionLimits().expiration_ms + 1)
+    cluster.log.failing = True
     cluster.transactions.expire()
     cluster.world.run()
+    assert cluster.transactions.get("tx") is not None, "it is still in the log"
+    cluster.log.failing = False
+    cluster.transactions.expire()
+    cluster.world.run()
+    assert cluster.transactions.get("tx") is None
     cluster.restart()
     assert cluster.transactions.get("tx") is None
+
+
+def test_nothing_is_kept_of_a_transactional_id_that_is_forgotten() -> None:
+    cluster = Cluster()
+    producer = cluster.begin()
+    cluster.write(producer, P0)
+    cluster.end(producer)
+    cluster.world.run(TransactionLimits().expiration_ms + 1)
+    cluster.transactions.expire()
+    cluster.world.run()
+    kept = {
+        name for name, value in vars(cluster.transactions).items() if isinstance(value, dict | set) and value
+    }
+    assert kept == set()

@@ -73,19 +73,39 @@ class Ticket:
         callback(self)
 
 
+class HeldTicket(Ticket):
+    """A write that ends when the test says so."""
+
+    def __init__(self, batch: ScannedBatch) -> None:
+        super().__init__(None)
+        self.batch = batch
+        self.callbacks: list[Callable[[WriteTicket], None]] = []
+
+    def add_done_callback(self, callback: Callable[[WriteTicket], None], /) -> None:
+        self.callbacks.append(callback)
+
+    def end(self, error: KafkaError | None) -> None:
+        self.error = error
+        for callback in self.callbacks:
+            callback(self)
+
+
 class Appended(NamedTuple):
     ticket: Ticket
     base_offset: int = 0
 
 
 class MemoryLog:
-    """One partition of a coordinator's topic; writes are durable at once, or fail when `failing`."""
+    """One partition of a coordinator's topic; writes are durable at once, fail when `failing`, or wait for
+    `release` when `holding`.
+    """
 
     def __init__(self, topic: str = "__consumer_offsets", index: int = 0) -> None:
         self.topic = topic
         self.index = index
         self.start_offset = 0
-        self.failing = False
+        self.failing = self.holding = False
+        self.held: list[HeldTicket] = []
         self.batches: list[ScannedBatch] = []
 
     @property
@@ -117,10 +137,22 @@ class MemoryLog:
     ) -> Appended:
         if self.failing:
             return Appended(Ticket(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)))
-        base = self.end_offset
+        base = self.held[-1].batch.records[-1][0] + 1 if self.held else self.end_offset
         scanned = [(base + index, now_ms, key, value) for index, (key, value) in enumerate(records)]
-        self.batches.append(ScannedBatch(producer[0] if producer else -1, False, scanned))
+        batch = ScannedBatch(producer[0] if producer else -1, False, scanned)
+        if self.holding:
+            self.held.append(HeldTicket(batch))
+            return Appended(self.held[-1], base)
+        self.batches.append(batch)
         return Appended(Ticket(None), base)
+
+    def release(self, error: KafkaError | None = None) -> None:
+        """Ends the writes that are held, well or not."""
+        held, self.held, self.holding = self.held, [], False
+        if error is None:
+            self.batches += [ticket.batch for ticket in held]
+        for ticket in held:
+            ticket.end(error)
 
     def hurry(self) -> None: ...
 

@@ -9,7 +9,7 @@ from tests.unit.partition.bench import LIMITS, Bench
 from tests.unit.partition.logs import TOPIC
 
 from sharecore._core import PartitionFetch, ShareSession, WaitingShareFetch
-from sharecore.errors import ErrorCode
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import SharePartition
 
 AT_ONCE = LIMITS._replace(max_wait_ms=0)
@@ -113,8 +113,11 @@ def test_a_partition_whose_leader_has_ended_is_looked_for_again() -> None:
     session = Session(bench, "m")
     session.fetch()
     before: SharePartition = bench.leader()
-    bench.leaders.drop_group("g")
+    release = bench.leaders.hold("g")
     bench.logs[0].produce(10)
+    with pytest.raises(KafkaError, match="NOT_LEADER_OR_FOLLOWER"):
+        session.fetch()  # nobody leads it while its state is replaced
+    release()
     session.fetch()
     assert session.served == [0]
     assert bench.leader() is not before

@@ -23,6 +23,7 @@ from sharecore.coordinator.classic.store import ClassicStore
 from sharecore.coordinator.consumer.group import ConsumerGroup
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.waiting import Deadline, Done
 
@@ -102,14 +103,16 @@ class ClassicCoordinator:
         self._timers = records.timers
         self._limits = limits
         self._replaced = replaced
-        self._store = ClassicStore(records)
+        self._store = ClassicStore(records, self.start)
         self._rebalancer = Rebalancer(self._store, records.clock, records.timers, limits.initial_delay_ms)
 
     def start(self) -> None:
         """Makes the groups that were read back; their members have a session's time to be heard again."""
         loaded, self._store.loaded = self._store.loaded, {}
         for group_id, value in loaded.items():
-            self._registry.add(self._restore(group_id, value))
+            # after a failed write there are groups already, which are not ahead of the log
+            if self._registry.get(group_id) is None:
+                self._registry.add(self._restore(group_id, value))
 
     def create(self, group_id: str) -> ClassicGroup:
         """Makes a group without members."""
@@ -117,12 +120,25 @@ class ClassicCoordinator:
         self._registry.add(group)
         return group
 
-    def delete(self, group: ClassicGroup, done: Done) -> None:
-        """Deletes a group that is empty, but for its offsets."""
+    def forget_all(self) -> None:
+        """The topic is gone with all that it said: members that wait join again, as everybody will."""
+        for group in self._registry:
+            if isinstance(group, ClassicGroup):
+                self._registry.remove(group)
+                self._end(group)
+
+    def _end(self, group: ClassicGroup) -> None:
+        group.move_to(ClassicState.DEAD, self._clock.now_ms())
+        group.cancel_timers(group.pending_joins.values())
+        for member in list(group.members.values()):
+            self._rebalancer.take_out(group, member)
+
+    def delete(self, group: ClassicGroup) -> list[Record]:
+        """Take out a group that is empty; returns the records that make that durable."""
         group.move_to(ClassicState.DEAD, self._clock.now_ms())
         group.cancel_timers(group.pending_joins.values())
         self._registry.remove(group)
-        self._store.delete(group.group_id, done)
+        return [self._store.deleted_record(group.group_id)]
 
     def join(self, request: JoinRequest, done: JoinDone) -> None:
         """A member joins, or joins again; `done` is called when the next generation begins."""
@@ -185,6 +201,7 @@ class ClassicCoordinator:
     def _member(
         self, group_id: str, member_id: str, instance_id: str | None
     ) -> tuple[ClassicGroup, ClassicMember]:
+        self._store.check(group_id)
         group = self._find(group_id)
         if group is None:
             raise KafkaError(self._stranger(group_id, member_id, instance_id))
@@ -212,10 +229,18 @@ class ClassicCoordinator:
         group = self.create(request.group_id)
         if found is not None:
             self._replaced(found)
-        self._store.write_empty(group)
+        self._store.write_empty(group, lambda: self._displaced(group))
         return group
 
+    def _displaced(self, group: ClassicGroup) -> None:
+        """A new group was not written: where that has brought back the group whose name it had taken, its
+        members join again.
+        """
+        if self._registry.get(group.group_id) is not group:
+            self._end(group)
+
     def _join(self, request: JoinRequest, done: JoinDone) -> None:
+        self._store.check(request.group_id)
         limits = self._limits
         if not limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)

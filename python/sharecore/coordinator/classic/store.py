@@ -5,7 +5,7 @@ starts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sharecore.coordinator.classic.group import ClassicGroup
@@ -17,6 +17,7 @@ from sharecore.coordinator.classic.records import (
     encode_group_key,
 )
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import KafkaError
 from sharecore.waiting import Done, settle
 
@@ -28,12 +29,14 @@ class ClassicStore:
 
     Args:
         records: `__consumer_offsets`.
+        made: makes the groups out of `loaded`.
     """
 
     kinds: Collection[int] = (GROUP_METADATA,)
 
-    def __init__(self, records: CoordinatorRuntime) -> None:
+    def __init__(self, records: CoordinatorRuntime, made: Callable[[], None]) -> None:
         self._records = records
+        self._made = made
         self.loaded: dict[str, Any] = {}
         self._emptied: dict[str, list[Done]] = {}
         """Who waits for the last write of a group without members, while it is under way."""
@@ -64,8 +67,12 @@ class ClassicStore:
         )
         self._records.append(group.group_id, [(encode_group_key(group.group_id), value)], done)
 
-    def write_empty(self, group: ClassicGroup) -> None:
-        """Writes a group without members; see `when_emptied`."""
+    def write_empty(self, group: ClassicGroup, failed: Callable[[], None] = lambda: None) -> None:
+        """Writes a group without members; see `when_emptied`.
+
+        Args:
+            failed: called when it was not written.
+        """
         waiting = self._emptied[group.group_id] = []
 
         def written(error: KafkaError | None) -> None:
@@ -75,6 +82,7 @@ class ClassicStore:
             if error is not None:
                 about = {"group": group.group_id}
                 logger.error("that group %s is empty was not written: %s", group.group_id, error, extra=about)
+                failed()
 
         self.write(group, {}, written)
 
@@ -86,9 +94,20 @@ class ClassicStore:
         else:
             waiting.append(done)
 
-    def delete(self, group_id: str, done: Done) -> None:
-        """Writes that there is no such group any more."""
-        self._records.append(group_id, [(encode_group_key(group_id), None)], done)
+    def deleted_record(self, group_id: str) -> Record:
+        """Says that there is no such group any more."""
+        return encode_group_key(group_id), None
+
+    def check(self, group_id: str) -> None:
+        """Raise KafkaError(COORDINATOR_LOAD_IN_PROGRESS) while the records of a group cannot be read."""
+        self._records.check(group_id)
+
+    def resign(self, partition: int) -> None:
+        """What the log says of groups is not kept beside them."""
+
+    def start(self) -> None:
+        """The coordinator makes the groups."""
+        self._made()
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
         group_id = decode_group_key(key)

@@ -106,6 +106,14 @@ class ConsumerCoordinator:
             return
         RECORDS.replay(self._loaded, ConsumerGroup, kind, key, value)
 
+    def resign(self, partition: int) -> None:
+        """Forget the groups whose records a partition of the topic holds."""
+        for group in self._registry:
+            if isinstance(group, ConsumerGroup) and self._records.partition_of(group.group_id) == partition:
+                self._registry.remove(group)
+                for member in group.members.values():
+                    member.cancel_timers()
+
     def start(self) -> None:
         """Goes on with the groups that were read; their members have a session's time to be heard again."""
         loaded, self._loaded = self._loaded, {}
@@ -130,6 +138,7 @@ class ConsumerCoordinator:
         if not request.member_id and request.epoch == JOIN_EPOCH:
             request = request._replace(member_id=_new_member_id())
         request.check(self._assignors)
+        self._records.check(request.group_id)
         if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             self._leave(request, answered)
             return
@@ -197,10 +206,10 @@ class ConsumerCoordinator:
         self._write(group, self._remove(group, *gone.values()) if gone else [], done)
         return codes
 
-    def delete(self, group: ConsumerGroup, done: Done) -> None:
-        """Deletes a group that is empty, but for its offsets."""
+    def delete(self, group: ConsumerGroup) -> list[Record]:
+        """Take out a group that is empty; returns the records that make that durable."""
         self._registry.remove(group)
-        self._records.append(group.group_id, group.deleted_records(), done)
+        return group.deleted_records()
 
     def _group(self, request: Heartbeat) -> ConsumerGroup:
         found = self._registry.get(request.group_id)
@@ -415,6 +424,7 @@ class ConsumerCoordinator:
             # it keeps its place until its session ends
             member.epoch, member.state, member.revoking = LEFT_STATIC_EPOCH, MemberState.STABLE, {}
             group.hold(member)
+            self._count_revocation(group, member)
             records = [group.current_record(member)]
         else:
             records = self._remove(group, member)
@@ -462,18 +472,7 @@ class ConsumerCoordinator:
             member.revocation.set(member.rebalance_timeout_ms)
 
     def _write(self, group: ConsumerGroup, records: list[Record], done: Done) -> None:
-        if group.unwritten:
-            # a failed write left the records behind: they are brought level as a whole
-            records = [*records, *group.all_records()]
-        if not records:
-            done(None)
-            return
-
-        def durable(error: KafkaError | None) -> None:
-            group.unwritten = error is not None
-            done(error)
-
-        self._records.append(group.group_id, records, durable)
+        self._records.append(group.group_id, records, done)
 
 
 def _new_member_id() -> str:

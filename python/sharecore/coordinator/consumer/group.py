@@ -45,7 +45,6 @@ class ConsumerGroup:
         holders: who has a partition, or has yet to let it go.
         expressions: names of the topics that the expressions of members match, as they were last looked up.
         looked_up: when that was; None where it was before the broker started.
-        unwritten: a write failed: the records are behind what is known here, and all of them are due again.
     """
 
     type = GroupType.CONSUMER
@@ -66,7 +65,6 @@ class ConsumerGroup:
         self.topics: dict[str, tuple[UUID, int]] = {}
         self.expressions: dict[str, frozenset[str]] = {}
         self.looked_up: LookUp | None = None
-        self.unwritten = False
 
     @property
     def is_empty(self) -> bool:
@@ -288,17 +286,6 @@ class ConsumerGroup:
         """Tombstones of the group; it has no members."""
         kinds = (ConsumerRecord.TARGET_METADATA, ConsumerRecord.METADATA)
         return [RECORDS.record(kind, self.group_id, None) for kind in kinds]
-
-    def all_records(self) -> list[Record]:
-        """Everything that is known."""
-        members = list(self.members.values())
-        return [
-            *map(self.member_record, members),
-            self.epoch_record(),
-            *map(self.expression_record, self.expressions),
-            *self.target_records(self.target),
-            *map(self.current_record, members),
-        ]
 
     def replay(self, kind: ConsumerRecord, about: str, value: Any) -> None:
         """Takes the content of a record; `value` is None for a tombstone.

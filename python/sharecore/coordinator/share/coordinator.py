@@ -65,6 +65,7 @@ class ShareGroupCoordinator:
         max_size: members that a group may have (`group.share.max.size`).
         rack: of this broker.
         member_left: called with group and member id when a member has left by itself.
+        member_joined: the same when it has joined, for the first time or again.
         member_gone: the same when it fell silent.
     """
 
@@ -81,6 +82,7 @@ class ShareGroupCoordinator:
         max_size: int = 200,
         rack: str | None = None,
         member_left: Callable[[str, str], None] = lambda group_id, member_id: None,
+        member_joined: Callable[[str, str], None] = lambda group_id, member_id: None,
         member_gone: Callable[[str, str], None] = lambda group_id, member_id: None,
     ) -> None:
         self.max_size = max_size
@@ -93,6 +95,7 @@ class ShareGroupCoordinator:
         self._timers = records.timers
         self._rack = rack
         self._member_left = member_left
+        self._member_joined = member_joined
         self._member_gone = member_gone
         self._loaded: dict[str, ShareGroup] = {}
         self._sessions: dict[tuple[str, str], Deadline] = {}
@@ -133,6 +136,7 @@ class ShareGroupCoordinator:
             KafkaError: GROUP_ID_NOT_FOUND when it is a group of another type, NOT_COORDINATOR when another
                 broker coordinates it.
         """
+        self._records.check(group_id)
         self._records.check_owner(self._records.partition_of(group_id))
         return self._registry.find(group_id, ShareGroup)
 
@@ -164,19 +168,16 @@ class ShareGroupCoordinator:
         tell = request.member_epoch == JOIN_EPOCH or request.subscribed is not None
         assignment = member.assigned if tell or member.assigned != before else None
         epoch = member.epoch
-        if records:
-            self._records.append(
-                group.group_id,
-                records,
-                lambda error: answered(
-                    HeartbeatAnswer(member.member_id, epoch, self._next_ms(group, member), assignment)
-                    if error is None
-                    else error
-                ),
-            )
+        self._records.append(
+            group.group_id,
+            records,
+            lambda error: answered(
+                HeartbeatAnswer(member.member_id, epoch, self._next_ms(group, member), assignment)
+                if error is None
+                else error
+            ),
+        )
         self._states.initialize_missing(group)
-        if not records:
-            answered(HeartbeatAnswer(member.member_id, epoch, self._next_ms(group, member), assignment))
 
     def _admit(self, request: Heartbeat) -> tuple[ShareGroup, Member]:
         """The group and the member that is there, or begins with this request."""
@@ -195,6 +196,7 @@ class ShareGroupCoordinator:
                 )
             if not joining:
                 raise _unknown_member(request)
+            self._member_joined(group.group_id, request.member_id)
             return group, Member(request.member_id)
         if not joining:
             _check_epoch(member, request.member_epoch)
@@ -384,8 +386,7 @@ class ShareGroupCoordinator:
         Raises:
             KafkaError: NON_EMPTY_GROUP.
         """
-        if not group.is_empty:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
+        group.check_delete()
 
         def state_deleted(error: KafkaError | None) -> None:
             if error is not None:

@@ -11,6 +11,7 @@ from sharecore.coordinator.registry import GroupType
 from sharecore.coordinator.share.records import RECORDS, ShareRecord
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.topic_log import Record
+from sharecore.errors import ErrorCode, KafkaError
 
 Assignment = dict[UUID, tuple[int, ...]]
 """Partitions by topic id, ascending."""
@@ -99,6 +100,11 @@ class ShareGroup:
     def is_empty(self) -> bool:
         """Whether the group has no members."""
         return not self.members
+
+    def check_delete(self) -> None:
+        """Raise KafkaError(NON_EMPTY_GROUP) unless the group may be deleted."""
+        if self.members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
     @property
     def state_name(self) -> str:

@@ -4,9 +4,10 @@ KIP-1226).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from sharecore.coordinator.registry import GroupRegistry
 from sharecore.coordinator.share.coordinator import ShareGroupCoordinator
@@ -62,8 +63,8 @@ class ShareOffsets:
     Args:
         end_offset: finds the offset behind the last readable record of a topic's partition, and calls back
             with it; with None where that is not known.
-        restarted: called with a group and its topics whose state was begun anew or deleted: leaders load it
-            again.
+        hold: called with a group and topics whose state is about to be replaced or deleted: nobody leads
+            their share partitions until what it returns is called.
         at_hand: spares asking for them one by one.
     """
 
@@ -75,7 +76,7 @@ class ShareOffsets:
         persister: Persister,
         topics: TopicView,
         end_offset: Callable[[TopicInfo, int, Callable[[int | None], None]], object],
-        restarted: Callable[[str, Sequence[TopicInfo]], None],
+        hold: Callable[[str, Collection[UUID]], Callable[[], None]],
         at_hand: AtHand | None = None,
     ) -> None:
         self._registry = registry
@@ -84,7 +85,7 @@ class ShareOffsets:
         self._persister = persister
         self._topics = topics
         self._end_offset = end_offset
-        self._restarted = restarted
+        self._hold = hold
         self._at_hand = at_hand
 
     def initialized(self, group_id: str) -> list[tuple[TopicInfo, list[int]]]:
@@ -159,8 +160,17 @@ class ShareOffsets:
             group = self._groups.create(group_id)
         if group is None or not offsets:
             return
-        self._states.begin_anew(group, offsets, done)
-        self._restarted(group_id, list({topic.topic_id: topic for topic, _ in offsets}.values()))
+        # a leader that is there meanwhile would write the state that it has over the new one
+        release = self._hold(group_id, {topic.topic_id for topic, _ in offsets})
+        left = set(offsets)
+
+        def ended(name: tuple[TopicInfo, int], error: KafkaError | None) -> None:
+            left.discard(name)
+            if not left:
+                release()
+            done[name](error)
+
+        self._states.begin_anew(group, offsets, {name: partial(ended, name) for name in offsets})
 
     def delete(self, group_id: str, topics: Sequence[TopicInfo], done: Done) -> None:
         """Deletes the state of topics of a group without members.
@@ -169,8 +179,14 @@ class ShareOffsets:
             KafkaError: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
         """
         group = self.deletable(group_id)
-        self._states.delete_topics(group, [topic.topic_id for topic in topics], done)
-        self._restarted(group_id, topics)
+        topic_ids = [topic.topic_id for topic in topics]
+        release = self._hold(group_id, topic_ids)
+
+        def ended(error: KafkaError | None) -> None:
+            release()
+            done(error)
+
+        self._states.delete_topics(group, topic_ids, ended)
 
     def deletable(self, group_id: str) -> ShareGroup:
         """The group, where its offsets may be deleted.

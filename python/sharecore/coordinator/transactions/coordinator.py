@@ -97,6 +97,10 @@ class TransactionCoordinator:
         self._log_of = log_of
         self._ended = ended
         self._transactions: dict[str, Transaction] = {}
+        self._adding: dict[str, list[Transaction]] = {}
+        """Open transactions whose partitions are being written, the newest state last. Each stands on the one
+        before it, and is lost with it.
+        """
         self._busy: set[str] = set()
         self._deadlines: dict[str, Deadline] = {}
         records.register(self)
@@ -107,12 +111,19 @@ class TransactionCoordinator:
         """
         for transaction in self.all():
             if transaction.is_decided:
-                self._carry_out(transaction, lambda result: None)
+                self._carry_out(transaction, _Once(lambda result: None))
             elif transaction.is_open:
                 self._count_time(transaction)
 
+    def forget_all(self) -> None:
+        """The topic is gone with all that it said."""
+        for deadline in self._deadlines.values():
+            deadline.cancel()
+        for known in (self._transactions, self._adding, self._busy, self._deadlines):
+            known.clear()
+
     def get(self, transactional_id: str) -> Transaction | None:
-        """The state of a transactional id."""
+        """The durable state of a transactional id."""
         return self._transactions.get(transactional_id)
 
     def all(self, pattern: str = "") -> list[Transaction]:
@@ -145,7 +156,7 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id cannot be empty.")
         if not 0 < timeout_ms <= self._limits.max_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        transaction = self._transactions.get(transactional_id)
+        transaction = self._newest(transactional_id)
         if transaction is None:
             transaction = Transaction(transactional_id, self._new_producer_id(), timeout_ms)
         self._check_idle(transaction)
@@ -155,7 +166,7 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         now_ms = self._clock.now_ms()
         begun = transaction.initialized(timeout_ms, expected, self._new_producer_id, now_ms)
-        self._write_then(begun, lambda error: done(error or begun.producer))
+        self._begin(begun, done)
 
     def admit(
         self,
@@ -180,16 +191,17 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
         transaction.check(producer)
         self._check_idle(transaction)
-        if transaction.has(partitions):
+        if self._has_durably(transactional_id, partitions):
             return
-        if not implicit:
-            raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE, "The partition was not added to the transaction before."
-            )
         refused: list[KafkaError] = []
-        self._add(transaction, partitions, lambda error: refused.append(error) if error else None)
+        if not transaction.has(partitions):
+            if not implicit:
+                raise KafkaError(
+                    ErrorCode.INVALID_TXN_STATE, "The partition was not added to the transaction before."
+                )
+            self._add(transaction, partitions, lambda error: refused.append(error) if error else None)
         # ahead of the caller's records: where they are durable, so is that they are part of the transaction
-        self._records.flush()
+        self._records.hand_over(transactional_id)
         if refused:
             raise refused[0]
 
@@ -200,7 +212,8 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         done: Done,
     ) -> None:
-        """Adds partitions to the open transaction, or opens one with them.
+        """Adds partitions to the open transaction, or opens one with them; `done` is called when that is
+        durable.
 
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
@@ -208,7 +221,7 @@ class TransactionCoordinator:
         transaction = self._find(transactional_id)
         transaction.check(producer)
         self._check_idle(transaction)
-        if transaction.has(partitions):
+        if self._has_durably(transactional_id, partitions):
             done(None)
         else:
             self._add(transaction, partitions, done)
@@ -260,10 +273,11 @@ class TransactionCoordinator:
         before_ms = self._clock.now_ms() - self._limits.expiration_ms
         for transaction in self.all():
             name = transaction.transactional_id
-            idle = not (transaction.is_open or transaction.is_decided or name in self._busy)
+            idle = not (
+                transaction.is_open or transaction.is_decided or name in self._busy | self._adding.keys()
+            )
             if idle and transaction.update_ms < before_ms:
-                del self._transactions[name]
-                self._records.append(name, [(encode_transaction_key(name), None)], lambda error: None)
+                self._forget(name)
 
     def replay(self, partition: int, kind: int, key: bytes, value: bytes | None) -> None:
         transactional_id = decode_transaction_key(key)
@@ -273,37 +287,68 @@ class TransactionCoordinator:
             self._transactions[transactional_id] = decode_transaction(transactional_id, value)
 
     def _find(self, transactional_id: str) -> Transaction:
+        """The newest state of a transactional id, which may be on its way to the disk."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id cannot be empty.")
-        transaction = self._transactions.get(transactional_id)
+        transaction = self._newest(transactional_id)
         if transaction is None:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return transaction
+
+    def _newest(self, transactional_id: str) -> Transaction | None:
+        adding = self._adding.get(transactional_id)
+        return adding[-1] if adding else self._transactions.get(transactional_id)
+
+    def _has_durably(self, transactional_id: str, partitions: Collection[TopicPartition]) -> bool:
+        transaction = self._transactions.get(transactional_id)
+        return transaction is not None and transaction.has(partitions)
 
     def _check_idle(self, transaction: Transaction) -> None:
         if transaction.is_decided or transaction.transactional_id in self._busy:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
 
     def _add(self, transaction: Transaction, partitions: Collection[TopicPartition], done: Done) -> None:
+        name = transaction.transactional_id
         added = transaction.with_partitions(partitions, self._clock.now_ms())
-        # at once, for what is written next; a partition too many gets a marker that ends nothing
-        self._transactions[added.transactional_id] = added
-        if not transaction.is_open:
-            self._count_time(added)
-        self._write(added, done)
+        chain = self._adding.setdefault(name, [])
+        chain.append(added)
+
+        def ended(error: KafkaError | None) -> None:
+            chain.remove(added)
+            if error is None:
+                self._transactions[name] = added
+                if not transaction.is_open:
+                    self._count_time(added)
+            if (error is not None or not chain) and self._adding.get(name) is chain:
+                del self._adding[name]
+
+        self._write(added, ended, done)
+
+    def _forget(self, name: str) -> None:
+        def ended(error: KafkaError | None) -> None:
+            self._busy.discard(name)
+            if error is None:
+                self._transactions.pop(name, None)
+                deadline = self._deadlines.pop(name, None)
+                if deadline is not None:
+                    deadline.cancel()
+
+        self._busy.add(name)
+        self._records.append(name, [(encode_transaction_key(name), None)], _ignore, ended=ended)
 
     def _abort_fenced(self, transaction: Transaction) -> None:
         name = transaction.transactional_id
 
         def decided(result: ProducerState | KafkaError) -> None:
             # the producer may never come back, and what cannot be written now may be later
-            if isinstance(result, KafkaError):
-                self._deadlines[name].set(RETRY_MS)
+            deadline = self._deadlines.get(name)
+            if isinstance(result, KafkaError) and deadline is not None:
+                deadline.set(RETRY_MS)
 
         self._decide(transaction.fenced(self._clock.now_ms()), decided)
 
     def _timed_out(self, transactional_id: str) -> None:
-        transaction = self._transactions.get(transactional_id)
+        transaction = self._newest(transactional_id)
         if transaction is None or not transaction.is_open:
             return
         if transactional_id in self._busy:
@@ -317,26 +362,24 @@ class TransactionCoordinator:
         """Writes a decision and carries it out; as long as it is not written the transaction stays open."""
         name = decided.transactional_id
         refused: list[KafkaError] = []
+        answer = _Once(done)
 
-        def durable(error: KafkaError | None) -> None:
+        def ended(error: KafkaError | None) -> None:
             if error is not None:
                 refused.append(error)
                 self._busy.discard(name)
-                done(error)
                 return
             self._transactions[name] = decided
             if name in self._deadlines:
                 self._deadlines[name].cancel()
 
         self._busy.add(name)
-        self._write(decided, durable)
+        self._write(decided, ended, answer.failed)
         self._records.flush()
         if not refused:
-            self._carry_out(decided, done, refused)
+            self._carry_out(decided, answer, refused)
 
-    def _carry_out(
-        self, decided: Transaction, done: ProducerDone, refused: Sequence[KafkaError] = ()
-    ) -> None:
+    def _carry_out(self, decided: Transaction, answer: _Once, refused: Sequence[KafkaError] = ()) -> None:
         """Writes the markers of a decision and behind them that they are written; tries again until they are.
 
         Args:
@@ -346,25 +389,29 @@ class TransactionCoordinator:
         name = decided.transactional_id
         failed: list[KafkaError] = []
 
-        def finished(error: KafkaError | None) -> None:
+        def ended(error: KafkaError | None) -> None:
             if refused:
                 return
             if error is not None:
                 logger.error("markers of %s were not written: %s", name, error)
-                self._timers.call_later(RETRY_MS / 1000, lambda: self._carry_out(decided, done))
+                self._timers.call_later(RETRY_MS / 1000, lambda: self._carry_out(decided, answer))
                 return
             self._busy.discard(name)
             self._transactions[name] = completed
-            done(completed.producer)
+            answer(completed.producer)
+
+        def late(error: KafkaError | None) -> None:
+            if error is not None and error.code is ErrorCode.REQUEST_TIMED_OUT:
+                answer(error)
 
         self._busy.add(name)
         completed = decided.completed(self._clock.now_ms())
         for partition in sorted(decided.partitions):
             self._mark(decided, partition, failed)
         if failed:
-            finished(failed[0])
+            ended(failed[0])
             return
-        self._write(completed, finished)
+        self._write(completed, ended, late)
         self._records.flush()
 
     def _mark(self, decided: Transaction, partition: TopicPartition, failed: list[KafkaError]) -> None:
@@ -388,22 +435,22 @@ class TransactionCoordinator:
             return
         marker.ticket.add_done_callback(durable)
 
-    def _write_then(self, after: Transaction, done: Done) -> None:
-        """Writes a state that counts once it is durable; until then the transactional id is busy."""
-        name = after.transactional_id
+    def _begin(self, begun: Transaction, done: ProducerDone) -> None:
+        """Writes a new producer, which counts once it is durable; until then the transactional id is busy."""
+        name = begun.transactional_id
 
-        def durable(error: KafkaError | None) -> None:
+        def ended(error: KafkaError | None) -> None:
             self._busy.discard(name)
             if error is None:
-                self._transactions[name] = after
-            done(error)
+                self._transactions[name] = begun
 
         self._busy.add(name)
-        self._write(after, durable)
+        self._write(begun, ended, lambda error: done(error or begun.producer))
 
-    def _write(self, after: Transaction, done: Done) -> None:
+    def _write(self, after: Transaction, ended: Done, done: Done) -> None:
+        """Writes a state; memory changes in `ended`, which a time-out does not call."""
         record = encode_transaction_key(after.transactional_id), encode_transaction(after)
-        self._records.append(after.transactional_id, [record], done)
+        self._records.append(after.transactional_id, [record], done, ended=ended)
 
     def _count_time(self, transaction: Transaction) -> None:
         name = transaction.transactional_id
@@ -413,3 +460,24 @@ class TransactionCoordinator:
             self._deadlines[name] = deadline
         elapsed_ms = max(0, self._clock.now_ms() - transaction.start_ms)
         deadline.set(max(0, transaction.timeout_ms - elapsed_ms))
+
+
+class _Once:
+    """An answer that may come early, by a time-out: only the first is given."""
+
+    def __init__(self, done: ProducerDone) -> None:
+        self._done: ProducerDone | None = done
+
+    def __call__(self, result: ProducerState | KafkaError) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            done(result)
+
+    def failed(self, error: KafkaError | None) -> None:
+        """Answers with an error, where there is one."""
+        if error is not None:
+            self(error)
+
+
+def _ignore(error: KafkaError | None) -> None:
+    """Nobody waits: what could not be written is found again the next time."""

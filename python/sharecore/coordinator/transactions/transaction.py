@@ -103,7 +103,8 @@ class Transaction:
         """
         if producer.id != self.producer_id:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        if producer.epoch != self.epoch:
+        # nobody is given the highest epoch: it is there to fence with
+        if producer.epoch != self.epoch or self.epoch == EPOCH_MAX:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
     def check_expected(self, expected: ProducerState | None) -> None:
@@ -114,7 +115,8 @@ class Transaction:
         if expected is None or self.epoch == NO_EPOCH or (self.is_open and expected.id == self.producer_id):
             return
         current = expected.id == self.producer_id and expected.epoch in (self.epoch, self.last_epoch)
-        before = expected == ProducerState(self.previous_producer_id, EPOCH_MAX - 1)
+        # the answer that gave it the new id was lost, and nobody has begun since
+        before = self.epoch == 0 and expected == ProducerState(self.previous_producer_id, EPOCH_MAX - 1)
         if expected.epoch < 0 or not (current or before):
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
@@ -193,7 +195,8 @@ class Transaction:
         return replace(
             self,
             state=TransactionState.PREPARE_ABORT,
-            epoch=self.epoch + 1,
+            # a log that another broker wrote may have an open transaction under the highest epoch
+            epoch=min(self.epoch + 1, EPOCH_MAX),
             last_epoch=self.epoch,
             update_ms=now_ms,
             client_version=RISING_EPOCHS,

@@ -32,7 +32,9 @@ _STEPS = {
     "add": 5,
     "write": 10,
     "end": 10,
-    "offsets": 5,
+    "offsets": 7,
+    "plain offsets": 2,
+    "delete offsets": 1,
     "bad": 6,
     "describe": 6,
     "list": 4,
@@ -93,6 +95,10 @@ class _Life:
                 yield self.end(name)
             case "offsets":
                 yield from self._offsets(name)
+            case "plain offsets":
+                yield self._plain_offsets()
+            case "delete offsets":
+                yield self._delete_offsets()
             case "bad":
                 yield self._bad(name)
             case "describe":
@@ -175,6 +181,32 @@ class _Life:
                 "topics": [{"name": f"~{topic}", "partitions": [offset]}],
             },
         )
+
+    def _plain_offsets(self) -> Ask:
+        """Offsets outside of transactions, which may be open for the same partitions."""
+        random = self.random
+        topic, partition = random.choice(_PLACES)
+        offset = {
+            "partition_index": partition,
+            "committed_offset": random.randrange(50),
+            "committed_metadata": "",
+        }
+        fields = {
+            "group_id": random.choice(["~readers", "~others"]),
+            "generation_id_or_member_epoch": -1,
+            "member_id": "",
+            "topics": [{"name": f"~{topic}", "partitions": [offset]}],
+        }
+        return Ask("OFFSET_COMMIT", random.choice([7, 8]), fields)
+
+    def _delete_offsets(self) -> Ask:
+        random = self.random
+        topic, partition = random.choice(_PLACES)
+        topics = [{"name": f"~{topic}", "partitions": [{"partition_index": partition}]}]
+        fields = {"group_id": random.choice(["~readers", "~others"]), "topics": topics}
+        if random.random() < 0.3:
+            return Ask("DELETE_GROUPS", 2, {"groups_names": [fields["group_id"]]})
+        return Ask("OFFSET_DELETE", 0, fields)
 
     def _bad(self, name: str) -> Ask:
         """Requests of producers that have been fenced, or never were."""
