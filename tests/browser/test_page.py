@@ -169,6 +169,7 @@ def test_a_user_logs_in_and_out(chromium: Browser, secured: RunningBroker, shots
     window = Window(chromium, secured.broker.page_port, mode)
     page = window.open("", "Log in")
     page.screenshot(path=shots / f"login-{mode}.png", full_page=True)
+    expect(page.locator("body")).not_to_contain_text("false")
     assert axe(page) == []
     page.get_by_label("User").fill("alice")
     page.get_by_label("Password").fill("wrong")

@@ -16,6 +16,7 @@ from sharecore.cli.top.rows import (
     GROUP_COLUMNS,
     PARTITION_COLUMNS,
     arranged,
+    fitted,
     group_rows,
     partition_rows,
     shown,
@@ -35,6 +36,21 @@ def look(at_s: float, start: int, lag: int) -> Look:
         "hidden": GroupOverview("hidden", "Stable", error=KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)),
     }
     return Look(at_s, groups, {"workers": 3}, {("workers", "jobs", 0): 5}, {("workers", "jobs", 0): 1.5})
+
+
+def test_a_table_fits_a_terminal_of_80_columns() -> None:
+    headings = [*GROUP_COLUMNS[:4], "LAG ▼", *GROUP_COLUMNS[5:]]
+    name = "billing-of-the-european-shop"
+    rows = [[name, "Stable", "1", "3", "2,415", "0.0", "0.0", "2,415", "-"], ["a", *["1"] * 8]]
+    whole = fitted(headings, rows, 130, 2)
+    assert whole == (headings, rows)
+    short, fitting = fitted(headings, rows, 80, 2)
+    assert short == ["GROUP", "STATE", "MEMB", "PARTS", "LAG ▼", "SETL/S", "NEW/S", "BACK", "FLIGHT"]
+    columns = zip(short, *fitting, strict=True)
+    assert sum(max(map(len, column)) + 2 for column in columns) <= 80
+    assert fitting[0][0] == "billing-o…opean-shop"
+    assert fitting[1] == rows[1]
+    assert fitted(headings, rows, 10, 2)[1][0][0] == "bil…shop", "a name never vanishes"
 
 
 def test_rates_are_between_two_looks() -> None:

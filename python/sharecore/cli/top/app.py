@@ -15,6 +15,7 @@ from sharecore.cli.top.rows import (
     PARTITION_COLUMNS,
     Cell,
     arranged,
+    fitted,
     group_rows,
     partition_rows,
     shown,
@@ -76,6 +77,10 @@ class Top(App[None]):
         self.set_interval(self._interval_s, self._look)
         self.call_later(self._look)
 
+    def on_resize(self) -> None:
+        """Fits the table to the terminal."""
+        self._show()
+
     async def _look(self) -> None:
         try:
             look = await self._watch.look()
@@ -98,11 +103,16 @@ class Top(App[None]):
         rows = arranged(rows, self._column, descending=self._descending, wanted=self._wanted)
         cursor = self._selected(table)
         table.clear(columns=True)
-        for number, column in enumerate(columns):
-            arrow = (" ▼" if self._descending else " ▲") if number == self._column else ""
-            table.add_column(column + arrow, key=column)
-        for row in rows:
-            table.add_row(*map(shown, row), key=str(row[0]))
+        arrow = " ▼" if self._descending else " ▲"
+        headings = [
+            column + (arrow if number == self._column else "") for number, column in enumerate(columns)
+        ]
+        cells = [[*map(shown, row)] for row in rows]
+        headings, cells = fitted(headings, cells, self.size.width, 2 * table.cell_padding)
+        for heading, column in zip(headings, columns, strict=True):
+            table.add_column(heading, key=column)
+        for row, texts in zip(rows, cells, strict=True):
+            table.add_row(*texts, key=str(row[0]))
         names = [str(row[0]) for row in rows]
         if cursor in names:
             table.move_cursor(row=names.index(cursor))

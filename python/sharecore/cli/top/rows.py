@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 
 from sharecore.admin.watch import Look, group_figures, partition_figures
@@ -22,6 +22,18 @@ GROUP_COLUMNS = (
     "IN FLIGHT",
 )
 PARTITION_COLUMNS = ("PARTITION", "START OFFSET", "LAG", "SETTLED/S", "NEW/S", "IN FLIGHT", "OLDEST LEASE")
+
+_SHORT = {
+    "MEMBERS": "MEMB",
+    "PARTITIONS": "PARTS",
+    "START OFFSET": "START",
+    "SETTLED/S": "SETL/S",
+    "CAME BACK": "BACK",
+    "IN FLIGHT": "FLIGHT",
+    "OLDEST LEASE": "OLDEST",
+}
+_NAME_MIN = 8
+_ARROWS = " ▼▲"
 
 
 def group_rows(now: Look, before: Look | None) -> list[tuple[Cell, ...]]:
@@ -54,6 +66,36 @@ def shown(cell: Cell) -> str:
     if isinstance(cell, float):
         return f"{cell:,.1f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def fitted(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], width: int, padding: int
+) -> tuple[list[str], list[list[str]]]:
+    """Return headings and rows that fit a terminal: short headings, then shorter names in the first column.
+
+    Args:
+        headings: as the columns are named; what follows a name, such as an arrow, is kept.
+        rows: a cell a column, the name first.
+        width: of the terminal, in characters.
+        padding: characters around each cell.
+    """
+
+    def wide(names: Sequence[str]) -> list[int]:
+        return [max(map(len, column)) + padding for column in zip(names, *rows, strict=True)]
+
+    names = list(headings)
+    if sum(wide(names)) > width:
+        names = [_SHORT.get(column := each.rstrip(_ARROWS), column) + each[len(column) :] for each in names]
+    left = max(_NAME_MIN, width - sum(wide(names)[1:]) - padding)
+    return names, [[shortened(row[0], left), *row[1:]] for row in rows]
+
+
+def shortened(name: str, width: int) -> str:
+    """Return a name in at most `width` characters, its middle left out: ends tell names apart."""
+    if len(name) <= width:
+        return name
+    head = (width - 1) // 2
+    return f"{name[:head]}…{name[len(name) - (width - 1 - head) :]}"
 
 
 def _key(cell: Cell) -> tuple[int, float, str]:

@@ -39,8 +39,9 @@ function header(part) {
   head.replaceChildren(
     h("a", { class: "brand", href: "#/" }, "sharecore"),
     h("span", { class: "about" }, here.about),
-    here.in && h("nav", { "aria-label": "Main" }, links.map(([href, name, on]) =>
-      h("a", { href, "aria-current": on ? "page" : null }, name))),
+    // replaceChildren would show the word false
+    ...(here.in ? [h("nav", { "aria-label": "Main" }, links.map(([href, name, on]) =>
+      h("a", { href, "aria-current": on ? "page" : null }, name)))] : []),
     h("span", { class: "end" },
       here.in && !here.may_act && h("span", { class: "chip" }, "read-only"),
       here.in && here.user && h("span", { class: "user" }, here.user),
