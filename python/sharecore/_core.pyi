@@ -18,7 +18,7 @@ __all__ = [
     "Write", "acknowledge", "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches",
     "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
     "matching", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
-    "records_without_key", "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
+    "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
     "whole_batches",
 ]  # fmt: skip
 
@@ -742,9 +742,10 @@ class StoredLog:
     Args:
         id: of the log, there.
         tickets: of that store.
+        threads: `DiskReads`, which hears when a thread of the store has done its work.
     """
 
-    def __new__(cls, store: Store, id: int, tickets: Tickets[Any]) -> Self: ...
+    def __new__(cls, store: Store, id: int, tickets: Tickets[Any], threads: Any) -> Self: ...
     def hurry(self) -> None:
         """Has what lingers in the store committed at once."""
 
@@ -1399,9 +1400,8 @@ class LogCleaner:
     def roll(self) -> None: ...
     def clean(
         self, log: int, *, times_ms: tuple[int, int, int], limits: tuple[int, float, int, float]
-    ) -> tuple[int, int, int, int, int, int, int, bool] | None: ...
+    ) -> tuple[int, int, int, int, int, int, int, bool, int | None] | None: ...
 
-def records_without_key(records: bytes) -> list[int]: ...
 @final
 class MemoryDisk:
     """A disk in memory for simulations, mounted on a directory of this process for every store in it.
@@ -1530,7 +1530,14 @@ class Store:
         """Start, high watermark, last stable offset, end."""
     def log_bytes(self, log: int) -> int: ...
     def configure(
-        self, log: int, *, max_batch_bytes: int, log_append_time: bool, before_max_ms: int, after_max_ms: int
+        self,
+        log: int,
+        *,
+        max_batch_bytes: int,
+        log_append_time: bool,
+        before_max_ms: int,
+        after_max_ms: int,
+        needs_keys: bool = False,
     ) -> None: ...
     def append(self, log: int, records: bytes, now_ms: int) -> tuple[int, int, int, int, int]:
         """Base offset, last offset, append time or -1, log start, sequence number."""

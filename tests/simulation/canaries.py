@@ -187,7 +187,7 @@ def _neighbours(self: Leasing, log: Any, ready: Any) -> None:
     """Share fetches of one partition read another."""
     _leases_of(self, log, ready)
     if log.topic == "first" and log.index == 0:
-        self._stored = StoredLog(log._store, log.log_id + 1, Tickets(Ticket))
+        self._stored = StoredLog(log._store, log.log_id + 1, Tickets(Ticket), log._disk)
 
 
 def _kept(self: Connection, error: Exception | None) -> None:

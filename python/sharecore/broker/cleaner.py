@@ -179,6 +179,14 @@ class Cleaner:
         if done is None:
             failed.add(partition.log_id)
             return False
+        if done.first_unreadable is not None:
+            log.warning(
+                "%s: compaction kept the batch at offset %d and others like it: nobody can read them. "
+                "Delete them with DeleteRecords once everything before them may go",
+                where,
+                done.first_unreadable,
+                extra=about,
+            )
         log.info(
             "%s: compacted to offset %d, %d of %d records and %d of %d bytes stay",
             where,

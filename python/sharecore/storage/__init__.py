@@ -15,7 +15,6 @@ from sharecore.storage.log import (
     FirstBatch,
     Found,
     Log,
-    RecordsRefused,
     ScannedBatch,
     Slice,
 )
@@ -38,7 +37,6 @@ __all__ = [
     "Log",
     "Objects",
     "Reader",
-    "RecordsRefused",
     "ResourceType",
     "ScannedBatch",
     "Slice",

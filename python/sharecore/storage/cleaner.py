@@ -35,6 +35,8 @@ class Cleaned(NamedTuple):
         keys: different keys since the pass before.
         keys_bytes: memory that they took.
         is_partial: whether there were more keys than memory for them, so that another pass goes on.
+        first_unreadable: first offset of the first batch whose records nobody can read; such batches stay as
+            they are.
     """
 
     end_offset: int
@@ -45,6 +47,7 @@ class Cleaned(NamedTuple):
     keys: int
     keys_bytes: int
     is_partial: bool
+    first_unreadable: int | None = None
 
 
 class Limits(NamedTuple):

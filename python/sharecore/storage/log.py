@@ -23,21 +23,6 @@ class DamagedLog(ValueError):
     """A batch of a log is not as it was written."""
 
 
-class RecordsRefused(KafkaError):
-    """A batch that is refused for some of its records.
-
-    Args:
-        indexes: which records of the batch.
-        reason: what is wrong with each of them.
-        message: about the batch.
-    """
-
-    def __init__(self, code: ErrorCode, indexes: Sequence[int], reason: str, message: str) -> None:
-        super().__init__(code, message)
-        self.indexes = indexes
-        self.reason = reason
-
-
 LocalRecord = tuple[bytes | None, bytes | None]
 """Key and value of a record that the broker writes itself."""
 
@@ -122,7 +107,6 @@ class Log(ABC):
         high_watermark: end of what is durable, and so of what may be read.
         last_stable_offset: end of what is durable and belongs to no open transaction.
         end_offset: offset of the next record, writes under way counted.
-        needs_keys: records without a key are refused, as compacted topics have it.
     """
 
     __slots__ = (
@@ -132,7 +116,6 @@ class Log(ABC):
         "high_watermark",
         "index",
         "last_stable_offset",
-        "needs_keys",
         "start_offset",
         "topic",
         "topic_id",
@@ -143,7 +126,6 @@ class Log(ABC):
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
-        self.needs_keys = False
         self.start_offset = self.high_watermark = self.last_stable_offset = self.end_offset = 0
 
     @abstractmethod
@@ -317,7 +299,11 @@ class Log(ABC):
         after_max_ms: int,
         needs_keys: bool = False,
     ) -> None:
-        """Sets what the log accepts (max.message.bytes, message.timestamp.*, cleanup.policy)."""
+        """Sets what the log accepts (max.message.bytes, message.timestamp.*, cleanup.policy).
+
+        Args:
+            needs_keys: records without a key are refused, as compacted topics have it.
+        """
 
     @property
     def stored(self) -> StoredLog | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharecore._core import StoredLog, records_without_key
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore._core import StoredLog
+from sharecore.errors import KafkaError
 from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.log import (
     ANY_RECORDS,
@@ -20,7 +20,6 @@ from sharecore.storage.log import (
     LocalRecord,
     Log,
     ReadApart,
-    RecordsRefused,
     ScannedBatch,
     Slice,
 )
@@ -53,31 +52,14 @@ class StoreLog(Log):
         self._ticket = tickets.ticket
         self._disk = disk
         self.log_id = log_id
-        self._stored = StoredLog(store, log_id, tickets)
+        self._stored = StoredLog(store, log_id, tickets, disk)
 
     @property
     def stored(self) -> StoredLog:
         return self._stored
 
     def append(self, records: bytes, *, now_ms: int) -> Appended:
-        if self.needs_keys:
-            self._check_keys(records)
         return self._appended(self._store.append(self.log_id, records, now_ms))
-
-    def _check_keys(self, records: bytes) -> None:
-        indexes = records_without_key(records)
-        if not indexes:
-            return
-        where = f"{self.topic}-{self.index}"
-        reason = f"Compacted topic cannot accept message without key in topic partition {where}"
-        named = ", ".join(f"RecordError(batchIndex={index}, message='{reason}')" for index in indexes[:3])
-        raise RecordsRefused(
-            ErrorCode.INVALID_RECORD,
-            indexes,
-            reason,
-            f"One or more records have been rejected due to {len(indexes)} record errors in total, and only "
-            f"showing the first three errors at most: [{named}]",
-        )
 
     def announce(self, producer: FirstBatch, *, from_zero: bool, now_ms: int) -> None:
         self._store.announce(self.log_id, producer, from_zero, now_ms)
@@ -222,13 +204,13 @@ class StoreLog(Log):
         after_max_ms: int,
         needs_keys: bool = False,
     ) -> None:
-        self.needs_keys = needs_keys
         self._store.configure(
             self.log_id,
             max_batch_bytes=max_batch_bytes,
             log_append_time=log_append_time,
             before_max_ms=before_max_ms,
             after_max_ms=after_max_ms,
+            needs_keys=needs_keys,
         )
 
     @property

@@ -1,16 +1,12 @@
 //! `sharecore._core.LogCleaner`: passes of log compaction over a store.
 
 use pyo3::prelude::*;
-use sharecore_records::Batches;
 use sharecore_store::CleanOptions;
 
 use crate::store::{PyStore, refused};
 
-/// How many expanded bytes of one batch are read; far above any batch that a log accepts.
-const EXPANDED_MAX: usize = 256 << 20;
-
 type Dirt = (u64, u64, Option<i64>, u64, Option<i64>);
-type Cleaned = (i64, u64, u64, u64, u64, u64, u64, bool);
+type Cleaned = (i64, u64, u64, u64, u64, u64, u64, bool, Option<i64>);
 
 #[pyclass(name = "LogCleaner", module = "sharecore._core", frozen)]
 pub(crate) struct PyLogCleaner(Py<PyStore>);
@@ -74,27 +70,8 @@ impl PyLogCleaner {
                 c.keys,
                 c.keys_bytes,
                 c.is_partial,
+                c.first_unreadable,
             )
         }))
     }
-}
-
-/// Which records of a produced batch have no key, counted from its first; none where the batch cannot be read.
-#[pyfunction]
-pub(crate) fn records_without_key(py: Python<'_>, records: &[u8]) -> Vec<usize> {
-    py.detach(|| {
-        let Some(batch) = Batches::new(records).next() else {
-            return Vec::new();
-        };
-        let Ok(expanded) = batch.expand(EXPANDED_MAX) else {
-            return Vec::new();
-        };
-        batch
-            .records(&expanded)
-            .map_while(Result::ok)
-            .enumerate()
-            .filter(|(_, record)| record.key.is_none())
-            .map(|(index, _)| index)
-            .collect()
-    })
 }

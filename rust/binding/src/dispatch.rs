@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::{Header, Input, read_header};
 
+use crate::exchange::PyExchange;
 use crate::layout::{PyLayout, named};
 use crate::produce::PyProduce;
 use crate::produced::PyProduced;
@@ -50,6 +51,11 @@ impl<'py> Asked<'_, 'py> {
     /// The version of the request.
     pub(crate) fn api_version(&self) -> i16 {
         self.header.api_version
+    }
+
+    /// The connection, where it is one that can wait.
+    pub(crate) fn exchange(&self) -> Option<Bound<'py, PyExchange>> {
+        self.connection.cast::<PyExchange>().ok().cloned()
     }
 
     /// The `RequestContext`, made when it is first asked for.

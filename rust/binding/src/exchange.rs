@@ -16,14 +16,15 @@ use crate::unsent::Unsent;
 use crate::waiting::PyLater;
 
 /// Why nothing is read: too many requests wait for their answers, memory is exhausted, the client does not read,
-/// the connection is about to close, the client has used more than its quota.
+/// the connection is about to close, the client has used more than its quota, records of a request are being checked.
 const PIPELINE: u8 = 1;
 const MEMORY: u8 = 2;
 const WRITE: u8 = 4;
 const CLOSING: u8 = 8;
 const THROTTLE: u8 = 16;
+pub(crate) const CHECK: u8 = 32;
 /// Nothing is handed on either, of what has been read.
-const NOT_HANDED_ON: u8 = WRITE | THROTTLE;
+const NOT_HANDED_ON: u8 = WRITE | THROTTLE | CHECK;
 
 /// The hot half of a connection.
 #[pyclass(name = "Exchange", module = "sharecore._core", subclass)]
@@ -427,7 +428,7 @@ impl PyExchange {
     }
 
     #[pyo3(name = "_pause")]
-    fn pause(exchange: &Bound<'_, Self>, reason: u8) -> PyResult<()> {
+    pub(crate) fn pause(exchange: &Bound<'_, Self>, reason: u8) -> PyResult<()> {
         let was_reading = exchange.borrow().paused == 0;
         if was_reading && let Some(transport) = Self::open_transport(exchange)? {
             transport.call_method0("pause_reading")?;
@@ -437,7 +438,7 @@ impl PyExchange {
     }
 
     #[pyo3(name = "_resume")]
-    fn resume(exchange: &Bound<'_, Self>, reason: u8) -> PyResult<()> {
+    pub(crate) fn resume(exchange: &Bound<'_, Self>, reason: u8) -> PyResult<()> {
         let goes_on = {
             let mut held = exchange.borrow_mut();
             if held.paused & reason == 0 {

@@ -27,6 +27,9 @@ mod names;
 mod partition;
 mod parts;
 mod produce;
+mod produce_append;
+mod produce_check;
+mod produce_refused;
 mod produced;
 mod records;
 mod scan;
@@ -69,7 +72,7 @@ mod _core {
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;
     #[pymodule_export]
-    use crate::cleaner::{PyLogCleaner, records_without_key};
+    use crate::cleaner::PyLogCleaner;
     #[pymodule_export]
     use crate::clock::{monotonic_ms, now_ms};
     #[pymodule_export]

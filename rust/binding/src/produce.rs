@@ -9,51 +9,26 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
-use pyo3::{PyTraverseError, PyVisit, intern};
+use pyo3::types::PyBytes;
+use pyo3::{PyTraverseError, PyVisit};
 use sharecore_records::layout::{MAGIC, MAGIC_AT, TRANSACTIONAL, attributes};
-use sharecore_store::Appended;
 use sharecore_wire::{Held, Input, Layout, Value, read};
 
-use crate::codes::{
-    CORRUPT_MESSAGE, INVALID_REQUIRED_ACKS, KAFKA_STORAGE_ERROR, MESSAGE_TOO_LARGE,
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-};
+use crate::codes::TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
 use crate::dispatch::Asked;
 use crate::error::kafka_error_in;
-use crate::produced::{Outcome, PyAppendEnded, PyProduced, TopicName};
-use crate::slot::disconnect;
+use crate::produce_append::{ProducedBatch, Target, Transaction};
+use crate::produce_check::check_apart;
+use crate::produce_refused::{Refused, failure, tell};
+use crate::produced::{Outcome, PyProduced, TopicName};
 use crate::stop::Stop;
-use crate::tickets::PyStoredLog;
 use crate::uuids;
-use crate::waiting::{PyLater, PyTicket};
+use crate::waiting::PyLater;
 
 /// The version of Produce that zstd came with.
 const ZSTD_SINCE: i16 = 7;
-const OUT_OF_RANGE: &str = "the time of the record is out of the range that the topic allows";
-/// Refusals that Kafka answers without the start of the log.
-const WITHOUT_START: [i16; 3] = [MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR];
-
-/// A log, and where it lies in the store that has it.
-struct Target {
-    log: Py<PyAny>,
-    stored: Option<Py<PyStoredLog>>,
-}
-
-impl Target {
-    fn of(log: Bound<'_, PyAny>) -> PyResult<Self> {
-        let stored = log.getattr(intern!(log.py(), "stored"))?.extract()?;
-        let log = log.unbind();
-        Ok(Self { log, stored })
-    }
-}
-
-/// Why nothing was appended to a partition: a `KafkaError`, or what the store says.
-enum Refused {
-    Before(Py<PyAny>),
-    ByTheLog(Py<PyAny>),
-    ByTheStore(sharecore_store::Refusal),
-}
+/// How many expanded bytes of a request's records are checked before it is handed to a thread, or what costs as much.
+const CHECKED_AT_ONCE: usize = 128 << 10;
 
 /// Handles Produce requests of one broker.
 #[pyclass(name = "Produce", module = "sharecore._core")]
@@ -161,28 +136,51 @@ impl PyProduce {
             may_begin.bind(py).call1(who)?.is_truthy()?
         };
         let produced = Bound::new(py, PyProduced::default())?;
+        let mut work = CHECKED_AT_ONCE;
+        let mut unchecked = Vec::new();
+        let admit = produce.borrow().admit.clone_ref(py).into_bound(py);
         for (name, partitions) in topics {
             for partition in partitions {
                 let (index, records) = batch(partition).map_err(Stop::into_error)?;
-                if may_begin {
-                    let one = One {
-                        name: &name,
-                        index,
-                        records,
-                        now_ms,
-                    };
-                    Self::append(produce, asked, &request, &one, &produced)?;
-                } else {
-                    let mut outcome = Outcome::of(index);
+                let place = {
+                    let mut held = produced.borrow_mut();
+                    held.outcomes.push(Outcome::of(index));
+                    held.outcomes.len() - 1
+                };
+                if !may_begin {
+                    let outcome = &mut produced.borrow_mut().outcomes[place];
                     outcome.error_code = TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
-                    produced.borrow_mut().outcomes.push(outcome);
+                    continue;
+                }
+                let one = One {
+                    name: &name,
+                    index,
+                    records,
+                    now_ms,
+                };
+                match Self::arrive(produce, asked, &request, &one)? {
+                    Err(refused) => tell(&produced, place, refused, None)?,
+                    Ok(mut batch) => {
+                        if batch.check(&mut work) {
+                            batch.append(&admit, &produced, place)?;
+                        } else {
+                            unchecked.push((place, batch));
+                        }
+                    }
                 }
             }
             produced.borrow_mut().topics.push((name, partitions.len()));
         }
+        if !unchecked.is_empty() {
+            let wants_answer = request.acks != 0;
+            let later = check_apart(asked, &admit, unchecked, &produced, wants_answer)?;
+            return Ok(Some(later.into_any()));
+        }
         if request.acks == 0 {
-            close_on_failure(&produced)?;
-            return Ok(None);
+            return match failure(&produced)? {
+                None => Ok(None),
+                Some(error) => Err(error),
+            };
         }
         if produced.borrow().left == 0 {
             return Ok(Some(produced.into_any()));
@@ -192,81 +190,35 @@ impl PyProduce {
         Ok(Some(later.into_any()))
     }
 
-    /// Appends one batch, and notes what is to be told of it.
-    fn append<'py>(
+    /// A batch that may be appended, as far as its header and its place say.
+    fn arrive<'py>(
         produce: &Bound<'py, Self>,
         asked: &Asked<'_, 'py>,
         request: &Request<'_>,
         one: &One<'_>,
-        produced: &Bound<'py, PyProduced>,
-    ) -> PyResult<()> {
-        let py = produce.py();
-        let mut outcome = Outcome::of(one.index);
-        let place = produced.borrow().outcomes.len();
+    ) -> PyResult<Result<ProducedBatch, Refused>> {
         let target = match Self::target(produce, asked, one)? {
             Ok(target) => target,
-            Err(refused) => {
-                tell(py, &mut outcome, Refused::Before(refused), None)?;
-                produced.borrow_mut().outcomes.push(outcome);
-                return Ok(());
-            }
+            Err(error) => return Ok(Err(Refused::ByTheBroker(error))),
         };
         let zstd = asked.api_version() >= ZSTD_SINCE;
         if let Err(refusal) = sharecore_store::check_request(one.records, zstd) {
-            tell(py, &mut outcome, Refused::ByTheStore(refusal), None)?;
-            produced.borrow_mut().outcomes.push(outcome);
-            return Ok(());
+            return Ok(Err(Refused::ByTheStore(refusal)));
         }
         if !(-1..=1).contains(&request.acks) {
-            outcome.error_code = INVALID_REQUIRED_ACKS;
-            produced.borrow_mut().outcomes.push(outcome);
-            return Ok(());
+            return Ok(Err(Refused::Acks));
         }
-        let log = target.log.bind(py);
-        let admitted = Self::admit(produce, asked, request, one, log)?;
-        let appended = match admitted {
-            Err(refused) => Err(Refused::Before(refused)),
-            Ok(()) => append(&target, log, one)?,
+        let transaction = if is_transactional(one.records) {
+            Some(Transaction {
+                context: asked.context()?.unbind(),
+                records: PyBytes::new(produce.py(), one.records).unbind(),
+                transactional_id: request.transactional_id.map(str::to_owned),
+            })
+        } else {
+            None
         };
-        // the batch must be among the outcomes before it may end
-        match appended {
-            Err(refused) => {
-                tell(py, &mut outcome, refused, Some(log))?;
-                produced.borrow_mut().outcomes.push(outcome);
-            }
-            Ok((appended, ticket)) => {
-                outcome.base_offset = appended.base_offset;
-                outcome.append_time_ms = appended.append_time_ms;
-                outcome.log_start_offset = appended.start_offset;
-                {
-                    let mut held = produced.borrow_mut();
-                    held.outcomes.push(outcome);
-                    held.left += 1;
-                }
-                let waits = match ticket {
-                    None => {
-                        let stored = target.stored.as_ref().map(Py::get);
-                        let waiting = produced.clone().unbind();
-                        stored.is_some_and(|stored| {
-                            let mut tickets = stored.tickets.borrow_mut(py);
-                            tickets.wait(appended.sequence, waiting, place)
-                        })
-                    }
-                    Some(ticket) => {
-                        let ended = PyAppendEnded {
-                            produced: produced.clone().unbind(),
-                            place,
-                        };
-                        PyTicket::add_done_callback(&ticket, Py::new(py, ended)?.into_any())?;
-                        true
-                    }
-                };
-                if !waits {
-                    produced.borrow_mut().left -= 1;
-                }
-            }
-        }
-        Ok(())
+        let batch = ProducedBatch::new(target, transaction, one.records, one.now_ms);
+        Ok(Ok(batch))
     }
 
     /// The log that a batch goes to, or the `KafkaError` that says why there is none.
@@ -305,141 +257,14 @@ impl PyProduce {
         }
         Ok(Ok(target))
     }
-
-    /// Makes a batch part of its producer's transaction, where it is one's; a refusal is a `KafkaError`.
-    fn admit<'py>(
-        produce: &Bound<'py, Self>,
-        asked: &Asked<'_, 'py>,
-        request: &Request<'_>,
-        one: &One<'_>,
-        log: &Bound<'py, PyAny>,
-    ) -> PyResult<Result<(), Py<PyAny>>> {
-        if !is_transactional(one.records) {
-            return Ok(Ok(()));
-        }
-        let py = produce.py();
-        let admit = produce.borrow().admit.clone_ref(py);
-        let records = PyBytes::new(py, one.records);
-        let told = (
-            asked.context()?,
-            log,
-            records,
-            request.transactional_id,
-            one.now_ms,
-        );
-        match admit.bind(py).call1(told) {
-            Ok(_) => Ok(Ok(())),
-            Err(error) => Ok(Err(kafka_error_in(py, error)?.unbind())),
-        }
-    }
 }
 
-/// A batch of a request.
+/// A batch as a request has it.
 struct One<'a> {
     name: &'a TopicName,
     index: i32,
     records: &'a [u8],
     now_ms: i64,
-}
-
-type Ended<'py> = (Appended, Option<Bound<'py, PyTicket>>);
-
-/// Appends in the store; or by the log where that is elsewhere, or looks at more than a store does.
-fn append<'py>(
-    target: &Target,
-    log: &Bound<'py, PyAny>,
-    one: &One<'_>,
-) -> PyResult<Result<Ended<'py>, Refused>> {
-    let py = log.py();
-    if let Some(stored) = &target.stored
-        && !log.getattr(intern!(py, "needs_keys"))?.is_truthy()?
-    {
-        let stored = stored.get();
-        let appended = stored
-            .store
-            .get()
-            .0
-            .append(stored.id, one.records, one.now_ms);
-        let appended = match appended {
-            Ok(appended) => appended,
-            Err(refusal) => return Ok(Err(Refused::ByTheStore(refusal))),
-        };
-        let end_offset = intern!(py, "end_offset");
-        if appended.last_offset >= log.getattr(end_offset)?.extract()? {
-            log.setattr(end_offset, appended.last_offset + 1)?;
-        }
-        return Ok(Ok((appended, None)));
-    }
-    let now = PyDict::new(py);
-    now.set_item("now_ms", one.now_ms)?;
-    let appended = log.call_method("append", (PyBytes::new(py, one.records),), Some(&now));
-    match appended {
-        Err(error) => Ok(Err(Refused::ByTheLog(kafka_error_in(py, error)?.unbind()))),
-        Ok(appended) => {
-            let (base_offset, last_offset, append_time_ms, start_offset, ticket) =
-                appended.extract()?;
-            let appended = Appended {
-                base_offset,
-                last_offset,
-                append_time_ms,
-                start_offset,
-                sequence: 0,
-            };
-            Ok(Ok((appended, Some(ticket))))
-        }
-    }
-}
-
-/// Puts a refusal into what is told of a partition.
-fn tell(
-    py: Python<'_>,
-    outcome: &mut Outcome,
-    refused: Refused,
-    log: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
-    let by_the_log = !matches!(refused, Refused::Before(_));
-    match refused {
-        Refused::ByTheStore(refusal) => {
-            outcome.error_code = refusal.code();
-            outcome.message = Some(refusal.to_string()).filter(|text| !text.is_empty());
-            if let sharecore_store::Refusal::InvalidTimestamp(records) = refusal {
-                outcome.refused = records;
-                outcome.reason = OUT_OF_RANGE.into();
-            }
-        }
-        Refused::Before(error) | Refused::ByTheLog(error) => {
-            let error = error.bind(py);
-            outcome.error_code = error.getattr("code")?.extract()?;
-            let text: Option<String> = error.getattr("message")?.extract()?;
-            outcome.message = text.filter(|text| !text.is_empty());
-            if let Some(indexes) = error.getattr_opt("indexes")? {
-                outcome.refused = indexes.extract()?;
-                outcome.reason = error.getattr("reason")?.extract()?;
-            }
-        }
-    }
-    if let Some(log) = log
-        && by_the_log
-        && !WITHOUT_START.contains(&outcome.error_code)
-    {
-        outcome.log_start_offset = log.getattr("start_offset")?.extract()?;
-    }
-    Ok(())
-}
-
-/// A client that wants no answer learns of a failure by losing its connection, as with Kafka.
-fn close_on_failure(produced: &Bound<'_, PyProduced>) -> PyResult<()> {
-    let py = produced.py();
-    let held = produced.borrow();
-    let failed = held.outcomes.iter().find(|each| each.error_code != 0);
-    let Some(code) = failed.map(|each| each.error_code) else {
-        return Ok(());
-    };
-    drop(held);
-    let codes = py.import("sharecore.errors")?.getattr("ErrorCode")?;
-    let name = codes.call1((code,))?.getattr("name")?;
-    let why = format!("produce without acknowledgement failed: {name}");
-    Err(disconnect(py, &why)?)
 }
 
 #[pymethods]

@@ -23,8 +23,7 @@ pub(crate) struct Outcome {
     pub(crate) log_start_offset: i64,
     pub(crate) message: Option<String>,
     /// Records that are refused, and what is wrong with each of them.
-    pub(crate) refused: Vec<i32>,
-    pub(crate) reason: String,
+    pub(crate) refused: Vec<(i32, String)>,
 }
 
 impl Outcome {
@@ -37,7 +36,6 @@ impl Outcome {
             log_start_offset: -1,
             message: None,
             refused: Vec::new(),
-            reason: String::new(),
         }
     }
 }
@@ -133,8 +131,8 @@ fn partition<'a>(layout: &Layout, outcome: &'a Outcome) -> Value<'a> {
         "log_append_time_ms" => Value::Int(outcome.append_time_ms),
         "log_start_offset" => Value::Int(outcome.log_start_offset),
         "record_errors" => {
-            let refused = outcome.refused.iter().map(|index| {
-                let values = vec![Value::Int((*index).into()), Value::Text(&outcome.reason)];
+            let refused = outcome.refused.iter().map(|(index, reason)| {
+                let values = vec![Value::Int((*index).into()), Value::Text(reason)];
                 Value::Record(values)
             });
             Value::Array(refused.collect())
@@ -150,25 +148,5 @@ impl PyProduced {
     fn throttled(produced: &Bound<'_, Self>, throttle_time_ms: i64) -> Py<Self> {
         produced.borrow_mut().throttle_time_ms = throttle_time_ms;
         produced.clone().unbind()
-    }
-}
-
-/// What a log of Python's own tells when an append has ended.
-#[pyclass(name = "AppendEnded", module = "sharecore._core", frozen)]
-pub(crate) struct PyAppendEnded {
-    pub(crate) produced: Py<PyProduced>,
-    pub(crate) place: usize,
-}
-
-#[pymethods]
-impl PyAppendEnded {
-    fn __call__(&self, ticket: &Bound<'_, PyAny>) -> PyResult<()> {
-        let error = ticket.getattr("error")?;
-        let error_code = if error.is_none() {
-            0
-        } else {
-            error.getattr("code")?.extract()?
-        };
-        PyProduced::end(self.produced.bind(ticket.py()), self.place, error_code)
     }
 }

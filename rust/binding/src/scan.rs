@@ -3,10 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use sharecore_records::Batches;
-
-/// Expanded bytes of one batch that a scan takes; far above any batch that a log accepts.
-const EXPANDED_MAX: usize = 256 << 20;
+use sharecore_records::{Batches, EXPANDED_BYTES_MAX};
 
 /// Each batch: the producer whose transaction it is part of or -1, whether it is a control batch, its records.
 pub(crate) fn decoded<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
@@ -17,7 +14,7 @@ pub(crate) fn decoded<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py,
             PyValueError::new_err(format!("batch at {}: {fault}", header.base_offset))
         };
         let expanded = batch
-            .expand(EXPANDED_MAX)
+            .expand(EXPANDED_BYTES_MAX)
             .map_err(|fault| damaged(&fault))?;
         let records = PyList::empty(py);
         for record in batch.records(&expanded) {

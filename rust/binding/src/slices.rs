@@ -120,7 +120,7 @@ pub(crate) fn begin(
         let outcome = room.fill(&slice);
         let _ = room.outcome.set(outcome);
     };
-    Ok((store.read_apart(Box::new(job)), Some(reading)))
+    Ok((store.read_apart(job), Some(reading)))
 }
 
 #[pymethods]

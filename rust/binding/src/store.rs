@@ -225,7 +225,8 @@ impl PyStore {
             .map_err(|refusal| refused(py, &refusal))
     }
 
-    #[pyo3(signature = (log, *, max_batch_bytes, log_append_time, before_max_ms, after_max_ms))]
+    #[pyo3(signature = (log, *, max_batch_bytes, log_append_time, before_max_ms, after_max_ms, needs_keys = false))]
+    #[allow(clippy::too_many_arguments)]
     fn configure(
         &self,
         py: Python<'_>,
@@ -234,6 +235,7 @@ impl PyStore {
         log_append_time: bool,
         before_max_ms: i64,
         after_max_ms: i64,
+        needs_keys: bool,
     ) -> PyResult<()> {
         let timestamp_type = if log_append_time {
             TimestampType::LogAppendTime
@@ -245,6 +247,7 @@ impl PyStore {
             timestamp_type,
             before_max_ms,
             after_max_ms,
+            needs_keys,
         };
         self.0
             .configure(log, config)
@@ -252,7 +255,7 @@ impl PyStore {
     }
 
     fn append(&self, py: Python<'_>, log: u64, records: &[u8], now_ms: i64) -> PyResult<Appended> {
-        appended(py, self.0.append(log, records, now_ms))
+        appended(py, py.detach(|| self.0.append(log, records, now_ms)))
     }
 
     fn announce(
@@ -490,11 +493,6 @@ fn appended(
     result: Result<sharecore_store::Appended, Refusal>,
 ) -> PyResult<Appended> {
     let a = result.map_err(|refusal| refused(py, &refusal))?;
-    Ok((
-        a.base_offset,
-        a.last_offset,
-        a.append_time_ms,
-        a.start_offset,
-        a.sequence,
-    ))
+    let (base, last, time) = (a.base_offset, a.last_offset, a.append_time_ms);
+    Ok((base, last, time, a.start_offset, a.sequence))
 }

@@ -125,13 +125,20 @@ pub(crate) struct PyStoredLog {
     pub(crate) store: Py<PyStore>,
     pub(crate) id: u64,
     pub(crate) tickets: Py<PyTickets>,
+    /// `DiskReads`, which hears when a thread of the store has done its work.
+    pub(crate) threads: Py<PyAny>,
 }
 
 #[pymethods]
 impl PyStoredLog {
     #[new]
-    fn new(store: Py<PyStore>, id: u64, tickets: Py<PyTickets>) -> Self {
-        Self { store, id, tickets }
+    fn new(store: Py<PyStore>, id: u64, tickets: Py<PyTickets>, threads: Py<PyAny>) -> Self {
+        Self {
+            store,
+            id,
+            tickets,
+            threads,
+        }
     }
 
     fn hurry(&self) {

@@ -132,7 +132,7 @@ impl PyLater {
         Self::end(later, |held| held.value = Some(value))
     }
 
-    fn set_exception(later: &Bound<'_, Self>, error: Py<PyAny>) -> PyResult<()> {
+    pub(crate) fn set_exception(later: &Bound<'_, Self>, error: Py<PyAny>) -> PyResult<()> {
         Self::end(later, |held| held.error = Some(error))
     }
 

@@ -15,6 +15,9 @@ pub(crate) fn aborted_ranges(
     batches: &[OffsetRange],
     mut aborted: Vec<(i64, i64)>,
 ) -> Vec<OffsetRange> {
+    if aborted.is_empty() {
+        return Vec::new();
+    }
     aborted.sort_by_key(|(_, first)| *first);
     let mut pending = aborted.into_iter().peekable();
     let mut open = HashSet::new();

@@ -7,6 +7,7 @@
 
 mod aborted;
 mod holding;
+mod missing;
 
 use std::ops::Range;
 
@@ -17,6 +18,7 @@ use smallvec::SmallVec;
 use crate::{
     aborted::{aborted_ranges, subtracted},
     holding::holding,
+    missing::missing,
 };
 
 /// So many reads make one lease.
@@ -103,7 +105,7 @@ pub struct Leased<B, E> {
     pub acquired: Vec<Acquired>,
     /// Records of them.
     pub total: i64,
-    /// Whether records of aborted transactions were taken out of them.
+    /// Whether records of aborted transactions, or offsets without records, were taken out of them.
     pub archived: bool,
     /// Why it was read no further; what is here was leased all the same.
     pub stopped: Option<Stop<E>>,
@@ -197,11 +199,16 @@ fn step<L: Log>(
         .map_err(Stop::Engine)?;
     log.leased(&more);
     place.read_to = read.last;
-    if !aborted.is_empty() && !more.is_empty() {
-        let gone = aborted_ranges(part.bytes.as_ref(), &part.batches, aborted);
-        if !gone.is_empty() {
-            more = without(engine, &gone, &more).map_err(Stop::Engine)?;
-            leased.archived = true;
+    if !more.is_empty() {
+        let bytes = part.bytes.as_ref();
+        for gone in [
+            aborted_ranges(bytes, &part.batches, aborted),
+            missing(bytes, &part.batches),
+        ] {
+            if !gone.is_empty() {
+                more = without(engine, &gone, &more).map_err(Stop::Engine)?;
+                leased.archived = true;
+            }
         }
     }
     if !more.is_empty() {
@@ -239,8 +246,8 @@ fn next(
     Some((offset, engine.is_slow(offset), reach))
 }
 
-/// What is left of an acquisition once the records of aborted transactions are archived, whoever holds them: a group that
-/// read all records until now may have some leased.
+/// What is left of an acquisition once the records of aborted transactions, and offsets without records, are archived, whoever
+/// holds them: a group that read all records until now may have some leased.
 fn without(
     engine: &Guarded,
     gone: &[OffsetRange],

@@ -145,6 +145,11 @@ impl<'a> Batch<'a> {
         self.bytes
     }
 
+    /// The records as they stand in the batch.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[HEADER..]
+    }
+
     /// Checks format and checksum.
     pub fn check(&self) -> Result<(), Fault> {
         if self.magic != MAGIC {
@@ -159,7 +164,7 @@ impl<'a> Batch<'a> {
     /// Checks format and checksum and expands the records, to at most `limit` bytes.
     pub fn expand(&self, limit: usize) -> Result<Cow<'a, [u8]>, Fault> {
         self.check()?;
-        decompress(self.header.compression()?, &self.bytes[HEADER..], limit)
+        decompress(self.header.compression()?, self.payload(), limit)
     }
 }
 

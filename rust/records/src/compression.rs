@@ -2,10 +2,13 @@
 
 use std::{
     borrow::Cow,
-    io::{self, Read, Write},
+    io::{self, Write},
 };
 
-use crate::fault::Fault;
+use crate::{
+    expand::{Expander, SNAPPY_JAVA},
+    fault::Fault,
+};
 
 /// A compression type, numbered as in the batch's attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,76 +40,35 @@ impl Compression {
 }
 
 /// Expands `bytes` to at most `limit` bytes.
+///
+/// # Errors
+///
+/// The bytes are not one whole stream of this compression, or expand further.
 pub fn decompress(
     compression: Compression,
     bytes: &[u8],
     limit: usize,
 ) -> Result<Cow<'_, [u8]>, Fault> {
-    let expanded = match compression {
-        Compression::None => return Ok(Cow::Borrowed(bytes)),
-        Compression::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(bytes), limit)?,
-        Compression::Lz4 => read_bounded(lz4_flex::frame::FrameDecoder::new(bytes), limit)?,
-        Compression::Zstd => {
-            let decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
-            read_bounded(decoder, limit)?
+    if compression == Compression::None {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let mut expander = Expander::new(compression, bytes)?;
+    let mut out = Vec::new();
+    loop {
+        if expander.next_size() > limit.saturating_sub(out.len())
+            && compression == Compression::Snappy
+        {
+            return Err(Fault::TooLarge { limit });
         }
-        Compression::Snappy => expand_snappy(bytes, limit)?,
-    };
-    Ok(Cow::Owned(expanded))
-}
-
-fn broken(error: impl std::fmt::Display) -> Fault {
-    Fault::Decompress(error.to_string())
-}
-
-fn read_bounded(reader: impl Read, limit: usize) -> Result<Vec<u8>, Fault> {
-    let mut out = Vec::new();
-    reader
-        .take(limit as u64 + 1)
-        .read_to_end(&mut out)
-        .map_err(broken)?;
-    if out.len() > limit {
-        return Err(Fault::TooLarge { limit });
+        let piece = expander.next_piece()?;
+        if piece.is_empty() {
+            return Ok(Cow::Owned(out));
+        }
+        if piece.len() > limit - out.len() {
+            return Err(Fault::TooLarge { limit });
+        }
+        out.extend_from_slice(piece);
     }
-    Ok(out)
-}
-
-/// What snappy-java writes before its blocks; version and lowest compatible version follow, four bytes each.
-const SNAPPY_JAVA: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
-
-fn expand_snappy(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
-    let mut out = Vec::new();
-    if !bytes.starts_with(&SNAPPY_JAVA) {
-        expand_snappy_block(bytes, limit, &mut out)?;
-        return Ok(out);
-    }
-    let mut rest = bytes.get(16..).unwrap_or_default();
-    while !rest.is_empty() {
-        let (size, tail) = rest
-            .split_first_chunk::<4>()
-            .ok_or_else(|| broken("a block ends too early"))?;
-        let size = u32::from_be_bytes(*size) as usize;
-        let (block, tail) = tail
-            .split_at_checked(size)
-            .ok_or_else(|| broken("a block ends too early"))?;
-        expand_snappy_block(block, limit, &mut out)?;
-        rest = tail;
-    }
-    Ok(out)
-}
-
-fn expand_snappy_block(block: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let size = snap::raw::decompress_len(block).map_err(broken)?;
-    let from = out.len();
-    if size > limit - from {
-        return Err(Fault::TooLarge { limit });
-    }
-    out.resize(from + size, 0);
-    let written = snap::raw::Decoder::new()
-        .decompress(block, &mut out[from..])
-        .map_err(broken)?;
-    out.truncate(from + written);
-    Ok(())
 }
 
 /// Bytes in one block of snappy-java's framing.

@@ -14,8 +14,9 @@ use crate::{
     store::{Shared, Store},
 };
 
-/// One read; it keeps what it finds where whoever began it looks for that.
-pub type Job = Box<dyn FnOnce() + Send>;
+/// Work for a thread, which keeps what it finds where whoever began it looks for that. It returns whether it is done; what is
+/// not goes on behind all other work that waits, so that nobody waits long for somebody else's.
+pub type Job = Box<dyn FnMut() -> bool + Send>;
 
 /// Reads that wait for a thread, and those that have ended.
 #[derive(Default)]
@@ -111,18 +112,35 @@ fn run(shared: &Shared) {
     }
 }
 
-/// Reads, and tells that it has.
-fn end(shared: &Shared, (id, job): (u64, Job)) {
-    // a read that fails in this way has found nothing, and says so
-    let _ = catch_unwind(AssertUnwindSafe(job));
-    shared.reads.lock().ended.push(id);
+/// Works for a turn, and tells when that was the last.
+fn end(shared: &Shared, (id, mut job): (u64, Job)) {
+    // work that fails in this way has found nothing, and says so
+    let is_done = catch_unwind(AssertUnwindSafe(&mut job)).unwrap_or(true);
+    let mut queue = shared.reads.lock();
+    if !is_done && !queue.closed {
+        queue.waiting.push_back((id, job));
+        return;
+    }
+    queue.ended.push(id);
+    drop(queue);
     shared.signal.raise();
 }
 
 impl Store {
     /// Has a thread read; `drain` names the number that is returned once it has. What waits when the store is closed is
     /// forgotten.
-    pub fn read_apart(&self, job: Job) -> u64 {
+    pub fn read_apart(&self, read: impl FnOnce() + Send + 'static) -> u64 {
+        let mut read = Some(read);
+        self.work_apart(Box::new(move || {
+            if let Some(read) = read.take() {
+                read();
+            }
+            true
+        }))
+    }
+
+    /// As `read_apart`, for work that takes turns with what others want.
+    pub fn work_apart(&self, job: Job) -> u64 {
         let reads = &self.shared.reads;
         let mut queue = reads.lock();
         queue.begun += 1;
@@ -134,9 +152,7 @@ impl Store {
         queue.grow(&self.shared);
         let stuck = queue.threads.is_empty() && queue.threads_max > 0;
         drop(queue);
-        if stuck {
-            self.step_read();
-        }
+        while stuck && self.step_read() {}
         reads.work.notify_one();
         id
     }
@@ -144,10 +160,10 @@ impl Store {
     /// Has a thread load what tells where batches lie, as far as no memory holds that.
     pub fn look_up_apart(&self, log: LogId, offset: i64, want: Want) -> u64 {
         let shared = Arc::clone(&self.shared);
-        self.read_apart(Box::new(move || {
+        self.read_apart(move || {
             // an error shows again where that is read
             let _ = shared.look_up_on_disk(|state, loaded| state.read(log, offset, want, loaded));
-        }))
+        })
     }
 
     /// Whether a read waits.
@@ -155,7 +171,7 @@ impl Store {
         !self.shared.reads.lock().waiting.is_empty()
     }
 
-    /// Reads once, in a store without threads; returns whether there was anything.
+    /// Works for one turn, in a store without threads; returns whether there was anything.
     pub fn step_read(&self) -> bool {
         let next = self.shared.reads.lock().waiting.pop_front();
         next.is_some_and(|next| {

@@ -6,8 +6,9 @@ use sharecore_records::{LocalRecord, Producer, local_batch, marker_batch};
 
 use crate::{
     LogId,
-    batch::{self, Header, TimestampType},
+    batch::{self, Header},
     error::Refusal,
+    incoming::{Checked, Incoming},
     log::Log,
     producer::{Sequence, Undo},
     state::{Pending, State},
@@ -32,19 +33,26 @@ pub struct Appended {
 impl Store {
     /// Appends a client's batch; a batch that the log already has is answered with its old offsets.
     pub fn append(&self, log: LogId, records: &[u8], now_ms: i64) -> Result<Appended, Refusal> {
+        let mut incoming = self.receive(log, records, now_ms)?;
+        while !incoming.check(&mut { usize::MAX })? {}
+        self.append_checked(log, incoming)
+    }
+
+    /// Takes a client's batch on its way into a log, whose records are to be checked before it is appended.
+    pub fn receive(&self, log: LogId, records: &[u8], now_ms: i64) -> Result<Incoming, Refusal> {
         let config = self.shared.lock().log(log)?.config;
-        let mut header = batch::check(records, config.max_batch_bytes)?;
-        let records = &records[..header.size];
-        let latest = batch::check_records(&header, records, &config, now_ms)?;
-        let mut batch: Arc<[u8]> = records.into();
+        Incoming::new(config, records, now_ms)
+    }
+
+    /// Appends a batch whose records have been checked.
+    pub fn append_checked(&self, log: LogId, incoming: Incoming) -> Result<Appended, Refusal> {
+        let Checked {
+            mut header,
+            mut batch,
+            append_time_ms,
+            now_ms,
+        } = incoming.into_checked();
         let bytes = Arc::get_mut(&mut batch).expect("nobody else has it");
-        match (config.timestamp_type, latest) {
-            (kind @ TimestampType::LogAppendTime, _) => {
-                batch::assign_time(bytes, &mut header, kind, now_ms);
-            }
-            (kind, Some(latest)) => batch::assign_time(bytes, &mut header, kind, latest),
-            (_, None) => {}
-        }
         let mut state = self.shared.lock();
         state.room()?;
         let sequence = state.sequence;
@@ -77,7 +85,7 @@ impl Store {
         Ok(Appended {
             base_offset: header.base_offset,
             last_offset: header.last_offset(),
-            append_time_ms: append_time(config.timestamp_type, now_ms),
+            append_time_ms,
             start_offset,
             sequence,
         })
@@ -189,13 +197,5 @@ impl Store {
             start_offset,
             sequence,
         })
-    }
-}
-
-fn append_time(kind: TimestampType, time: i64) -> i64 {
-    if kind == TimestampType::LogAppendTime {
-        time
-    } else {
-        -1
     }
 }

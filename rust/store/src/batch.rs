@@ -1,6 +1,5 @@
 //! Record batches as the store takes them: what is checked, and what the broker writes.
 
-use sharecore_records::Batches;
 pub(crate) use sharecore_records::layout::HEADER;
 use sharecore_records::layout::{
     COMPRESSION_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, MAGIC_AT, PREFIX, TRANSACTIONAL,
@@ -8,10 +7,7 @@ use sharecore_records::layout::{
 };
 pub(crate) use sharecore_records::{Header, TimestampType};
 
-use crate::{error::Refusal, log::LogConfig};
-
-/// A record whose producer says no time.
-const NO_TIME: i64 = -1;
+use crate::error::Refusal;
 
 /// Reads the header of a batch that has been checked before.
 ///
@@ -123,50 +119,6 @@ fn check_one(batch: &[u8], limit: usize) -> Result<Header, Refusal> {
         ));
     }
     Ok(header)
-}
-
-/// Checks each record of a batch that is not compressed, and gives the latest of their times; None where they are
-/// compressed: what a batch expands to is not looked at.
-pub(crate) fn check_records(
-    header: &Header,
-    batch: &[u8],
-    config: &LogConfig,
-    now_ms: i64,
-) -> Result<Option<i64>, Refusal> {
-    let by_producer = config.timestamp_type == TimestampType::CreateTime;
-    let allowed = |time: i64| !by_producer || time == NO_TIME || config.takes_time(time, now_ms);
-    if header.attributes & COMPRESSION_MASK != 0 {
-        if !allowed(header.base_timestamp) || !allowed(header.max_timestamp) {
-            return Err(Refusal::InvalidTimestamp(Vec::new()));
-        }
-        return Ok(None);
-    }
-    let damaged = |fault: &dyn std::fmt::Display| Refusal::InvalidRecord(fault.to_string());
-    let is_brokers = header.timestamp_type() == TimestampType::LogAppendTime;
-    let whole = Batches::new(batch).next();
-    let mut records = whole
-        .as_ref()
-        .expect("its header was read")
-        .records(&batch[HEADER..]);
-    let mut latest = NO_TIME;
-    let mut refused = Vec::new();
-    for (index, record) in records.by_ref().enumerate() {
-        let record = record.map_err(|fault| damaged(&fault))?;
-        record.headers.check().map_err(|fault| damaged(&fault))?;
-        latest = latest.max(record.timestamp);
-        let is_checked = by_producer && record.timestamp != NO_TIME;
-        if (is_checked && !allowed(record.timestamp)) || (!is_checked && is_brokers) {
-            refused.push(index as i32);
-        }
-    }
-    if !records.is_at_end() {
-        return Err(damaged(&"bytes follow the batch's last record"));
-    }
-    if refused.is_empty() {
-        Ok(Some(latest))
-    } else {
-        Err(Refusal::InvalidTimestamp(refused))
-    }
 }
 
 fn check_client_fields(header: &Header) -> Result<(), Refusal> {

@@ -1,11 +1,8 @@
 //! The one place where the store looks into a batch: to find a record by its time.
 
-use sharecore_records::Batches;
+use sharecore_records::{Batches, EXPANDED_BYTES_MAX};
 
 use crate::error::Refusal;
-
-/// Bytes that an expanded batch may have.
-const EXPANDED_MAX: usize = 256 << 20;
 
 /// The first record of the batches in `bytes` from offset `start` on that is not older than `timestamp`.
 pub(crate) fn record_since(
@@ -21,7 +18,7 @@ pub(crate) fn record_since(
             ))
         };
         let expanded = batch
-            .expand(EXPANDED_MAX)
+            .expand(EXPANDED_BYTES_MAX)
             .map_err(|fault| damaged(&fault))?;
         for record in batch.records(&expanded) {
             let record = record.map_err(|fault| damaged(&fault))?;

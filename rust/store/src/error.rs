@@ -18,8 +18,13 @@ pub enum Refusal {
         /// `max.message.bytes` of the log.
         limit: usize,
     },
-    /// Timestamps farther from now than the log allows: which records have them, none where they are compressed.
-    InvalidTimestamp(Vec<i32>),
+    /// The records of the batch expand further than readers follow.
+    ExpandsTooFar {
+        /// Most bytes that readers expand a batch to.
+        limit: usize,
+    },
+    /// Records that the log does not take, the first of them by their places in the batch.
+    Records(RefusedRecords),
     /// The sequence number does not continue what the producer wrote before.
     OutOfOrderSequence(String),
     /// A producer with a newer epoch has taken over.
@@ -38,6 +43,39 @@ pub enum Refusal {
     Storage(String),
 }
 
+/// Why a log does not take a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordFault {
+    /// Its timestamp is farther from now than the log allows.
+    Timestamp,
+    /// It has no key, and the log is compacted.
+    NoKey,
+}
+
+/// The records of a batch that a log does not take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RefusedRecords {
+    /// How many there are.
+    pub count: usize,
+    /// The first of them.
+    pub first: Vec<(i32, RecordFault)>,
+    /// Whether the timestamp of any is what is wrong.
+    pub any_timestamp: bool,
+}
+
+/// How many refused records of a batch are named at most.
+const NAMED_RECORDS_MAX: usize = 10_000;
+
+impl RefusedRecords {
+    pub(crate) fn push(&mut self, index: i32, fault: RecordFault) {
+        self.count += 1;
+        self.any_timestamp |= fault == RecordFault::Timestamp;
+        if self.first.len() < NAMED_RECORDS_MAX {
+            self.first.push((index, fault));
+        }
+    }
+}
+
 impl Refusal {
     /// The error code of the Kafka protocol.
     pub fn code(&self) -> i16 {
@@ -45,15 +83,15 @@ impl Refusal {
             Self::OffsetOutOfRange(_) => 1,
             Self::CorruptBatch(_) => 2,
             Self::UnknownLog(_) => 3,
-            Self::TooLarge { .. } => 10,
-            Self::InvalidTimestamp(_) => 32,
+            Self::TooLarge { .. } | Self::ExpandsTooFar { .. } => 10,
+            Self::Records(refused) if refused.any_timestamp => 32,
             Self::OutOfOrderSequence(_) => 45,
             Self::InvalidProducerEpoch(_) => 47,
             Self::InvalidTransaction(_) => 48,
             Self::CoordinatorFenced(_) => 52,
             Self::Busy | Self::Storage(_) => 56,
             Self::UnsupportedCompression => 76,
-            Self::InvalidRecord(_) => 87,
+            Self::InvalidRecord(_) | Self::Records(_) => 87,
         }
     }
 }
@@ -72,12 +110,21 @@ impl fmt::Display for Refusal {
             Self::UnsupportedCompression => f.write_str(
                 "Produce requests before version 7 bring no batches compressed with zstd",
             ),
-            Self::InvalidTimestamp(_) => {
+            Self::Records(refused) if refused.any_timestamp => {
                 f.write_str("One or more records have been rejected due to invalid timestamp")
             }
+            Self::Records(refused) => write!(
+                f,
+                "One or more records have been rejected, as they have no key and the topic is compacted: {} in all",
+                refused.count
+            ),
             Self::TooLarge { size, limit } => write!(
                 f,
                 "record batch of {size} bytes exceeds the limit of {limit}"
+            ),
+            Self::ExpandsTooFar { limit } => write!(
+                f,
+                "the records of the batch expand to more than {limit} bytes; send smaller batches"
             ),
             Self::UnknownLog(id) => write!(f, "log {id} does not exist"),
             Self::Busy => f.write_str("the store is behind; too many bytes wait to be written"),

@@ -21,6 +21,8 @@ pub struct LogConfig {
     pub before_max_ms: i64,
     /// How far a record may lie in the future (`message.timestamp.after.max.ms`).
     pub after_max_ms: i64,
+    /// Whether each record must have a key, as the log is compacted (`cleanup.policy`).
+    pub needs_keys: bool,
 }
 
 impl LogConfig {
@@ -38,6 +40,7 @@ impl Default for LogConfig {
             timestamp_type: TimestampType::CreateTime,
             before_max_ms: i64::MAX,
             after_max_ms: 3_600_000,
+            needs_keys: false,
         }
     }
 }

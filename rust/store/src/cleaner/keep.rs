@@ -1,12 +1,14 @@
 //! What stays of a batch: the newest record of each key, and tombstones and markers until their time (KIP-58, KIP-534).
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
-use sharecore_records::{Batch, Fault, Record, Rewrite, without_records};
+use sharecore_records::{
+    Batch, EXPANDED_BYTES_MAX, Fault, Record, Rewrite, decompress, without_records,
+};
 
 use crate::{
     batch::Header,
-    cleaner::{EXPANDED_MAX, offset_map::OffsetMap, transactions::Transactions},
+    cleaner::{offset_map::OffsetMap, transactions::Transactions},
     error::Refusal,
     producer::LastBatch,
 };
@@ -27,13 +29,18 @@ pub(crate) struct Keep<'a> {
     pub(crate) horizon_ms: i64,
     pub(crate) records_read: u64,
     pub(crate) records_kept: u64,
+    /// First offset of the first batch whose records cannot be read.
+    pub(crate) first_unreadable: Option<i64>,
 }
 
 impl Keep<'_> {
     /// Decides about a batch all of whose keys are in the map.
     pub(crate) fn batch(&mut self, batch: &Batch<'_>) -> Result<Fate, Refusal> {
         let header = &batch.header;
-        let expanded = expanded(batch)?;
+        let Some(expanded) = readable(batch)? else {
+            self.first_unreadable.get_or_insert(header.base_offset);
+            return Ok(Fate::AsItIs);
+        };
         let marker = header.is_control();
         let undone = if marker {
             let commits = marker_commits(batch, &expanded)?;
@@ -97,10 +104,16 @@ impl Keep<'_> {
     }
 }
 
-/// A batch's records, checked.
-pub(crate) fn expanded<'a>(batch: &Batch<'a>) -> Result<std::borrow::Cow<'a, [u8]>, Refusal> {
-    let expanded = batch.expand(EXPANDED_MAX);
-    expanded.map_err(|fault| damaged(&batch.header, &fault))
+/// A batch's records; `None` where they are as they were written, but nobody can read them: brokers before this one took
+/// compressed batches as they came.
+pub(crate) fn readable<'a>(batch: &Batch<'a>) -> Result<Option<Cow<'a, [u8]>>, Refusal> {
+    let header = &batch.header;
+    batch.check().map_err(|fault| damaged(header, &fault))?;
+    let expanded = header
+        .compression()
+        .and_then(|compression| decompress(compression, batch.payload(), EXPANDED_BYTES_MAX));
+    let whole = |expanded: &Cow<'_, [u8]>| batch.records(expanded).all(|record| record.is_ok());
+    Ok(expanded.ok().filter(whole))
 }
 
 /// Whether a marker commits its transaction; `None` for one without its record, or of another kind.
@@ -113,4 +126,45 @@ pub(crate) fn marker_commits(batch: &Batch<'_>, expanded: &[u8]) -> Result<Optio
 
 pub(crate) fn damaged(header: &Header, fault: &Fault) -> Refusal {
     Refusal::CorruptBatch(format!("batch at offset {}: {fault}", header.base_offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use sharecore_records::{
+        Batches, Compression, compress,
+        layout::{HEADER, seal},
+        local_batch,
+    };
+
+    use super::*;
+
+    /// A compressed batch of one record, some of whose bytes are cut off.
+    fn compressed(cut: usize) -> Vec<u8> {
+        let (whole, mut header) = local_batch(
+            &[(Some(b"k"), Some(b"v"))],
+            sharecore_records::Producer::NONE,
+            0,
+        );
+        let payload = compress(Compression::Gzip, &whole[HEADER..]).expect("memory");
+        header.attributes = 1;
+        header.size = HEADER + payload.len() - cut;
+        let mut bytes = vec![0; HEADER];
+        header.write(&mut bytes);
+        bytes.extend_from_slice(&payload[..payload.len() - cut]);
+        seal(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_batch_that_nobody_can_read_is_told_from_a_damaged_one() {
+        let read = |bytes: &[u8]| {
+            let batch = Batches::new(bytes).next().expect("a batch");
+            readable(&batch).map(|records| records.is_some())
+        };
+        assert_eq!(read(&compressed(0)), Ok(true));
+        assert_eq!(read(&compressed(3)), Ok(false), "as it was sent");
+        let mut damaged = compressed(0);
+        damaged[HEADER] ^= 1;
+        assert!(matches!(read(&damaged), Err(Refusal::CorruptBatch(_))));
+    }
 }

@@ -27,16 +27,13 @@ use crate::{
     store::{Shared, Store},
 };
 use files::{Reader, Writer};
-use keep::{Fate, Keep, expanded, marker_commits};
+use keep::{Fate, Keep, marker_commits, readable};
 use offset_map::OffsetMap;
 use pace::Pace;
 pub use section::Dirt;
 pub(crate) use section::Progress;
 use section::{Section, Source};
 use transactions::Transactions;
-
-/// Bytes that an expanded batch may have.
-const EXPANDED_MAX: usize = 256 << 20;
 
 /// How a pass works.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +74,8 @@ pub struct Cleaned {
     pub keys_bytes: u64,
     /// Whether there were more keys than memory for them: another pass goes on from `end`.
     pub is_partial: bool,
+    /// First offset of the first batch whose records nobody can read; such batches stay as they are.
+    pub first_unreadable: Option<i64>,
 }
 
 /// Segments with what is left of a log's beginning; takes effect with the frame that carries it.
@@ -194,6 +193,7 @@ impl<'a> Pass<'a> {
             horizon_ms: now_ms.saturating_add(self.options.delete_retention_ms),
             records_read: 0,
             records_kept: 0,
+            first_unreadable: None,
         };
         let mut writer = Writer::new(self.shared, dir, self.log, segment_bytes);
         let sources = &self.section.sources;
@@ -221,6 +221,7 @@ impl<'a> Pass<'a> {
             keys: newest.len() as u64,
             keys_bytes: newest.bytes() as u64,
             is_partial,
+            first_unreadable: keep.first_unreadable,
         };
         self.install(replacement, &mut writer)?;
         Ok(Some(cleaned))
@@ -249,7 +250,10 @@ impl<'a> Pass<'a> {
                     return Ok((newest, end, false));
                 }
                 let batch = reader.batch(&entries[at..], pace)?;
-                let records = expanded(&batch)?;
+                let Some(records) = readable(&batch)? else {
+                    end = entries[at].last() + 1;
+                    continue;
+                };
                 if batch.header.is_control() {
                     transactions.marker(&batch.header, marker_commits(&batch, &records)?);
                 } else if !transactions.data(&batch.header) {

@@ -10,7 +10,6 @@ from tests.differential.wire.families.producing import write
 from tests.differential.wire.script import Ask, Fields, Scenario, Stage
 
 _HEADER_BYTES = 61
-_COMPRESSION_AT = 22
 _RECORD_BYTES = 7
 """A record of a value of one byte, without a key and headers."""
 _FIELDS: dict[str, tuple[int, str, list[int]]] = {
@@ -64,8 +63,7 @@ def _records(random: Random) -> Fields:
                 if name != "checksum" and random.random() < 0.9:
                     changes.append({"sum": True})
         case "bytes":
-            # compressed records are not looked at here
-            at = random.choice([*range(_COMPRESSION_AT), *range(_COMPRESSION_AT + 1, _HEADER_BYTES + 7)])
+            at = random.randrange(_HEADER_BYTES + _RECORD_BYTES)
             changes.append({"at": at, "hex": random.randbytes(1).hex()})
             if random.random() < 0.7:
                 changes.append({"sum": True})

@@ -1,0 +1,132 @@
+//! One batch of a Produce request: checked, admitted to its transaction, appended.
+
+use std::sync::Arc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use sharecore_store::{Incoming, Refusal};
+
+use crate::error::kafka_error_in;
+use crate::produce_refused::{Refused, tell};
+use crate::produced::PyProduced;
+use crate::tickets::PyStoredLog;
+
+/// A log, and where it lies in the store that has it.
+pub(crate) struct Target {
+    pub(crate) log: Py<PyAny>,
+    pub(crate) stored: Py<PyStoredLog>,
+}
+
+impl Target {
+    pub(crate) fn of(log: Bound<'_, PyAny>) -> PyResult<Self> {
+        let stored = log.getattr(intern!(log.py(), "stored"))?.extract()?;
+        let log = log.unbind();
+        Ok(Self { log, stored })
+    }
+}
+
+/// What decides whether a batch may join its producer's transaction.
+pub(crate) struct Transaction {
+    pub(crate) context: Py<PyAny>,
+    pub(crate) records: Py<PyBytes>,
+    pub(crate) transactional_id: Option<String>,
+}
+
+/// A batch on its way into a log.
+pub(crate) struct ProducedBatch {
+    pub(crate) target: Arc<Target>,
+    transaction: Option<Transaction>,
+    now_ms: i64,
+    /// The records, as far as they have been checked.
+    pub(crate) incoming: Result<Incoming, Refusal>,
+}
+
+impl ProducedBatch {
+    pub(crate) fn new(
+        target: Arc<Target>,
+        transaction: Option<Transaction>,
+        records: &[u8],
+        now_ms: i64,
+    ) -> Self {
+        let stored = target.stored.get();
+        let incoming = stored.store.get().0.receive(stored.id, records, now_ms);
+        Self {
+            target,
+            transaction,
+            now_ms,
+            incoming,
+        }
+    }
+
+    /// Checks the records, as long as `work` lasts; returns whether it is known whether they can be appended.
+    pub(crate) fn check(&mut self, work: &mut usize) -> bool {
+        let Ok(incoming) = &mut self.incoming else {
+            return true;
+        };
+        if !incoming.begins_within(*work) {
+            return false;
+        }
+        incoming.check(work).unwrap_or_else(|refusal| {
+            self.incoming = Err(refusal);
+            true
+        })
+    }
+
+    /// Appends the batch, whose records have been checked; its outcome in `produced` says how that ends.
+    pub(crate) fn append<'py>(
+        self,
+        admit: &Bound<'py, PyAny>,
+        produced: &Bound<'py, PyProduced>,
+        place: usize,
+    ) -> PyResult<()> {
+        let py = produced.py();
+        let log = self.target.log.bind(py);
+        if let Some(transaction) = &self.transaction {
+            let told = (
+                &transaction.context,
+                log,
+                &transaction.records,
+                transaction.transactional_id.as_deref(),
+                self.now_ms,
+            );
+            if let Err(error) = admit.call1(told) {
+                let error = kafka_error_in(py, error)?.unbind();
+                return tell(produced, place, Refused::ByTheBroker(error), Some(log));
+            }
+        }
+        let stored = self.target.stored.get();
+        let store = &stored.store.get().0;
+        let appended = self
+            .incoming
+            .and_then(|incoming| store.append_checked(stored.id, incoming));
+        let appended = match appended {
+            Ok(appended) => appended,
+            Err(refusal) => {
+                return tell(produced, place, Refused::ByTheStore(refusal), Some(log));
+            }
+        };
+        let end_offset = intern!(py, "end_offset");
+        if appended.last_offset >= log.getattr(end_offset)?.extract()? {
+            log.setattr(end_offset, appended.last_offset + 1)?;
+        }
+        {
+            // before the write may end
+            let mut held = produced.borrow_mut();
+            held.left += 1;
+            let outcome = &mut held.outcomes[place];
+            outcome.base_offset = appended.base_offset;
+            outcome.append_time_ms = appended.append_time_ms;
+            outcome.log_start_offset = appended.start_offset;
+        }
+        let waiting = produced.clone().unbind();
+        let waits = stored
+            .tickets
+            .borrow_mut(py)
+            .wait(appended.sequence, waiting, place);
+        if !waits {
+            produced.borrow_mut().left -= 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! Checks the records of a Produce request in a thread of the store, where that takes long: other clients are served meanwhile,
+//! and this one's next request waits, so that batches reach their logs in the order in which they were sent.
+
+use std::mem;
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+use sharecore_store::{Incoming, Refusal};
+
+use crate::dispatch::Asked;
+use crate::exchange::{CHECK, PyExchange};
+use crate::produce_append::ProducedBatch;
+use crate::produce_refused::failure;
+use crate::produced::PyProduced;
+use crate::waiting::PyLater;
+
+/// How many expanded bytes a thread checks before it turns to the next request that waits for one, or what costs as much.
+const TURN: usize = 4 << 20;
+
+type Results = Arc<Mutex<Vec<Result<Incoming, Refusal>>>>;
+
+/// Has a thread check batches, the places of which in the answer are given; returns the answer that comes later.
+pub(crate) fn check_apart<'py>(
+    asked: &Asked<'_, 'py>,
+    admit: &Bound<'py, PyAny>,
+    batches: Vec<(usize, ProducedBatch)>,
+    produced: &Bound<'py, PyProduced>,
+    wants_answer: bool,
+) -> PyResult<Bound<'py, PyLater>> {
+    let py = admit.py();
+    let later = Bound::new(py, PyLater::default())?;
+    {
+        let mut held = produced.borrow_mut();
+        held.left += batches.len();
+        held.later = wants_answer.then(|| later.clone().unbind());
+    }
+    let exchange = asked.exchange();
+    if let Some(exchange) = &exchange {
+        PyExchange::pause(exchange, CHECK)?;
+    }
+    let target = Arc::clone(&batches[0].1.target);
+    let stored = target.stored.get();
+    let (places, incoming): (Vec<_>, Vec<_>) = batches
+        .into_iter()
+        .map(|(place, mut batch)| {
+            let unknown = Err(Refusal::Storage("the records could not be checked".into()));
+            let incoming = mem::replace(&mut batch.incoming, unknown);
+            ((place, batch), incoming)
+        })
+        .unzip();
+    let results = Results::default();
+    let number = stored
+        .store
+        .get()
+        .0
+        .work_apart(Box::new(turns(incoming, Arc::clone(&results))));
+    let checked = PyChecked {
+        admit: admit.clone().unbind(),
+        batches: places,
+        results,
+        produced: produced.clone().unbind(),
+        later: later.clone().unbind(),
+        exchange: exchange.map(Bound::unbind),
+        wants_answer,
+    };
+    let told = (number, py.None(), Py::new(py, checked)?);
+    stored.threads.call_method1(py, "begun", told)?;
+    Ok(later)
+}
+
+/// Checks for a turn, and returns whether it was the last.
+fn turns(batches: Vec<Result<Incoming, Refusal>>, results: Results) -> impl FnMut() -> bool {
+    let mut batches = batches.into_iter();
+    let mut under_way = batches.next();
+    let mut done = Vec::new();
+    move || {
+        let mut work = TURN;
+        while let Some(batch) = &mut under_way {
+            let checked = match batch {
+                Ok(incoming) => incoming.check(&mut work),
+                Err(_) => Ok(true),
+            };
+            match checked {
+                Ok(false) => return false,
+                Ok(true) => done.extend(mem::replace(&mut under_way, batches.next())),
+                Err(refusal) => {
+                    done.push(Err(refusal));
+                    under_way = batches.next();
+                }
+            }
+        }
+        *results.lock().expect("no panic under the lock") = mem::take(&mut done);
+        true
+    }
+}
+
+/// Appends what a thread has checked.
+#[pyclass(name = "Checked", module = "sharecore._core")]
+pub(crate) struct PyChecked {
+    admit: Py<PyAny>,
+    batches: Vec<(usize, ProducedBatch)>,
+    results: Results,
+    produced: Py<PyProduced>,
+    later: Py<PyLater>,
+    exchange: Option<Py<PyExchange>>,
+    wants_answer: bool,
+}
+
+impl PyChecked {
+    fn append(checked: &Bound<'_, Self>) -> PyResult<()> {
+        let py = checked.py();
+        let (batches, results, produced, admit) = {
+            let mut held = checked.borrow_mut();
+            let results = mem::take(&mut *held.results.lock().expect("no panic under the lock"));
+            let batches = mem::take(&mut held.batches);
+            let produced = held.produced.clone_ref(py);
+            (batches, results, produced, held.admit.clone_ref(py))
+        };
+        let (produced, admit) = (produced.bind(py), admit.bind(py));
+        let mut results = results.into_iter();
+        let places: Vec<usize> = batches.iter().map(|(place, _)| *place).collect();
+        for (place, mut batch) in batches {
+            if let Some(result) = results.next() {
+                batch.incoming = result;
+            }
+            batch.append(admit, produced, place)?;
+        }
+        for place in places {
+            PyProduced::end(produced, place, 0)?;
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl PyChecked {
+    /// The thread is done.
+    fn __call__(checked: &Bound<'_, Self>, _found: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = checked.py();
+        let (produced, later, exchange, wants_answer) = {
+            let held = checked.borrow();
+            let exchange = held.exchange.as_ref().map(|each| each.clone_ref(py));
+            let later = held.later.clone_ref(py);
+            (
+                held.produced.clone_ref(py),
+                later,
+                exchange,
+                held.wants_answer,
+            )
+        };
+        let later = later.bind(py);
+        let appended = Self::append(checked);
+        let failed = match appended {
+            Err(error) => Some(error),
+            Ok(()) if wants_answer => None,
+            Ok(()) => failure(produced.bind(py))?,
+        };
+        match failed {
+            Some(error) => PyLater::set_exception(later, error.into_value(py).into_any())?,
+            None if !wants_answer => PyLater::set_result(later, py.None())?,
+            None => {}
+        }
+        if let Some(exchange) = exchange {
+            let exchange = exchange.bind(py);
+            PyExchange::resume(exchange, CHECK)?;
+            exchange.call_method0("_pump_soon")?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.admit)?;
+        visit.call(&self.produced)?;
+        visit.call(&self.later)?;
+        visit.call(&self.exchange)
+    }
+
+    fn __clear__(&mut self) {
+        self.exchange = None;
+        self.batches.clear();
+    }
+}
