@@ -198,6 +198,12 @@ testable: .venv/.installed .venv-test/.installed jars capi
 pytest: testable
 	unset PYTHONDONTWRITEBYTECODE; $(PYTEST) --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder tests
 
+# each a CPython from 3.11 on, such as PYTHONS="python3.12 python3.14"
+PYTHONS ?= $(PYTHON)
+pythons: build/wheel .venv-test/.installed ## the wheel in an empty environment of each CPython in PYTHONS, with and without extras
+	for each in $(PYTHONS); do "$$each" --version; \
+		INSTALL_PYTHON="$$each" $(PYTEST) tests/packaging/test_install.py; done
+
 unit: .venv-test/.installed ## quick tests only: unit, tidy
 	$(PYTEST) tests/unit tests/tidy
 

@@ -17,6 +17,7 @@ import tomllib
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+PYTHON = os.environ.get("INSTALL_PYTHON", sys.executable)
 ALL_COMMANDS = (
     "from sharecore.cli.app import _COMMANDS, _load\nfor name in _COMMANDS: _load(name); print(name)"
 )
@@ -28,7 +29,7 @@ class Environment:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.bin = home / "venv/bin"
-        subprocess.run([sys.executable, "-m", "venv", home / "venv"], check=True)
+        subprocess.run([PYTHON, "-m", "venv", home / "venv"], check=True)
         unwanted = {"PYTHONPATH", "SHARECORE", "VIRTUAL_ENV"}
         self.variables = {name: value for name, value in os.environ.items() if name not in unwanted}
         self.variables["PATH"] = f"{self.bin}:{self.variables['PATH']}"
