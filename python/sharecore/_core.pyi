@@ -37,7 +37,7 @@ def bench_trace(path: str, runs: int, warmup: int) -> dict[str, float]:
     """
 
 def monotonic_ms() -> int:
-    """Milliseconds of `time.monotonic`."""
+    """Milliseconds of a clock that never goes back, and goes on while the machine is suspended."""
 
 def now_ms() -> int:
     """Milliseconds since the epoch."""

@@ -14,7 +14,9 @@ class Clock(Protocol):
         """Milliseconds since the epoch, for record and write timestamps."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that never go backwards, for locks, sessions and time-outs."""
+        """Milliseconds that never go backwards, also while the machine is suspended, for locks, sessions and
+        time-outs.
+        """
 
 
 class SystemClock:

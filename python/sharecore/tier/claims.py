@@ -91,6 +91,11 @@ class Batch(NamedTuple):
         (sequence,) = _SEQUENCE.unpack_from(self.data, _SEQUENCE_AT)
         return int(sequence)
 
+    @property
+    def following_sequence(self) -> int:
+        """The sequence number of the batch that its producer makes next."""
+        return (self.sequence + self.last_offset - self.base_offset + 1) & 0x7FFF_FFFF
+
     def is_ahead_of(self, sequence: int) -> bool:
         """Whether its producer has made it after the batch with that sequence."""
         return 0 < (self.sequence - sequence) & 0x7FFF_FFFF < 1 << 30
@@ -135,6 +140,17 @@ def cut_batches(records: bytes) -> Iterator[Batch]:
     for base, last, end in measure_batches(records):
         yield Batch(base, last, producer_at(records, begin), records[begin:end])
         begin = end
+
+
+def last_batch(records: bytes) -> Batch | None:
+    """Return the last of whole record batches; None where there is none."""
+    begin = 0
+    found: Batch | None = None
+    for base, last, end in measure_batches(records):
+        if end >= len(records):
+            found = Batch(base, last, producer_at(records, begin), records[begin:end])
+        begin = end
+    return found
 
 
 class SlotHistory:

@@ -108,7 +108,7 @@ class TierGround:
         self.identity = Identity(cluster_id, FIRST_NODE_ID + config.node_id)
         state_topic = config.sharecore_tier_state_topic
         topic, group = settings_topic(state_topic), group_of(state_topic)
-        self.catalogue = catalogue = SettingsCatalogue(topic, admin, self._sending.send, broker.clock)
+        self.catalogue = catalogue = SettingsCatalogue(topic, admin, self._sending.write, broker.clock)
         await catalogue.load()
         await catalogue.check_slots(slots)
         self.configs = TierConfigs(catalogue)

@@ -109,7 +109,7 @@ class Operator:
         self.admin = Administration(upstream)
         self.outlet = Outlet(upstream)
         self.catalogue = SettingsCatalogue(
-            settings_topic(self.topic), self.admin, Sending(upstream, self.outlet).send, SystemClock()
+            settings_topic(self.topic), self.admin, Sending(upstream, self.outlet).write, SystemClock()
         )
         self.wishes = Wishes(self.catalogue)
 

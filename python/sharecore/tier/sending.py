@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
-from sharecore.upstream import Outlet, Upstream
+from sharecore.coordinator_log.topic_log import Record
+from sharecore.upstream import Appender, Outlet, Upstream
 
 
 class Sending:
@@ -12,9 +14,20 @@ class Sending:
 
     def __init__(self, upstream: Upstream, outlet: Outlet) -> None:
         self._upstream, self._outlet = upstream, outlet
+        self._appender = Appender(outlet)
+
+    def write(
+        self, topic: str, partition: int, records: Sequence[Record], now_ms: int
+    ) -> asyncio.Future[int]:
+        """Append records once and in the order of the calls; the result is the offset of the first.
+
+        A batch without a producer id that is sent again after its answer was lost may come to stand behind
+        what another node has written meanwhile.
+        """
+        return asyncio.ensure_future(self._appender.append(topic, partition, records, now_ms))
 
     def send(self, topic: str, partition: int, records: bytes) -> asyncio.Future[int]:
-        """Appends a record batch; tells its first offset."""
+        """Appends a record batch, perhaps more than once; tells its first offset."""
         return asyncio.ensure_future(self._sent(topic, partition, records))
 
     async def _sent(self, topic: str, partition: int, records: bytes) -> int:

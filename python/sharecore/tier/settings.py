@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from sharecore._core import encode_batch
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.storage import Catalogue, Configs, Objects, ResourceType, Ticket, Value
 from sharecore.tier.claims import cut_batches, decode
@@ -37,6 +37,7 @@ _SINGLE = {b"config/": b"setting/", b"quota/": b"limit/"}
 """What keys begin with of values that have records of their own, by what those of objects begin with."""
 
 Send = Callable[[str, int, bytes], "asyncio.Future[int]"]
+Write = Callable[[str, int, Sequence[Record], int], "asyncio.Future[int]"]
 
 
 class SettingsCatalogue(Catalogue):
@@ -44,14 +45,14 @@ class SettingsCatalogue(Catalogue):
 
     Args:
         topic: where it lies upstream.
-        send: appends a record batch to a partition.
+        write: appends records to a partition, once and in the order of the calls; given their time as well.
     """
 
-    def __init__(self, topic: str, reading: Reading, send: Send, clock: Clock) -> None:
+    def __init__(self, topic: str, reading: Reading, write: Write, clock: Clock) -> None:
         super().__init__()
         self.topic = topic
         self._reading = reading
-        self._send = send
+        self._write = write
         self._clock = clock
         self._end = 0
         self._offsets: dict[bytes, int] = {}
@@ -253,7 +254,6 @@ class SettingsCatalogue(Catalogue):
         if not records:
             ticket.settle()
             return ticket
-        data = encode_batch(records, now_ms=self._clock.now_ms(), producer=None)
 
         def sent(sending: asyncio.Future[int]) -> None:
             error = None if sending.cancelled() else sending.exception()
@@ -270,7 +270,7 @@ class SettingsCatalogue(Catalogue):
                         # another node has set it since: whoever waited for the ticket took this value for it
                         self._tell(key)
 
-        self._send(self.topic, 0, data).add_done_callback(sent)
+        self._write(self.topic, 0, records, self._clock.now_ms()).add_done_callback(sent)
         return ticket
 
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sharecore.clock import Clock
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Appended, Ticket
 from sharecore.tier.claims import (
+    Batch,
     Claim,
     Scanned,
     SlotHistory,
     claim_record,
-    measure_batches,
+    last_batch,
     release_record,
 )
+from sharecore.tier.intrusion import OwnersView, read_between
 from sharecore.tier.replay import Reading, bounds_of, replay, start_of
 from sharecore.upstream import Fenced, NotWritten, Producer
 from sharecore.waiting import Done
@@ -68,6 +70,7 @@ class Writer(Protocol):
     """Compare and append (`upstream.ExclusiveWriter`)."""
 
     next_offset: int
+    producer: Producer | None
 
     async def renew(self) -> Producer: ...
 
@@ -79,6 +82,8 @@ class Writer(Protocol):
 
     def on_closed(self, callback: Callable[[KafkaError], None]) -> None: ...
 
+    def on_intrusion(self, callback: Callable[[int, int, int], Awaitable[bool]]) -> None: ...
+
 
 class Read:
     """What a node has read of a slot's partition, from its start on.
@@ -89,6 +94,7 @@ class Read:
 
     Attributes:
         end: up to where it was read.
+        last: the batch right before that; None where there is none.
         producer: who is to write the claim; None where that is asked for with the claim.
     """
 
@@ -96,13 +102,34 @@ class Read:
         self.history = SlotHistory(name)
         self.records: list[Scanned] = []
         self.start = self.end = start
+        self.last: Batch | None = None
         self.producer: Producer | None = None
 
     def take(self, batches: bytes) -> None:
         """Takes what follows; raises ValueError where a batch that counts cannot be read."""
         self.records += self.history.take(batches)
-        for _, last, _ in measure_batches(batches):
-            self.end = last + 1
+        self.last = last_batch(batches) or self.last
+        if self.last is not None:
+            self.end = self.last.last_offset + 1
+
+
+class _Claiming(NamedTuple):
+    """A claim under way.
+
+    Attributes:
+        read: what stands in front of it.
+        epoch: the claim's.
+        least, right: as `SlotLog.claim` was given them.
+    """
+
+    read: Read
+    epoch: int
+    least: int
+    right: Right
+
+    def follows(self, before: Batch | None) -> bool:
+        """Return whether the batch up to which the partition was read is still the same."""
+        return before == self.read.last
 
 
 class SlotLog:
@@ -141,7 +168,9 @@ class SlotLog:
         self._clock = clock
         self._lost = lost
         self._under_way: set[Ticket] = set()
+        self._claiming: _Claiming | None = None
         writer.on_closed(self._closed)
+        writer.on_intrusion(self._counts)
 
     @property
     def name(self) -> str:
@@ -154,8 +183,8 @@ class SlotLog:
         Args:
             epoch: the least that the claim may have; it is above that of every claim before it.
             right: from whom it may be taken.
-            read: the partition, as it was read already. Where somebody has written behind that, the claim
-                does not come to stand where it should, and all is read again.
+            read: the partition, as it was read already. What somebody has written behind that is read once
+                the claim is made; where the partition is not as it was read, all is read again.
 
         Returns:
             The records that count, in order.
@@ -172,11 +201,14 @@ class SlotLog:
                 raise Taken(self.name, last)
             await self._writer.open(found.end, found.producer)
             claimed = max(epoch, 0 if last is None else last.epoch + 1)
+            self._claiming = _Claiming(found, claimed, epoch, right)
             try:
                 await self._append_claim(claimed)
             except Fenced as error:
                 logger.info("%s: somebody wrote before the claim, which is made again: %s", self.name, error)
                 continue
+            finally:
+                self._claiming = None
             self.start_offset, self.claims, self.void = found.start, [found.end], found.history.void
             self.end_offset = self.high_watermark = found.end + 1
             self.epoch, self.owned = claimed, True
@@ -222,6 +254,36 @@ class SlotLog:
         # a claim of this node stood behind the last one: the cluster has lost it
         lost = last is not None and last.epoch < self.epoch
         return right is Right.ANY or own or given or lost
+
+    async def _counts(self, expected: int, found: int, sequence: int) -> bool:
+        """Return whether a batch of this node counts that stands behind the expected offset.
+
+        Raises:
+            KafkaError: what stands in front of it cannot be read.
+        """
+        claiming, place = self._claiming, (self.topic, self.index)
+        try:
+            if claiming is not None:
+                begin = expected if claiming.read.last is None else expected - 1
+                as_read = await read_between(
+                    self._reading, place, begin, expected, found, claiming.follows, claiming.read.take
+                )
+                claiming.read.end = found
+                last = claiming.read.history.claim
+                may_claim = last is None or self._may_claim(
+                    claiming.read.history, claiming.least, claiming.right
+                )
+                return as_read and may_claim and (last is None or last.epoch < claiming.epoch)
+            assert self._writer.producer is not None
+            own = Claim(self.epoch, self._node_id, self._writer.producer, self.claims[-1])
+            view = OwnersView(self.name, own, sequence)
+            as_written = await read_between(
+                self._reading, place, expected - 1, expected, found, view.follows, view.take
+            )
+        except ValueError as error:
+            logger.warning("%s: what stands in front of a batch cannot be read: %s", self.name, error)
+            return False
+        return as_written and view.holds
 
     async def release(self, next_node_id: int) -> None:
         """Gives the slot up behind all that was written, so that another node may claim it at once.

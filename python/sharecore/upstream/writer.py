@@ -1,7 +1,8 @@
 """The only writer of a partition: it knows at which offset its next batch will stand.
 
-Compare and append: an answer counts only if it names that offset. A partition without transactions has no
-markers in it, so an offset that is another one was taken by another writer.
+Compare and append: an answer counts only if it names that offset. Another offset means that somebody else
+writes there, or that the cluster has lost records. Where the batch stands further behind, whoever owns the
+writer may look at what is in front of it, and say that the batch counts all the same.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from sharecore._core import encode_batch
@@ -24,8 +25,15 @@ from sharecore.waiting import Done, settle
 
 logger = logging.getLogger(__name__)
 
+_WARN_AGAIN_MS = 60_000
 BATCH_BYTES = 512 * 1024
 """About how large a batch becomes."""
+
+
+Intrusion = Callable[[int, int, int], Awaitable[bool]]
+"""Looks at what stands in front of a batch, and returns whether the batch counts. It is given where the batch
+should stand, where it does, and the sequence number of its first record.
+"""
 
 
 class _Append(NamedTuple):
@@ -80,6 +88,8 @@ class ExclusiveWriter:
         self._sent: list[_Append] = []
         self._task: asyncio.Task[None] | None = None
         self._on_closed: list[Callable[[KafkaError], None]] = []
+        self._on_intrusion: Intrusion | None = None
+        self._warned_ms: int | None = None
 
     @property
     def name(self) -> str:
@@ -89,6 +99,12 @@ class ExclusiveWriter:
     def on_closed(self, callback: Callable[[KafkaError], None]) -> None:
         """Calls back whenever the writer is closed by what the cluster answers."""
         self._on_closed.append(callback)
+
+    def on_intrusion(self, callback: Intrusion) -> None:
+        """Let a callback judge a batch in front of which somebody else has written; without one, or where it
+        raises KafkaError, the batch does not count, and the writer is closed.
+        """
+        self._on_intrusion = callback
 
     async def renew(self) -> Producer:
         """A producer of the next epoch, to open the writer with later. It stops nobody until it writes.
@@ -138,7 +154,8 @@ class ExclusiveWriter:
         Args:
             records: at least one.
             now_ms: timestamp of the batch, milliseconds since the epoch.
-            done: called with None once all replicas in sync have them at the offset that was told; with
+            done: called with None once all replicas in sync have them, at the offset that was told or, where
+                somebody else has written in front of them, behind it; with
                 `NotWritten` (they are not in the log, nor is what was staged behind them), `Fenced` or
                 `Unresolved`.
 
@@ -197,13 +214,43 @@ class ExclusiveWriter:
             base_offset = await deliver(self._outlet, self.topic, self.partition, data, self._timeout_ms)
         except KafkaError as error:
             return error
-        return self._compare(base_offset, appends[0].base_offset, len(records))
+        return await self._compare(base_offset, appends[0].base_offset, len(records))
 
-    def _compare(self, found: int, expected: int, count: int) -> KafkaError | None:
-        if found != expected:
+    async def _compare(self, found: int, expected: int, count: int) -> KafkaError | None:
+        if found > expected and await self._is_intruded(found, expected):
+            self._move(found - expected)
+        elif found != expected:
             return Fenced(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{self.name}: the batch stands at {found} and not at {expected}: somebody else writes there",
             )
         self._sequence = following(self._sequence, count)
         return None
+
+    async def _is_intruded(self, found: int, expected: int) -> bool:
+        """Return whether somebody else has written in front of a batch, and the batch counts all the same."""
+        if self._on_intrusion is None:
+            return False
+        try:
+            counts = await self._on_intrusion(expected, found, self._sequence)
+        except KafkaError as error:
+            logger.warning(
+                "%s: what stands at %d to %d cannot be read: %s", self.name, expected, found, error
+            )
+            return False
+        now_ms = self._outlet.upstream.clock.monotonic_ms()
+        if counts and (self._warned_ms is None or now_ms - self._warned_ms >= _WARN_AGAIN_MS):
+            self._warned_ms = now_ms
+            logger.warning(
+                "%s: another client has written offsets %d to %d, which are ignored. Only the nodes of the "
+                "tier may write to this topic: check who else has the right",
+                self.name,
+                expected,
+                found - 1,
+            )
+        return counts
+
+    def _move(self, offsets: int) -> None:
+        """Expect all that follows so many offsets further behind."""
+        self.next_offset += offsets
+        self._staged = deque(each._replace(base_offset=each.base_offset + offsets) for each in self._staged)

@@ -1,26 +1,26 @@
 //! The time of this machine, for `sharecore.clock`: asked for several times a request.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
+use rustix::time::{ClockId, clock_gettime};
 
-/// A moment, and what Python's `time.monotonic_ns` called it.
-static BEGAN: PyOnceLock<(Instant, i64)> = PyOnceLock::new();
+/// A clock that goes on while the machine is suspended: a lease or a session of a suspended broker has run out
+/// when it wakes, as others counted on. `std::time::Instant` and Python's `time.monotonic` stand still meanwhile.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const STEADY: ClockId = ClockId::Boottime;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const STEADY: ClockId = ClockId::Monotonic;
 
 fn out_of_range() -> PyErr {
     PyOverflowError::new_err("the clock is out of range")
 }
 
 #[pyfunction]
-pub(crate) fn monotonic_ms(py: Python<'_>) -> PyResult<i64> {
-    let (began, began_ns) = BEGAN.get_or_try_init(py, || {
-        let told = py.import("time")?.call_method0("monotonic_ns")?;
-        Ok::<_, PyErr>((Instant::now(), told.extract()?))
-    })?;
-    let since = i64::try_from(began.elapsed().as_nanos()).map_err(|_| out_of_range())?;
-    Ok((began_ns + since) / 1_000_000)
+pub(crate) fn monotonic_ms() -> i64 {
+    let now = clock_gettime(STEADY);
+    now.tv_sec * 1_000 + now.tv_nsec / 1_000_000
 }
 
 #[pyfunction]

@@ -40,7 +40,7 @@ async def _short_of_the_end(
         yield b"".join(batch.data for batch in cut_batches(records) if batch.last_offset < end - 3)
 
 
-def not_compared(self: ExclusiveWriter, found: int, expected: int, count: int) -> None:
+async def not_compared(self: ExclusiveWriter, found: int, expected: int, count: int) -> None:
     """Wherever a batch stands, it is taken for written."""
     self._sequence += count
 

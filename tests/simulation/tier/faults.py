@@ -7,10 +7,13 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tests.harness.batches import batch
 from tests.simulation.tier.cluster import BROKERS
+from tests.simulation.tier.log import marker
 from tests.simulation.tier.network import CLIENTS
 from tests.simulation.tier.nodes import SLOTS, STATE_TOPIC, Node
 
+from sharecore.tier.names import settings_topic
 from sharecore.tier.wishes import Pin
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 _PAUSES_S = (0.5, 3.0, 10.0)
 _DOWN_S = (0.0, 0.5, 5.0, 20.0)
+_STRANGER = 77
+"""The id of a producer that no node has."""
 _GROUP = f"group sharecore-{STATE_TOPIC}"
 Fault = Callable[["TierWorld", random.Random], Awaitable[None]]
 
@@ -267,6 +272,20 @@ async def _lose(world: TierWorld, chance: random.Random) -> None:
         world.cluster.lose(chance.choice(logs), chance.choice([1, 1, 3, 10]))
 
 
+async def _intrude(world: TierWorld, chance: random.Random) -> None:
+    """Somebody else writes to the tier's own topics: records, and transactions that end with a marker."""
+    own = (STATE_TOPIC, settings_topic(STATE_TOPIC))
+    logs = [log for log in world.cluster.logs() if log.topic in own and chance.random() < 0.5]
+    times = chance.choice([1, 1, 5, 50])
+    world.story.tell("fault", f"a stranger writes to {len(logs)} of the tier's partitions, {times} times")
+    for _ in range(times):
+        for log in logs:
+            is_marker = chance.random() < 0.5
+            data = marker(_STRANGER, commit=False) if is_marker else batch([b"a stranger's"])
+            world.cluster.append(log, data, lambda code, base: None)
+        await asyncio.sleep(chance.choice([0.0, 0.01, 0.2]))
+
+
 FAULTS: dict[str, Fault] = {
     "node kills": _kill_node,
     "node stops": _stop_node,
@@ -281,5 +300,6 @@ FAULTS: dict[str, Fault] = {
     "slow brokers": _slow_broker,
     "forgotten producers": _forget_producers,
     "forgotten sessions": _forget_sessions,
+    "strangers": _intrude,
     "unclean elections": _lose,
 }

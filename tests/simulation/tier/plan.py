@@ -43,6 +43,7 @@ TIER_FAULTS = (
     "no epoch checks",
     "no record deletion",
     "late requests",
+    "strangers",
 )
 _RARE, _SPARED = ("unclean elections",), 0.6
 """What lets the cluster lose what it has answered excuses much, and so is on in few seeds."""

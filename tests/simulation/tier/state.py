@@ -91,7 +91,7 @@ class StateAudit:
                 self._world.story.tell("cluster", f"slot {log.index}: late copy at {batch.base}")
             return None
         for at, (key, value) in enumerate(records):
-            if _KIND.unpack_from(key + b"\0\0")[0] == _CLAIM:
+            if _KIND.unpack_from(key + bytes(4))[0] == _CLAIM:
                 _, epoch, node = _EPOCH.unpack_from(value or b"")
                 if epoch >= slot.epoch:
                     self._world.story.tell(
@@ -153,7 +153,7 @@ class StateAudit:
 
     def _take(self, slot: _Slot, records: list[tuple[bytes, bytes | None]]) -> None:
         for key, value in records:
-            (kind,) = _KIND.unpack_from(key + b"\0\0")[:1]
+            (kind,) = _KIND.unpack_from(key + bytes(4))[:1]
             if kind not in (SNAPSHOT, UPDATE):
                 continue
             if value is None:

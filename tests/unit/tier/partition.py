@@ -129,7 +129,7 @@ class Writer:
     def __init__(self, partition: Partition, *, compares: bool = True) -> None:
         self.partition = partition
         self.next_offset = 0
-        self.producer = Producer(7, -1)
+        self.producer: Producer | None = Producer(7, -1)
         self._compares = compares
         self._closed: KafkaError | None = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._told: list[Callable[[KafkaError], None]] = []
@@ -139,12 +139,15 @@ class Writer:
         return Producer(7, self.partition.epoch)
 
     async def open(self, next_offset: int, producer: Producer | None = None) -> Producer:
-        self.producer = producer or await self.renew()
+        self.producer = opened = producer or await self.renew()
         self.next_offset, self._closed = next_offset, None
-        return self.producer
+        return opened
 
     def on_closed(self, callback: Callable[[KafkaError], None]) -> None:
         self._told.append(callback)
+
+    def on_intrusion(self, callback: object) -> None:
+        """Whoever writes in front of an append takes the partition."""
 
     def close(self, error: KafkaError) -> None:
         self._closed = error
@@ -158,6 +161,7 @@ class Writer:
         if self.partition.before_append is not None:
             before, self.partition.before_append = self.partition.before_append, None
             before()
+        assert self.producer is not None
         older = self.partition.fences and self.producer.epoch < self.partition.written_epoch
         if older:
             self.partition.refused = Fenced(ErrorCode.INVALID_PRODUCER_EPOCH, "a newer writer was here")

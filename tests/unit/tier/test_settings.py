@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 from tests.unit.coordinator_log.world import World
 from tests.unit.tier.partition import Following, Partition
 
+from sharecore._core import encode_batch
+from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.quotas import ClientQuotas
 from sharecore.quotas.entity import USER
@@ -45,7 +47,8 @@ class Cluster(Partition):
             raise self.unread
         return await super().read(topic, partition, offset, max_bytes)
 
-    def send(self, topic: str, index: int, data: bytes) -> asyncio.Future[int]:
+    def write(self, topic: str, index: int, records: Sequence[Record], now_ms: int) -> asyncio.Future[int]:
+        data = encode_batch(list(records), now_ms=now_ms, producer=None)
         sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if self.refuses:
             sent.set_exception(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few"))
@@ -64,7 +67,7 @@ class Cluster(Partition):
 
 
 async def node(cluster: Cluster, *, slots: int | None = None) -> TierConfigs:
-    catalogue = SettingsCatalogue("settings", cluster, cluster.send, World())
+    catalogue = SettingsCatalogue("settings", cluster, cluster.write, World())
     await catalogue.load()
     if slots is not None:
         await catalogue.check_slots(slots)
@@ -120,7 +123,7 @@ def test_settings_of_topics_are_the_clusters_but_for_its_letters() -> None:
 
 def test_what_another_node_sets_is_seen() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = await node(cluster), SettingsCatalogue("settings", cluster, cluster.send, World())
+        one, other = await node(cluster), SettingsCatalogue("settings", cluster, cluster.write, World())
         await other.load()
         seen = TierConfigs(other)
         told: list[tuple[int, str]] = []
@@ -151,7 +154,7 @@ async def told(cluster: Cluster, node: SettingsCatalogue, at: int = 0) -> None:
 
 def test_users_rights_and_quotas_reach_other_nodes() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
         await one.load()
         await other.load()
         users, seen_users = Credentials(one), Credentials(other)
@@ -183,7 +186,7 @@ def test_users_rights_and_quotas_reach_other_nodes() -> None:
 
 def test_of_two_nodes_that_set_the_same_the_later_one_counts_on_both() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
         configs, others = TierConfigs(one), TierConfigs(other)
         one.follow(Still())
         cluster.slow = 0.02
@@ -222,7 +225,7 @@ def test_nodes_that_set_different_things_at_a_time_undo_nothing() -> None:
 
 def test_of_quotas_that_nodes_set_at_the_same_time_each_counts() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
         for each in (one, other):
             each.follow(Still())
         quotas, others = ClientQuotas(one), ClientQuotas(other)
@@ -240,7 +243,7 @@ def test_of_quotas_that_nodes_set_at_the_same_time_each_counts() -> None:
         assert others.limit("consumer_byte_rate", "a/n", "any") == (("a/n", None), 7.0)
         assert quotas.limit("consumer_byte_rate", "a/n", "any") == (("a/n", None), 7.0)
         await others.change({everyone: {"producer_byte_rate": None}})
-        found = SettingsCatalogue("settings", cluster, cluster.send, World())
+        found = SettingsCatalogue("settings", cluster, cluster.write, World())
         await found.load()
         after = ClientQuotas(found)
         assert {entity: after.of(entity) for entity in after} == {ann: set_by_both}
@@ -250,7 +253,7 @@ def test_of_quotas_that_nodes_set_at_the_same_time_each_counts() -> None:
 
 def test_quotas_that_lie_in_one_record_are_read_and_kept_apart_with_the_next_change() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
         key, entity = b'quota/[["user", "a"]]', ((USER, "a"),)
         await one.put(key, b'{"producer_byte_rate": 5.0, "consumer_byte_rate": 7.0}')
         await other.load()
@@ -265,7 +268,7 @@ def test_quotas_that_lie_in_one_record_are_read_and_kept_apart_with_the_next_cha
 
 def test_rights_are_deleted_that_another_node_has_just_added() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
         rights, others = Acls(one), Acls(other)
         other.follow(Still())
         kept, gone = Acl(2, "t", 3, "User:b", "*", 3, 3), Acl(2, "t", 3, "User:a", "*", 3, 3)
@@ -306,7 +309,7 @@ def test_nothing_is_set_while_it_is_not_known_what_others_have_set() -> None:
 
 def test_what_operators_want_reaches_nodes() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
         wishes, seen = Wishes(one), Wishes(other)
         changes: list[int] = []
         seen.on_change(lambda: changes.append(1))
@@ -325,7 +328,7 @@ def test_what_operators_want_reaches_nodes() -> None:
 
 def test_a_state_topic_that_has_grown_is_refused() -> None:
     async def test(cluster: Cluster) -> None:
-        one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+        one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
         await one.check_slots(64)
         await one.check_slots(64)
         await other.load()
@@ -344,7 +347,7 @@ async def current(catalogue: SettingsCatalogue) -> KafkaError | None:
 
 async def two_nodes(cluster: Cluster) -> tuple[TierConfigs, SettingsCatalogue, TierConfigs]:
     """One that sets, and one that hears of nothing by itself."""
-    one, other = [SettingsCatalogue("settings", cluster, cluster.send, World()) for _ in range(2)]
+    one, other = [SettingsCatalogue("settings", cluster, cluster.write, World()) for _ in range(2)]
     await one.check_slots(4)
     await other.load()
     other.follow(Still())

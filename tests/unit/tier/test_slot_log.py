@@ -14,7 +14,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.slot_views import GroupView, StateView
 from sharecore.tier.upkeep import Upkeep
-from sharecore.upstream import NotWritten
+from sharecore.upstream import NotWritten, Producer
 
 STATE, GROUP = b"\0\0state", b"\0\x0agroup"
 
@@ -84,7 +84,7 @@ def test_compare_and_append_alone_keeps_a_late_write_from_being_told() -> None:
         first, second = Node(partition, 1), Node(partition, 2)
         await first.claim()
         assert first.write(b"in time") is None
-        partition.append([(STATE, b"not even a claim")], 1, Writer(partition).producer)
+        partition.append([(STATE, b"not even a claim")], 1, Producer(7, -1))
         error = first.write(b"too late")
         assert error is not None
         assert error.code is ErrorCode.NOT_COORDINATOR
@@ -130,7 +130,7 @@ def test_a_claim_that_another_comes_before_is_made_again() -> None:
 def test_who_never_gets_to_a_claim_says_so() -> None:
     async def test(partition: Partition) -> None:
         node = Node(partition)
-        producer = Writer(partition).producer
+        producer = Producer(7, -1)
 
         def interfere() -> None:
             partition.append([(STATE, b"x")], 1, producer)
