@@ -1,6 +1,10 @@
 //! Opening a store: the journal is replayed up to the last whole frame.
 
-use std::{io, path::Path, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
     checkpoint::{self, Since},
@@ -16,10 +20,10 @@ use crate::{
     store::{Durability, Options},
 };
 
-/// What opening may do to the files.
+/// Whose the files are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// The directory is this process's: what a crash left is cleared away.
+    /// This process's, which goes on writing them.
     Own,
     /// Nothing is changed; another process may be writing.
     Look,
@@ -30,9 +34,12 @@ struct End {
     since: Since,
     last: Option<(u64, u64)>,
     frame: u64,
+    /// A newest file that a crash left without a header.
+    headless: Option<PathBuf>,
 }
 
-/// Reads all there is into `state`; the journal goes on where the last whole frame ends.
+/// Reads all there is into `state`; the journal goes on where the last whole frame ends. A directory that is refused stays
+/// as it is: everything is read before anything is written.
 pub(crate) fn open(
     dir: &Path,
     options: &Options,
@@ -40,7 +47,16 @@ pub(crate) fn open(
 ) -> Result<Journal, StoreError> {
     let sync = options.durability == Durability::Fsync;
     let is_to_be_marked = format::check(dir)?;
-    let End { since, last, frame } = replay(dir, state, Access::Own)?;
+    let End {
+        since,
+        last,
+        frame,
+        headless,
+    } = replay(dir, state, Access::Own)?;
+    reach(state)?;
+    if let Some(path) = headless {
+        files::remove(&path).map_err(StoreError::io(&path))?;
+    }
     // before anything of this format is written
     if is_to_be_marked {
         format::write(dir)?;
@@ -56,7 +72,6 @@ pub(crate) fn open(
     };
     let file = state.segments.file(segment).map_err(StoreError::io(dir))?;
     file.set_len(position).map_err(StoreError::io(dir))?;
-    reach(state)?;
     remove_leftovers(dir, state)?;
     Ok(Journal {
         dir: dir.into(),
@@ -93,7 +108,7 @@ fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreErr
         segment: 1,
         frame: 1,
     });
-    let found = journals(dir, since, access)?;
+    let (found, headless) = journals(dir, since)?;
     if checkpoint.is_some() && found.is_empty() {
         let path = Kind::Journal.path(dir, since.segment);
         return Err(missing(&path));
@@ -132,11 +147,20 @@ fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreErr
     for log in state.logs.values_mut() {
         log.end = log.durable_end;
     }
-    Ok(End { since, last, frame })
+    Ok(End {
+        since,
+        last,
+        frame,
+        headless,
+    })
 }
 
-/// Journal segments that a checkpoint does not cover, with the numbers of their first frames.
-fn journals(dir: &Path, since: Since, access: Access) -> Result<Vec<(u64, u64)>, StoreError> {
+/// Journal segments with the numbers of their first frames, and a newest file without a header.
+type Journals = (Vec<(u64, u64)>, Option<PathBuf>);
+
+/// The journal segments that a checkpoint does not cover.
+fn journals(dir: &Path, since: Since) -> Result<Journals, StoreError> {
+    let mut headless = None;
     let mut ids = segment::list(dir, Kind::Journal.suffix())?;
     ids.retain(|id| *id >= since.segment);
     let mut found = Vec::with_capacity(ids.len());
@@ -145,11 +169,7 @@ fn journals(dir: &Path, since: Since, access: Access) -> Result<Vec<(u64, u64)>,
         match segment::first_frame(&path, *id)? {
             Some(first) => found.push((*id, first)),
             // a crash between creating the newest file and writing its header
-            None if Some(id) == ids.last() && !holds_frame(&path)? => {
-                if access == Access::Own {
-                    files::remove(&path).map_err(StoreError::io(&path))?;
-                }
-            }
+            None if Some(id) == ids.last() && !holds_frame(&path)? => headless = Some(path),
             None => {
                 return Err(StoreError::damaged(
                     path,
@@ -159,7 +179,7 @@ fn journals(dir: &Path, since: Since, access: Access) -> Result<Vec<(u64, u64)>,
             }
         }
     }
-    Ok(found)
+    Ok((found, headless))
 }
 
 /// Queues a segment that a crash left full but without its index.

@@ -38,16 +38,19 @@ impl Kind {
     }
 }
 
-/// Ids of the files in `dir` that end in `.suffix`, ascending.
+/// No segment has an id as high as this: a file that is named so is somebody else's.
+const ID_END: u64 = 1 << 62;
+
+/// Ids of the files in `dir` that end in `.suffix`, ascending. Files that are not named as the store names its own are left
+/// out.
 pub(crate) fn list(dir: &Path, suffix: &str) -> Result<Vec<u64>, StoreError> {
     let mut ids = Vec::new();
     for path in files::list(dir).map_err(StoreError::io(dir))? {
         if path.extension().is_some_and(|e| e == suffix) {
-            let id = path
-                .file_stem()
-                .and_then(|s| s.to_str())
-                .and_then(|s| u64::from_str_radix(s, 16).ok());
-            ids.extend(id);
+            let stem = path.file_stem().and_then(|s| s.to_str());
+            let id = stem.and_then(|s| u64::from_str_radix(s, 16).ok());
+            let named = |id: &u64| stem == Some(&format!("{id:016x}")) && *id < ID_END;
+            ids.extend(id.filter(named));
         }
     }
     ids.sort_unstable();

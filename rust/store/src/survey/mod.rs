@@ -9,7 +9,7 @@ mod files;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -20,6 +20,7 @@ use crate::{
     error::StoreError,
     format,
     log::Log,
+    recover,
     segment::{self, Kind},
     state::State,
 };
@@ -128,8 +129,7 @@ impl Survey {
         let journals = segment::list(dir, Kind::Journal.suffix())?;
         let compacts = segment::list(dir, Kind::Compact.suffix())?;
         if journals.is_empty() && compacts.is_empty() {
-            let nothing =
-                std::io::Error::new(std::io::ErrorKind::NotFound, "holds no data of a broker");
+            let nothing = io::Error::new(io::ErrorKind::NotFound, "holds no data of a broker");
             return Err(StoreError::io(dir)(nothing));
         }
         let mut survey = Self {
@@ -163,6 +163,7 @@ impl Survey {
         }
         survey.walk_journals(&journals, &mut told)?;
         survey.miss_segments(&journals, &compacts);
+        survey.hold_against_opening()?;
         survey.settle();
         Ok(survey)
     }
@@ -202,6 +203,25 @@ impl Survey {
 
     fn problem(&mut self, path: PathBuf, at: u64, what: String) {
         self.problems.push(Problem { path, at, what });
+    }
+
+    /// Notes what a start would refuse the directory for, where nothing else was found: both judge alike.
+    fn hold_against_opening(&mut self) -> Result<(), StoreError> {
+        if !self.problems.is_empty() {
+            return Ok(());
+        }
+        match recover::look(&self.dir, &mut State::new(self.dir.clone(), 0, 0)) {
+            Err(StoreError::Damaged { path, at, what }) => {
+                self.history_lost = true;
+                self.problem(path, at, what);
+                Ok(())
+            }
+            // a start makes the first segment where there is none
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// Segments that the store counts on and that are not there.
