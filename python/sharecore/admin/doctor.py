@@ -30,6 +30,7 @@ from sharecore.config import (
 )
 from sharecore.errors import ConfigError, KafkaError
 from sharecore.storage import Storage, StorageOptions
+from sharecore.storage.identity import FILE_NAME, judge, repeated_by
 
 _FREE_BYTES_MIN = 1 << 30
 _FREE_PART_MIN = 0.05
@@ -134,6 +135,9 @@ def data_directory(directory: Path) -> list[Finding]:
     except (OSError, KafkaError) as error:
         return [*found, Finding(about, "bad", str(error))]
     try:
+        trouble = judge(directory, repeated_by(storage.store.entries(b"")))
+        if trouble is not None:
+            found.append(Finding(about, "bad", f"{directory / FILE_NAME}: {trouble}"))
         topics = list(storage.topics)
         partitions = sum(len(topic.partitions) for topic in topics)
         size = sum(log.size_bytes for topic in topics for log in topic.partitions)

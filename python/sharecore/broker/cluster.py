@@ -10,7 +10,7 @@ from sharecore.config import Listener
 from sharecore.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from sharecore.broker.identity import Identity
+    from sharecore.storage.identity import Identity
 
 NOBODY = -1
 NO_EPOCH = -1

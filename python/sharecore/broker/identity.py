@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import base64
-import os
+import logging
 import re
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 
-from sharecore.config import parse_properties
 from sharecore.errors import ConfigError
+from sharecore.storage import Catalogue
+from sharecore.storage.identity import (
+    FILE_NAME,
+    IDENTITY,
+    DamagedIdentity,
+    Identity,
+    decode_identity,
+    encode_identity,
+    is_current,
+    judge,
+    look_up,
+    read_identity,
+    write_identity,
+)
 
-FILE_NAME = "meta.properties"
+logger = logging.getLogger(__name__)
+
 _NUMBER = re.compile(r"[+-]?\d+")
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What never changes for a data directory.
-
-    Args:
-        cluster_id: 22 characters, as Kafka makes them.
-        node_id: number of the broker.
-    """
-
-    cluster_id: str
-    node_id: int
 
 
 def as_node_id(text: str) -> int | None:
@@ -47,43 +47,56 @@ def as_node_id(text: str) -> int | None:
 
 
 def identify(data_dir: Path, node_id: int) -> Identity:
-    """Reads who the data directory belongs to, or makes it this broker's.
+    """Read who the data directory belongs to, or make it this broker's where nobody has used it.
+
+    A file that is lost or damaged is written anew where the store repeats it: clients that know the cluster
+    by its id must not meet another.
 
     Raises:
-        ConfigError: it belongs to another node, or its file is damaged.
+        ConfigError: it belongs to another node, or nothing says to whom. Nothing was changed.
         OSError: it cannot be read or written.
     """
     data_dir.mkdir(parents=True, exist_ok=True)
-    path = data_dir / FILE_NAME
-    if not path.exists():
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        _write_durably(path, f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n")
-        return Identity(cluster_id, node_id)
-    kept = parse_properties(path.read_text(encoding="utf-8"))
-    kept_id = as_node_id(kept.get("node.id", ""))
-    if not kept.get("cluster.id") or kept_id is None:
-        raise ConfigError(f"{path}: damaged; allowed: lines for cluster.id and node.id")
-    if kept_id != node_id:
+    try:
+        found = read_identity(data_dir)
+    except DamagedIdentity:
+        found = None
+    if found is None:
+        found = _without_file(data_dir) or Identity(_new_cluster_id(), node_id)
+    if found.node_id != node_id:
+        raise ConfigError(f"node.id={node_id}: {data_dir} belongs to another node; allowed: {found.node_id}")
+    if not is_current(data_dir, found):
+        write_identity(data_dir, found)
+    return found
+
+
+def _without_file(data_dir: Path) -> Identity | None:
+    """What the store says where the file does not; None where nobody has used the directory."""
+    repeated = look_up(data_dir)
+    trouble = judge(data_dir, repeated)
+    if trouble is not None:
+        if repeated.identity is None:
+            raise ConfigError(f"{data_dir / FILE_NAME}: {trouble}")
+        logger.warning("%s: %s: %s", data_dir / FILE_NAME, trouble, repeated.identity)
+    return repeated.identity
+
+
+def _new_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+async def repeat(data_dir: Path, identity: Identity, catalogue: Catalogue) -> None:
+    """Have the store repeat who the data directory belongs to.
+
+    Raises:
+        ConfigError: it says something else.
+        KafkaError: it cannot be written.
+    """
+    kept = decode_identity(catalogue.get(IDENTITY))
+    if kept is None:
+        await catalogue.put(IDENTITY, encode_identity(identity))
+    elif kept != identity:
         raise ConfigError(
-            f"node.id={node_id}: {data_dir} belongs to another node; allowed: {kept['node.id']}"
+            f"{data_dir / FILE_NAME}: the file says {identity}, and the store {kept}: one of them is another "
+            "directory's. Restore the file that belongs here, or remove it: a start writes it anew"
         )
-    return Identity(kept["cluster.id"], node_id)
-
-
-def _write_durably(path: Path, text: str) -> None:
-    scratch = path.with_suffix(".new")
-    try:
-        with scratch.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        # a write that finds no room does not say where
-        scratch.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    scratch.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

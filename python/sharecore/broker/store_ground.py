@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sharecore.broker.cleaner import Cleaner
 from sharecore.broker.cluster import Cluster, SingleBroker
 from sharecore.broker.handlers import SERVED
-from sharecore.broker.identity import Identity, identify
+from sharecore.broker.identity import identify, repeat
 from sharecore.broker.internal_topics import ensure_internal_topics
 from sharecore.broker.retention import Retention
 from sharecore.broker.served import Served
@@ -27,6 +27,7 @@ from sharecore.protocol import ApiKey
 from sharecore.sharestate.coordinator import kafkas_partition
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.storage import Catalogue, Configs, Storage, StorageOptions, Topic, Topics
+from sharecore.storage.identity import Identity
 from sharecore.storage.topics import TopicChange
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class StoreGround:
         self.topics = self.storage.topics
         self.cluster = SingleBroker(self.identity, lambda: broker.listeners, config.broker_rack)
         try:
+            await repeat(self._data_dir, self.identity, self.catalogue)
             await ensure_internal_topics(self.topics, config)
         except BaseException:
             self.storage.close()

@@ -8,6 +8,15 @@ from pathlib import Path
 
 from sharecore._core import Store, survey_store
 from sharecore.storage.catalogue import PRODUCER_IDS
+from sharecore.storage.identity import (
+    FILE_NAME,
+    DamagedIdentity,
+    Repeated,
+    judge,
+    read_identity,
+    repeated_by,
+    write_identity,
+)
 from sharecore.storage.store_topics import stored_topics, topic_entry
 
 Progress = Callable[[int, int], object]
@@ -95,7 +104,7 @@ def survey(path: Path, progress: Progress) -> Damage:
     Raises:
         OSError: it holds no data of a broker, a broker has it, or it cannot be read.
     """
-    return _damage(*survey_store(path, progress))
+    return _damage(path, *survey_store(path, progress))
 
 
 def salvage(path: Path, to: Path, progress: Progress) -> Damage:
@@ -108,25 +117,40 @@ def salvage(path: Path, to: Path, progress: Progress) -> Damage:
     Raises:
         OSError: as `survey`; or `to` is not empty or cannot be written. Nothing is there then.
     """
-    damage = _damage(*survey_store(path, progress, to))
-    _mend(to, skip_ids=damage.history_lost)
+    damage = _damage(path, *survey_store(path, progress, to))
+    repeated = _mend(to, skip_ids=damage.history_lost)
+    _carry_identity(path, to, repeated)
     return damage
 
 
+def _carry_identity(path: Path, to: Path, repeated: Repeated) -> None:
+    """Tells the new directory who it belongs to, where anything whole does."""
+    try:
+        identity = read_identity(path) or repeated.identity
+    except DamagedIdentity:
+        identity = repeated.identity
+    if identity is not None:
+        write_identity(to, identity)
+
+
 def _damage(
+    path: Path,
     problems: Iterable[tuple[str, int, str]],
     kept: Iterable[tuple[int, int, int, int, int, bool]],
     lost: Iterable[tuple[int, int, int]],
     catalogue: Iterable[tuple[bytes, bytes]],
     history_lost: bool,
 ) -> Damage:
-    parts = _parts(catalogue)
+    entries = dict(catalogue)
+    parts = _parts(entries.items())
+    trouble = judge(path, repeated_by(entries.items()))
+    identity = [] if trouble is None else [Problem(str(path / FILE_NAME), 0, trouble)]
 
     def part(log: int) -> Part:
         return parts.get(log, Part(None, log))
 
     return Damage(
-        [Problem(*problem) for problem in problems],
+        [Problem(*problem) for problem in problems] + identity,
         [Kept(part(log), start, end, batches, size) for log, start, end, batches, size, _ in kept],
         [Lost(part(log), first, last) for log, first, last in lost],
         history_lost,
@@ -139,8 +163,8 @@ def _parts(catalogue: Iterable[tuple[bytes, bytes]]) -> Mapping[int, Part]:
     }
 
 
-def _mend(path: Path, *, skip_ids: bool) -> None:
-    """Makes catalogue and logs agree again."""
+def _mend(path: Path, *, skip_ids: bool) -> Repeated:
+    """Makes catalogue and logs agree again; returns what the store knows of who it belongs to."""
     store = Store(path)
     try:
         logs = set(store.logs())
@@ -158,5 +182,6 @@ def _mend(path: Path, *, skip_ids: bool) -> None:
             ended, *_ = store.drain()
             if ended and ended[-1][1] is not None:
                 raise OSError(ended[-1][1])
+        return repeated_by(store.entries(b""))
     finally:
         store.close()
