@@ -74,6 +74,9 @@ class Ground(StateLogs, Protocol):
     async def close(self) -> None:
         """Lets go of what is kept."""
 
+    def trouble(self) -> str:
+        """Return why nothing can be served now, and what to do; empty where it can. For an open ground."""
+
     def describe(self) -> str:
         """Where everything is kept, for a person."""
 

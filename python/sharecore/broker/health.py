@@ -34,8 +34,12 @@ class Health:
         return Page(200, b"ok\n")
 
     async def ready(self) -> Page:
-        """The state is loaded and the disk takes writes; a write of a few bytes is what finds out."""
-        trouble = "" if self.started else "the broker has not read its state yet, or is stopping"
+        """The state is loaded, this broker may lead, and what it keeps can be written: a write of a few bytes
+        finds out.
+        """
+        trouble = self._broker.ground.trouble()
+        if not trouble and not self.started:
+            trouble = "the broker has not read its state yet, or is stopping"
         if not trouble:
             async with self._looking:
                 if time.monotonic() - self._looked_at >= _GOOD_FOR_S:

@@ -133,6 +133,10 @@ class StoreGround:
         """Closes the data directory."""
         self.storage.close()
 
+    def trouble(self) -> str:
+        """Nothing but the disk can be wrong, and a write finds that out."""
+        return ""
+
     def describe(self) -> str:
         """Where everything is kept, for a person."""
         return f"data in {self._data_dir}, durability {self._durability}"

@@ -303,6 +303,14 @@ class TierGround:
             await fetcher.close()
         await self._upstream.close()
 
+    def trouble(self) -> str:
+        """Return why this node may lead nothing now; empty where it may."""
+        if self._lease.holds:
+            return ""
+        cause = self._membership.error or self._membership.problem or self._upstream.problem
+        why = str(cause) if cause else "no heartbeat has been answered in time"
+        return f"this node leads nothing until the cluster confirms it as a member of its tier: {why}"
+
     def describe(self) -> str:
         """Where everything is kept, for a person."""
         at = self._config.upstream_settings.get("bootstrap.servers", "")
@@ -348,7 +356,7 @@ class TierGround:
         leadership.figures.report(sheet, leadership.count(), self._lease, self._sources.budget, nodes)
 
     def _lease_ended(self) -> None:
-        logger.warning("the cluster has not confirmed this node for long: it refuses what clients ask for")
+        logger.warning("clients are refused: %s", self.trouble())
         self._duties.lease_ended()
 
     def _topic_changed(self, change: object, topic: Topic) -> None:

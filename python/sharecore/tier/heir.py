@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sharecore.errors import KafkaError
 from sharecore.tier.slot_log import Read, SlotLog
 from sharecore.tier.sources import Fetching
-from sharecore.upstream import Fetched
+from sharecore.upstream import NOT_ALLOWED, Fetched, Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,7 @@ class Heir:
     def __init__(self, log: SlotLog, fetching: Callable[[], Fetching]) -> None:
         self._log = log
         self._fetching = fetching
+        self._trouble = Trouble(logger, f"{log.name} is not followed")
 
     async def released(self, epoch: int) -> Read:
         """Waits until the slot is given up for this node, by the owner before the claim of an epoch.
@@ -43,7 +44,10 @@ class Heir:
             try:
                 return await self._follow(epoch)
             except (KafkaError, ValueError) as error:  # noqa: PERF203
-                logger.info("%s is not followed now: %s", self._log.name, error)
+                if isinstance(error, KafkaError) and error.code in NOT_ALLOWED:
+                    self._trouble.goes_on(error)
+                else:
+                    logger.info("%s is not followed now: %s", self._log.name, error)
                 await asyncio.sleep(_RETRY_S)
 
     async def _follow(self, epoch: int) -> Read:

@@ -21,6 +21,7 @@ from sharecore.tier.slot_log import Read, Right, SlotLog, Taken
 from sharecore.tier.slot_views import GroupView, StateView
 from sharecore.tier.sources import Fetching
 from sharecore.tier.upkeep import Upkeep
+from sharecore.upstream import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +95,7 @@ class Slot:
         self.task: asyncio.Task[None] | None = None
         self.leaving: asyncio.Task[None] | None = None
         self.claimed = asyncio.Event()
+        self.trouble = Trouble(logger, f"{log.name} cannot be taken", logging.ERROR)
 
     @property
     def is_being_taken(self) -> bool:
@@ -295,13 +297,14 @@ class Leadership:
                     self._changed(slot.log.index, Standing(taken.claim.node_id, taken.claim.epoch))
                     return
             except (KafkaError, ValueError) as error:
-                logger.error("%s cannot be taken, which is tried again: %s", slot.log.name, error)
+                slot.trouble.goes_on(error)
                 if slot.standing is _State.OWNED:
                     self._do.resign(slot.log.index)
                 slot.standing = _State.AWAITED if role.awaits else _State.TAKING
                 slot.log.resign()
                 await asyncio.sleep(_RETRY_S)
             else:
+                slot.trouble.is_over()
                 slot.task = None
                 self._changed(slot.log.index, Standing(self._node_id, slot.log.epoch))
                 return

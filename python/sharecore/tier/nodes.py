@@ -230,8 +230,8 @@ class Nodes:
         return None
 
     def lost(self, error: KafkaError) -> None:
-        logger.error("this node is no member of the tier any more: %s", error)
-        self._others = {}
+        # the others are as they were, as far as is known: clients are sent to them
+        logger.warning("this node is no member of the tier now, and gives its slots up: %s", error)
         self._watch(())
         self._leadership.close()
 

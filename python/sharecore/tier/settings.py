@@ -20,7 +20,7 @@ from sharecore.tier.replay import Reading, bounds_of, replay
 from sharecore.tier.single_values import SingleValues
 from sharecore.tier.sources import Fetching, Subscription
 from sharecore.tier.topics import OWN_SETTINGS, Making
-from sharecore.upstream import Fetched
+from sharecore.upstream import Fetched, Trouble
 from sharecore.waiting import Done, settle
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,11 @@ class SettingsCatalogue(Catalogue):
         self._asking: asyncio.Task[None] | None = None
         self._reads = asyncio.Lock()
         self._is_lost = False
+        self._trouble = Trouble(
+            logger,
+            f"no share partition begins until {topic} can be read upstream, where share.auto.offset.reset of "
+            "its group may stand: see that the topic is there, is led and may be read by this node's user",
+        )
 
     async def load(self) -> None:
         """Reads what is there.
@@ -176,18 +181,13 @@ class SettingsCatalogue(Catalogue):
         try:
             await self.refresh()
             if self.slots is not None:
+                self._trouble.is_over()
                 return None
             raise self._unknown(
                 "there is nothing in it; set again what groups had, then start this node anew"
             )
         except KafkaError as error:
-            logger.warning(
-                "no share partition begins until %s can be read upstream, where share.auto.offset.reset of "
-                "its group may stand: see that the topic is there, is led and may be read by this node's "
-                "user: %s",
-                self.topic,
-                error.message,
-            )
+            self._trouble.goes_on(error.message)
             await asyncio.sleep(_RETRY_S)
             return error
 

@@ -12,7 +12,7 @@ from sharecore.storage import Appended, Found, Log, Slice, Ticket
 from sharecore.storage.log import ANY_RECORDS, ReadApart
 from sharecore.tier.sources import Sources, Subscription, passing
 from sharecore.tier.window import Window
-from sharecore.upstream import Fetched, ListedOffset, Truncated
+from sharecore.upstream import Fetched, ListedOffset, Trouble, Truncated
 from sharecore.waiting import Done, settle
 
 logger = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ class UpstreamLog(Log):
         "_sources",
         "_streamed",
         "_subscription",
+        "_trouble",
         "_window",
         "committed",
     )
@@ -58,6 +59,7 @@ class UpstreamLog(Log):
         self._streamed = False
         self._fills: dict[int, list[Callable[[ReadApart], object]]] = {}
         self._isolated: UpstreamLog | None = None
+        self._trouble: Trouble | None = None
 
     # where it begins and ends
 
@@ -135,6 +137,9 @@ class UpstreamLog(Log):
 
     def fetched(self, fetched: Fetched, /) -> None:
         """Takes what came; for whoever fetches."""
+        if self._trouble is not None:
+            self._trouble.is_over()
+            self._trouble = None
         self._window.add(fetched)
         end = fetched.last_stable_offset if self.committed else fetched.high_watermark
         moved = self._moved(fetched.log_start_offset, max(end, fetched.end))
@@ -148,11 +153,17 @@ class UpstreamLog(Log):
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._known = False
         else:
-            logger.warning("%s-%d is not fetched now: %s", self.topic, self.index, error)
+            self._complain(error)
         if isinstance(error, Truncated):
             logger.error("%s", error)
             self.truncate(error.end_offset)
         asyncio.get_running_loop().call_later(_RETRY_S, self._fetch_again)
+
+    def _complain(self, error: KafkaError) -> None:
+        """Log why it cannot be read, once for as long as that lasts."""
+        if self._trouble is None:
+            self._trouble = Trouble(logger, f"{self.topic}-{self.index} cannot be read")
+        self._trouble.goes_on(error)
 
     def truncate(self, end_offset: int) -> None:
         """The cluster has lost what was behind an offset."""
@@ -277,7 +288,7 @@ class UpstreamLog(Log):
             if moved:
                 self.notify()
         except KafkaError as error:
-            logger.warning("%s-%d cannot be read at %d: %s", self.topic, self.index, offset, error)
+            self._complain(error)
             await asyncio.sleep(_RETRY_S)
             if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._known = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sharecore.upstream.administration import EARLIEST, LATEST, Administration, ListedOffset
 from sharecore.upstream.appender import Appender
 from sharecore.upstream.cluster import Upstream
-from sharecore.upstream.errors import Fenced, NotWritten, Truncated, Unresolved
+from sharecore.upstream.errors import NOT_ALLOWED, Fenced, NotWritten, Truncated, Unresolved
 from sharecore.upstream.fetched import Fetched
 from sharecore.upstream.fetcher import Fetcher
 from sharecore.upstream.membership import GroupMember, Listener, Membership
@@ -17,11 +17,13 @@ from sharecore.upstream.metadata import Metadata, Node, Partition, Topic, TopicC
 from sharecore.upstream.outlet import Outlet
 from sharecore.upstream.producer import Producer
 from sharecore.upstream.subscription import Sink, Subscription
+from sharecore.upstream.trouble import Trouble
 from sharecore.upstream.writer import ExclusiveWriter
 
 __all__ = [
     "EARLIEST",
     "LATEST",
+    "NOT_ALLOWED",
     "Administration",
     "Appender",
     "ExclusiveWriter",
@@ -42,6 +44,7 @@ __all__ = [
     "Subscription",
     "Topic",
     "TopicChange",
+    "Trouble",
     "Truncated",
     "Unresolved",
     "Upstream",

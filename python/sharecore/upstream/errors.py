@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from sharecore.errors import ErrorCode, KafkaError
 
+NOT_ALLOWED = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+    }
+)
+"""Refusals that last until somebody gives the node's user what it lacks."""
+
 
 class NotWritten(KafkaError):
     """An append that is surely not in the log; the writer goes on."""

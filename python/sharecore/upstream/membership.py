@@ -10,12 +10,14 @@ import logging
 from typing import Any, NamedTuple, Protocol
 
 from sharecore.client.errors import AuthenticationFailed, Disconnected
+from sharecore.client.wire.cluster import Backoff
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.upstream.asking import drop
 from sharecore.upstream.cluster import GROUP, PATIENCE_S, Upstream
-from sharecore.upstream.errors import refusal
+from sharecore.upstream.errors import NOT_ALLOWED, refusal
+from sharecore.upstream.trouble import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +27,7 @@ HEARTBEAT_MS = 3_000
 _NO_GENERATION = -1
 _REPLACED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 _OUT_OF_DATE = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
-_FINAL = {
+_REFUSED = {
     ErrorCode.FENCED_INSTANCE_ID,
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
@@ -34,6 +36,9 @@ _FINAL = {
     ErrorCode.UNSUPPORTED_VERSION,
     ErrorCode.SASL_AUTHENTICATION_FAILED,
 }
+"""Refusals that last until somebody has put something right, which may be soon."""
+_REFUSED_MS, _REFUSED_MAX_MS = 1_000, 10_000
+"""Pauses between attempts to join while it is refused."""
 
 
 class GroupMember(NamedTuple):
@@ -57,9 +62,7 @@ class Listener(Protocol):
         """What this member got."""
 
     def lost(self, error: KafkaError) -> None:
-        """The coordinator says that this is no member any more: nothing is its own. It joins again where that
-        can help.
-        """
+        """The coordinator says that this is no member any more: nothing is its own. It joins again."""
 
 
 class Membership:
@@ -77,6 +80,9 @@ class Membership:
     Between the end of a join and the leader's assignment nothing is committed. A leader that ended just then
     would let the places of all grow old until its own session is over: who has waited for a third of a
     session joins again, and the coordinator takes commits while it waits for joins.
+
+    A member that is refused tries again for ever, in growing pauses. One whose place another process has
+    taken, under the same instance id, waits until that has gone: else they would take it from each other.
 
     Args:
         upstream: where the group is.
@@ -97,7 +103,8 @@ class Membership:
         lease_from_ms: monotonic time at which the last heartbeat that counts was sent: the place is not given
             away before `session_ms` are over. It grows old while no coordinator can be reached, and is young
             again where the next one knows this member. None outside of the group.
-        error: why it has left for good; None where it has not.
+        error: why it is refused; None where it is not.
+        problem: why the last heartbeat did not count, or the last join failed; None where they did not.
     """
 
     def __init__(
@@ -119,6 +126,7 @@ class Membership:
         self.leads = False
         self.lease_from_ms: int | None = None
         self.error: KafkaError | None = None
+        self.problem: KafkaError | None = None
         self._upstream, self._group_id, self._listener = upstream, group_id, listener
         self._protocol_type, self._protocol = protocol_type, protocol
         self._instance_id = instance_id
@@ -135,6 +143,8 @@ class Membership:
         self._rejoin = asyncio.Event()
         self._joined = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._refusal = Trouble(logger, f"this node is refused in group {group_id}", logging.ERROR)
+        self._rights = Trouble(logger, f"no heartbeat counts in group {group_id}")
 
     def start(self) -> None:
         """Joins, and stays a member."""
@@ -185,20 +195,30 @@ class Membership:
     # joining
 
     async def _stay(self) -> None:
-        backoff = self._upstream.backoff()
+        backoff, refused = self._upstream.backoff(), Backoff(_REFUSED_MS, _REFUSED_MAX_MS)
         while True:
             await self._rejoin.wait()
             self._rejoin.clear()
-            self._joining = True
+            pause = backoff
             try:
+                if self._is_fenced:
+                    await asyncio.sleep(refused.seconds())
+                    if await self._is_taken():
+                        self._rejoin.set()
+                        continue
+                self._joining = True
                 await self._join()
                 backoff.reset()
+                if self._joined.is_set():
+                    refused.reset()
                 continue
             except KafkaError as error:
-                if self._is_final(error):
-                    return
-                logger.info("%s", error)
                 self._doubted = self._joins_at
+                if self._is_refusal(error):
+                    pause = refused
+                    self._refuse(error)
+                else:
+                    self._note(error)
                 if error.code in _REPLACED:
                     self.member_id = ""
                     self._lose(error)
@@ -208,7 +228,7 @@ class Membership:
             finally:
                 self._joining, self._waiting = False, None
             self._rejoin.set()
-            await asyncio.sleep(backoff.seconds())
+            await asyncio.sleep(pause.seconds())
 
     async def _join(self) -> None:
         """Joins the group, and takes the assignment."""
@@ -286,6 +306,8 @@ class Membership:
         self._good(sent_ms, stable=True)
         self._assigned_id = self.member_id
         self._joined.set()
+        self.error = self.problem = None
+        self._refusal.is_over()
         logger.info("member %s of group %s, generation %d", self.member_id, self._group_id, self.generation)
         self._listener.assigned(self.generation, answer.assignment)
 
@@ -308,9 +330,10 @@ class Membership:
                 await self._heartbeat()
                 backoff.reset()
             except KafkaError as error:
-                if self._is_final(error):
-                    return
-                logger.info("%s", error)
+                if self._is_refusal(error):
+                    self._refuse(error)
+                    continue
+                self._note(error)
                 if error.code in _REPLACED:
                     self.member_id = ""
                     self._lose(error)
@@ -342,6 +365,8 @@ class Membership:
                 self._rejoin.set()
             if await self._confirm(connection):
                 self._doubted = -1
+                self.problem = None
+                self._rights.is_over()
                 self._good(sent_ms, stable=not code and not crossed)
         elif code not in _OUT_OF_DATE:
             if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
@@ -427,23 +452,49 @@ class Membership:
 
     # what goes wrong
 
-    def _is_final(self, error: KafkaError) -> bool:
-        if error.code not in _FINAL and not isinstance(error, AuthenticationFailed):
-            return False
+    def _is_refusal(self, error: KafkaError) -> bool:
         if error.code is ErrorCode.FENCED_INSTANCE_ID and self._may_be_its_own():
             return False
+        return error.code in _REFUSED or isinstance(error, AuthenticationFailed)
+
+    def _note(self, error: KafkaError) -> None:
+        """Log what passes by itself, or once where somebody has to give this node a right."""
+        self.problem = error
+        if error.code in NOT_ALLOWED:
+            self._rights.goes_on(error)
+        else:
+            logger.info("%s", error)
+
+    def _refuse(self, error: KafkaError) -> None:
+        """Give everything up, and join again where it is let."""
         self.error = error
-        logger.error("group %s: %s", self._group_id, error)
+        self._refusal.goes_on(error)
+        if error.code is ErrorCode.FENCED_INSTANCE_ID:
+            self.member_id = ""
         self._lose(error)
-        for task in self._tasks:
-            if task is not asyncio.current_task():
-                task.cancel()
-        return True
+        self._rejoin.set()
+
+    @property
+    def _is_fenced(self) -> bool:
+        return self.error is not None and self.error.code is ErrorCode.FENCED_INSTANCE_ID
+
+    async def _is_taken(self) -> bool:
+        """Return whether another process is in the group under the instance id of this one.
+
+        Raises:
+            KafkaError: the coordinator cannot be asked.
+        """
+        connection = await self._upstream.coordinator(GROUP, self._group_id, "ask")
+        message = {"groups": [self._group_id], "include_authorized_operations": False}
+        (found,) = (await connection.request(ApiKey.DESCRIBE_GROUPS, message)).groups
+        if found.error_code and found.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise refusal(found.error_code, "to describe group", self._group_id, "Describe")
+        return any(getattr(each, "group_instance_id", None) == self._instance_id for each in found.members)
 
     def _lose(self, error: KafkaError) -> None:
         self._joined.clear()
         self.generation = _NO_GENERATION
         self.leads = False
         lost, self.lease_from_ms = self.lease_from_ms is not None, None
-        if lost or self.error is not None:
+        if lost:
             self._listener.lost(error)

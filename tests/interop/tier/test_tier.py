@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -181,3 +182,40 @@ def test_clients_of_all_nodes_are_asked_for_their_metrics(cluster: Broker, nodes
         while not any(name in node.pushed() for node in watched):
             assert time.monotonic() < heard, [sorted(node.pushed()) for node in watched]
             time.sleep(0.1)
+
+
+def test_a_node_comes_back_once_a_second_process_with_its_id_has_gone(cluster: Broker, nodes: Nodes) -> None:
+    page = f"127.0.0.1:{free_port()}"
+    node, double = nodes.add(**{"sharecore.metrics.listener": page}), nodes.add(**{"node.id": "1"})
+
+    def readiness() -> tuple[int, str]:
+        try:
+            with urlopen(f"http://{page}/readyz") as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+
+    def until(status: int) -> str:
+        deadline = time.monotonic() + 60
+        while (found := readiness())[0] != status:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        return found[1]
+
+    node.start()
+    until(200)
+    double.start()
+    assert "another process has joined with the same node id" in until(503)
+    assert double.terminate() == 0
+    until(200)
+    said = [line for line in node.read_log().splitlines() if "ERROR" in line]
+    assert len(said) == 1, "a cause is logged once"
+    create_topic(cluster.bootstrap, topic := f"records-{next(_numbers)}")
+    group = f"group-{next(_numbers)}"
+    configure_group(node.bootstrap, group, share_auto_offset_reset="earliest")
+    ledger = Ledger(node.bootstrap, topic, group, records=cluster.bootstrap, partitions=1, consumers=1)
+    ledger.start()
+    try:
+        ledger.wait_for(10)
+    finally:
+        ledger.stop()

@@ -81,7 +81,9 @@ def _find_coordinator(cluster: Cluster, broker: Broker, version: int, body: Any,
 def _grouped(name: str) -> Callable[[Cluster, Broker, int, Any, Reply], None]:
     def answer(cluster: Cluster, broker: Broker, version: int, body: Any, reply: Reply) -> None:
         key = f"group {body.group_id}"
-        code = cluster.check_coordinator(key, broker.node)
+        code = cluster.check_coordinator(key, broker.node) or cluster.refused.get(
+            _instance(body), ErrorCode.NONE
+        )
         if name == "heartbeat" and cluster.is_deposed(key, broker.node, body.member_id):
             # it was replaced, and does not know
             reply({"error_code": ErrorCode.NONE})
@@ -93,9 +95,32 @@ def _grouped(name: str) -> Callable[[Cluster, Broker, int, Any, Reply], None]:
     return answer
 
 
+def _refusal(cluster: Cluster, broker: Broker, key: str, body: Any) -> ErrorCode:
+    """Why a broker does not serve a member of a group, who may be one that is let nowhere now."""
+    instance = getattr(body, "group_instance_id", None) or ""
+    return cluster.check_coordinator(key, broker.node) or cluster.refused.get(instance, ErrorCode.NONE)
+
+
+def _describe_groups(cluster: Cluster, broker: Broker, version: int, body: Any, reply: Reply) -> None:
+    found = []
+    for group in body.groups:
+        code = cluster.check_coordinator(f"group {group}", broker.node)
+        members = [] if code else cluster.group(f"group {group}").members.values()
+        found.append(
+            {
+                "error_code": code,
+                "group_id": group,
+                "members": [
+                    {"member_id": each.member_id, "group_instance_id": each.instance_id} for each in members
+                ],
+            }
+        )
+    reply({"groups": found})
+
+
 def _offset_commit(cluster: Cluster, broker: Broker, version: int, body: Any, reply: Reply) -> None:
     key = f"group {body.group_id}"
-    code = cluster.check_coordinator(key, broker.node)
+    code = _refusal(cluster, broker, key, body)
     if cluster.is_deposed(key, broker.node, body.member_id):
         # no replica follows it
         cluster.later(_UNCONFIRMED_S, reply, committed(body, ErrorCode.COORDINATOR_NOT_AVAILABLE))
@@ -267,6 +292,7 @@ ANSWERS: dict[ApiKey, Callable[[Cluster, Broker, int, Any, Reply], None]] = {
     ApiKey.JOIN_GROUP: _grouped("join"),
     ApiKey.SYNC_GROUP: _grouped("sync"),
     ApiKey.HEARTBEAT: _grouped("heartbeat"),
+    ApiKey.DESCRIBE_GROUPS: _describe_groups,
     ApiKey.OFFSET_COMMIT: _offset_commit,
     ApiKey.LEAVE_GROUP: _grouped("leave"),
     ApiKey.INIT_PRODUCER_ID: _init_producer_id,

@@ -14,6 +14,7 @@ from unittest import mock
 
 from tests.simulation.canaries import CANARIES, Canary, _instead, _never, _nothing
 
+from sharecore.errors import KafkaError
 from sharecore.partition.leader import SharePartition
 from sharecore.storage import Topics
 from sharecore.tier import claims, slot_log
@@ -101,6 +102,14 @@ async def _confirmed_by_nobody(self: Membership, connection: object) -> bool:
     return True
 
 
+def _for_good(self: Membership, error: KafkaError) -> None:
+    """A node that was refused once never joins again."""
+    self.error = error
+    self._lose(error)
+    for task in self._tasks:
+        task.cancel()
+
+
 @contextmanager
 def _known_by_all() -> Iterator[None]:
     """A topic that a node does not know is none, though it was made through another one a moment ago."""
@@ -129,6 +138,9 @@ TIER_CANARIES: dict[str, Canary] = {
         # it takes a coordinator that does not know, and time until the group has one node less without it
         _instead(Membership, "_confirm", _confirmed_by_nobody),
         "members,coordinator moves,node pauses",
+    ),
+    "refusals that are final": Canary(
+        _instead(Membership, "_refuse", _for_good), "members,refused members,doubles", events=6_000
     ),
     "state that is deleted too early": Canary(_instead(SlotLog, "delete_before", _renewed_nowhere), MOVES),
     "settled state that is not loaded": replace(CANARIES["settled state that is not loaded"], features=MOVES),

@@ -94,6 +94,7 @@ class Cluster:
             busy: what is sent again meanwhile, on another connection, comes before them.
         forgetful: what comes late meets a leader that knows no producer any more, now and then.
         lost_answers, late_answers: share of answers that go so.
+        refused: static members that are let nowhere now, by their instance ids.
         on_append: called with each batch that was appended: the log, and its place among the log's batches.
         on_cut: called when a log has lost its end: the log, where it ended before, and whether all replicas
             in sync should have had what is gone.
@@ -120,6 +121,7 @@ class Cluster:
         self.coordinators: dict[str, int] = {}
         self.deposed: dict[tuple[str, int], tuple[float, frozenset[str]]] = {}
         self.loading: dict[str, float] = {}
+        self.refused: dict[str, ErrorCode] = {}
         self.on_append: Callable[[Log, int], object] = lambda log, index: None
         self.on_cut: Callable[[Log, int, bool], object] = lambda log, before, lost: None
         self.waiting: list[Callable[[], bool]] = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from tests.harness.batches import batch
 from tests.simulation.tier.cluster import BROKERS
@@ -13,6 +14,7 @@ from tests.simulation.tier.log import marker
 from tests.simulation.tier.network import CLIENTS
 from tests.simulation.tier.nodes import SLOTS, STATE_TOPIC, Node
 
+from sharecore.errors import ErrorCode
 from sharecore.tier.names import settings_topic
 from sharecore.tier.wishes import Pin
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _PAUSES_S = (0.5, 3.0, 10.0)
 _DOWN_S = (0.0, 0.5, 5.0, 20.0)
+_REFUSALS = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.SASL_AUTHENTICATION_FAILED)
 _STRANGER = 77
 """The id of a producer that no node has."""
 _GROUP = f"group sharecore-{STATE_TOPIC}"
@@ -67,6 +70,7 @@ async def heal(world: TierWorld) -> None:
     """Everything runs, and sees each other."""
     cluster = world.cluster
     world.network.join()
+    cluster.refused.clear()
     cluster.pace.slow.clear()
     cluster.late_requests = cluster.lost_answers = cluster.late_answers = 0.0
     for node in range(BROKERS):
@@ -286,6 +290,42 @@ async def _intrude(world: TierWorld, chance: random.Random) -> None:
         await asyncio.sleep(chance.choice([0.0, 0.01, 0.2]))
 
 
+async def _refuse(world: TierWorld, chance: random.Random) -> None:
+    """A node lacks a right in the nodes' group, or its password is refused, for a while."""
+    node, code = _a_node(world, chance), chance.choice(_REFUSALS)
+    seconds = chance.choice([0.5, 5.0, 12.0, 40.0])
+    world.story.tell("fault", f"{node.site} is refused in the nodes' group ({code.name}) for {seconds} s")
+    world.cluster.refused[f"sharecore-{node.number}"] = code
+    await asyncio.sleep(seconds)
+    world.cluster.refused.pop(f"sharecore-{node.number}", None)
+    world.story.tell("fault", f"{node.site} is refused no longer")
+
+
+async def _double(world: TierWorld, chance: random.Random) -> None:
+    """A second process with the id of a node takes its place, does nothing, and is stopped or killed."""
+    node, group = _a_node(world, chance), world.cluster.group(_GROUP)
+    instance = f"sharecore-{node.number}"
+    there = next((each for each in group.members.values() if each.instance_id == instance), None)
+    if there is None:
+        return
+    world.story.tell("fault", f"another process has the id of {node.site}")
+    answers: list[Mapping[str, Any]] = []
+    joins = SimpleNamespace(
+        group_instance_id=instance,
+        member_id="",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=30_000,
+        protocols=[SimpleNamespace(metadata=there.metadata)],
+    )
+    group.join(joins, answers.append)
+    await asyncio.sleep(chance.choice([0.1, 3.0, 30.0]))
+    if chance.random() < 0.7:
+        world.story.tell("fault", f"the other process with the id of {node.site} leaves")
+        for answer in answers:
+            left = SimpleNamespace(member_id=answer["member_id"], group_instance_id=instance)
+            group.leave(SimpleNamespace(members=[left]), lambda answer: None)
+
+
 FAULTS: dict[str, Fault] = {
     "node kills": _kill_node,
     "node stops": _stop_node,
@@ -301,5 +341,7 @@ FAULTS: dict[str, Fault] = {
     "forgotten producers": _forget_producers,
     "forgotten sessions": _forget_sessions,
     "strangers": _intrude,
+    "refused members": _refuse,
+    "doubles": _double,
     "unclean elections": _lose,
 }

@@ -26,6 +26,10 @@ async def run(world: TierWorld) -> None:
     """Drains every group, twice: what is there, and what comes then."""
     # sessions of those who left without a word end, and nodes that were late have their slots
     await asyncio.sleep(_SETTLING_S)
+    for node in world.nodes:
+        if trouble := node.trouble:
+            world.story.broken("a node does not come back", f"{node.site}: {trouble}")
+            return
     for group in world.groups:
         for _ in range(2):
             await _drain(world, group)

@@ -75,6 +75,11 @@ class Node:
     def paused(self) -> bool:
         return self.process is not None and self.process.held is not None
 
+    @property
+    def trouble(self) -> str:
+        """Why it is not ready; empty where it is."""
+        return "it does not run" if self.broker is None else self.broker.ground.trouble()
+
     def leases(self, slot: int) -> bool:
         """Whether it would lease records of a slot now."""
         if self.broker is None or not self.up:

@@ -44,6 +44,8 @@ TIER_FAULTS = (
     "no record deletion",
     "late requests",
     "strangers",
+    "refused members",
+    "doubles",
 )
 _RARE, _SPARED = ("unclean elections",), 0.6
 """What lets the cluster lose what it has answered excuses much, and so is on in few seeds."""

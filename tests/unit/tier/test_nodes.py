@@ -475,7 +475,7 @@ def test_who_is_no_member_any_more_has_nothing(monkeypatch: pytest.MonkeyPatch) 
         one.nodes.lost(KafkaError(ErrorCode.UNKNOWN_MEMBER_ID))
         assert one.owned == []
         assert one.view.owner(0).node_id == NOBODY
-        assert list(one.nodes.live("PLAINTEXT")) == [1]
+        assert list(one.nodes.live("PLAINTEXT")) == [1, 2], "clients cannot be sent to the other"
         assert len(two.owned) == 3
 
     run(test, monkeypatch)

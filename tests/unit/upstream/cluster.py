@@ -67,6 +67,7 @@ class Cluster:
         coordinators: brokers by group or transactional id; the first of all where nothing is told.
         silent: brokers that answer nothing.
         forbidden: topics that the user may not describe.
+        members: of groups as they are described: member id and instance id of each.
         blind: topics and coordinators as they are told by brokers that have lost sight of the others.
     """
 
@@ -83,6 +84,7 @@ class Cluster:
     silent: set[int] = field(default_factory=set)
     forbidden: set[str] = field(default_factory=set)
     blind: dict[int, Sight] = field(default_factory=dict)
+    members: dict[str, list[tuple[str, str | None]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.brokers = [_Broker(self, node) for node in range(self.nodes)]
@@ -295,6 +297,21 @@ class _Broker(BrokerInMemory):
             "members": [
                 {"member_id": member, "group_instance_id": body.group_instance_id, "metadata": metadata}
             ],
+        }
+
+    def _describe_groups(self, body: Any) -> dict[str, Any]:
+        return {
+            "groups": [
+                {
+                    "group_id": group,
+                    "group_state": "Stable",
+                    "members": [
+                        {"member_id": member, "group_instance_id": instance}
+                        for member, instance in self._cluster.members.get(group, ())
+                    ],
+                }
+                for group in body.groups
+            ]
         }
 
     def _sync_group(self, body: Any) -> dict[str, Any]:

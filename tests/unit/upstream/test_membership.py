@@ -163,15 +163,79 @@ async def test_a_coordinator_that_was_away_and_still_knows_the_member_leaves_it_
 
 
 @in_virtual_time
-async def test_another_process_with_the_same_instance_id_is_final() -> None:
+async def test_a_member_waits_while_another_process_has_its_instance_id() -> None:
     cluster = Cluster()
     upstream, member, told = await joined(cluster, instance_id="node-1")
     assert cluster.bodies(ApiKey.JOIN_GROUP)[0].group_instance_id == "node-1"
+    cluster.members["group"] = [("another", "node-1"), ("third", "node-3")]
     cluster.says[ApiKey.HEARTBEAT].append({"error_code": 82})
     await asyncio.sleep(60)
     assert told.errors == [ErrorCode.FENCED_INSTANCE_ID]
     assert "stop one of them" in str(member.error)
-    assert len(told.assignments) == 1
+    assert len(told.assignments) == 1, "it has taken the place from the other"
+    asked = len(cluster.bodies(ApiKey.DESCRIBE_GROUPS))
+    assert 6 <= asked <= 15, "not in growing pauses"
+    cluster.members["group"] = [("third", "node-3")]
+    await asyncio.sleep(11)
+    assert (len(told.assignments), member.error) == (2, None)
+    assert silence_ms(upstream, member) < 3_500
+    await ended(upstream, member)
+
+
+@pytest.mark.parametrize("code", [30, 23, 24, 26, 35, 58])
+@pytest.mark.parametrize("api", [ApiKey.HEARTBEAT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP])
+@in_virtual_time
+async def test_a_refusal_that_passes_does_not_end_a_member(api: ApiKey, code: int) -> None:
+    cluster = Cluster()
+    upstream, member, told = await joined(cluster)
+    before = len(cluster.asked)
+    cluster.says[api] += [{"error_code": code}] * 4
+    if api is not ApiKey.HEARTBEAT:
+        member.rejoin()
+    await asyncio.sleep(3.5)
+    if api is not ApiKey.HEARTBEAT:
+        assert member.error is not None
+        assert member.error.code == code
+        assert member.lease_from_ms is None
+    await asyncio.sleep(60)
+    assert len([each for each in cluster.asked[before:] if each.api is ApiKey.JOIN_GROUP]) < 15
+    assert told.errors
+    assert member.error is None
+    assert silence_ms(upstream, member) < 3_500
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_a_member_that_is_refused_from_the_start_joins_once_it_is_let() -> None:
+    cluster = Cluster()
+    cluster.says[ApiKey.JOIN_GROUP] += [{"error_code": 30}] * 5
+    upstream = cluster.upstream()
+    await upstream.start()
+    told = Told()
+    member = Membership(upstream, "group", told)
+    member.start()
+    await asyncio.sleep(5)
+    assert "give the user of this node Read on group group" in str(member.error)
+    assert told.assignments == []
+    await asyncio.sleep(40)
+    assert (len(told.assignments), told.errors, member.error) == (1, [], None)
+    await ended(upstream, member)
+
+
+@in_virtual_time
+async def test_a_cause_is_logged_once_with_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    """Read on the topic whose offsets are committed is missing: no heartbeat counts."""
+    cluster = Cluster(versions=SPOKEN)
+    upstream, member, _ = await joined(cluster, heartbeat_ms=1_000, confirmed_by="state")
+    cluster.says[ApiKey.OFFSET_COMMIT] += [committed(29)] * 30
+    with caplog.at_level("INFO"):
+        await asyncio.sleep(10)
+        assert member.problem is not None
+        said = [each for each in caplog.records if "give the user of this node Read" in each.getMessage()]
+        assert [each.levelname for each in said] == ["WARNING"]
+        await asyncio.sleep(60)
+    assert member.problem is None
+    assert [each for each in caplog.records if "works again" in each.getMessage()]
     await ended(upstream, member)
 
 
@@ -308,6 +372,7 @@ async def test_a_static_member_whose_own_join_comes_late_is_not_another_process(
     assert len(told.assignments) == 2
     # and now there is another one
     await asyncio.sleep(10)
+    cluster.members["group"] = [("another", "node")]
     cluster.says[ApiKey.HEARTBEAT].append({"error_code": 82})
     await asyncio.sleep(4)
     assert member.error is not None
