@@ -38,7 +38,7 @@ from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
 from sharecore.security.scram import Credentials, first_credential
 from sharecore.storage import DamagedLog, ResourceType
-from sharecore.waiting import MovableTime
+from sharecore.waiting import MovableTime, Turns
 
 if TYPE_CHECKING:
     from sharecore.broker.client_telemetry import ClientTelemetry
@@ -82,6 +82,7 @@ class Broker(Services):
         self.config = config
         self.clock = clock or SystemClock()
         self._lock_time = lock_time
+        self.turns = Turns()
         self._first_users = users
         self.ground: Ground = StoreGround() if ground is None else ground
         self.telemetry: ClientTelemetry | None = None
@@ -116,6 +117,7 @@ class Broker(Services):
             if self.page is not None:
                 self.page_port = self.page.bind()
             await self._start_services()
+            await self.transport.settled()
             await self._bind()
             await self.ground.join(self)
             self._listen()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.config_report import CLUSTER_WIDE
-from sharecore.broker.config_rights import require_config
+from sharecore.broker.config_rights import config_rights
 from sharecore.broker.context import RequestContext
 from sharecore.broker.identity import as_node_id
 from sharecore.broker.key_change import Change, Operation
@@ -134,13 +134,24 @@ def _apply(broker: Services, resource_type: int, settings: dict[str, str], chang
         if key is None or key.kind is not Kind.LIST:
             text = f"Can't {operation.name} to key {change.name} because its type is not LIST."
             raise KafkaError(ErrorCode.INVALID_CONFIG, text)
-        words = _current_list(broker, settings, key)
-        for word in _parts(change.value):
-            if operation is Operation.APPEND and word not in words:
-                words.append(word)
-            elif operation is Operation.SUBTRACT and word in words:
-                words.remove(word)
+        words, parts = _current_list(broker, settings, key), _parts(change.value)
+        if operation is Operation.APPEND:
+            known = set(words)
+            words += [word for word in dict.fromkeys(parts) if word not in known]
+        else:
+            words = _subtract(words, parts)
         settings[change.name] = ",".join(words)
+
+
+def _subtract(words: Iterable[str], parts: Iterable[str]) -> list[str]:
+    """The words without those that `parts` has, each as often as it has them."""
+    gone, left = Counter(parts), []
+    for word in words:
+        if gone[word] > 0:
+            gone[word] -= 1
+        else:
+            left.append(word)
+    return left
 
 
 def _parts(value: str) -> list[str]:
@@ -153,6 +164,7 @@ def _parts(value: str) -> list[str]:
     return parts
 
 
+@cache
 def _keys(resource_type: int) -> dict[str, ConfigKey]:
     if resource_type == ResourceType.CLIENT_METRICS:
         return {}  # Kafka does not know that some of theirs are lists
@@ -203,24 +215,22 @@ def _check_broker(broker: Services, settings: Mapping[str, str], touched: set[st
             reason = "" if unserved is None else f": {unserved.reason}"
             text = f"Cannot update these configs dynamically: [{name}]{reason}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, text)
-    config = broker.config.with_properties(settings)
+    broker.config.with_properties(settings)
     served = {None, *map(str.lower, broker.listeners)}
     for name in names:
         listener, key = split_listener(name)
         if listener in served and key in _NOT_ZERO and int(settings[name]) == 0:
             raise ConfigError(f"{name}=0: nobody could connect to change it back; allowed: at least 1")
-    broker.transport.check(config)
-    broker.mechanisms.check(config)
 
 
-def _settings(
-    context: RequestContext, resource_type: int, name: str, changes: Sequence[Change], incremental: bool
-) -> dict[str, str]:
-    settings = changed(context.broker, resource_type, name, changes, incremental=incremental)
-    # a broker judges its own settings before it asks who may alter them
-    if resource_type == ResourceType.BROKER:
-        require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name)
-    return settings
+async def _check_files(broker: Services, settings: Mapping[str, str]) -> None:
+    """Raise KafkaError if what settings of the broker name (keys, certificates, addresses) cannot be used."""
+    config = broker.config.with_properties(settings)
+    try:
+        await broker.transport.check(config)
+        await broker.mechanisms.check(config)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, error.answer) from None
 
 
 async def alter(
@@ -239,15 +249,20 @@ async def alter(
         for resource in request.resources
     ]
     times = Counter((resource_type, name) for resource_type, name, _ in wanted)
-    known = [changes for resource_type, _, changes in wanted if resource_type in set(ResourceType)]
+    types = set(ResourceType)
+    known = [changes for resource_type, _, changes in wanted if resource_type in types]
     strange = {change.operation for changes in known for change in changes} - set(Operation)
+    rights = await broker.turns.finish(config_rights(context, SecuredOperation.ALTER_CONFIGS, times))
+    pace = broker.turns.pace()
     answers = []
     for resource_type, name, changes in wanted:
+        await pace.step()
         answer: dict[str, Any] = {
             "error_message": None,
             "resource_type": resource_type,
             "resource_name": name,
         }
+        answers.append(answer)
         try:
             if strange:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no operation {min(strange)}.")
@@ -255,17 +270,21 @@ async def alter(
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _check_changes(changes)
             levels = incremental and resource_type == ResourceType.BROKER_LOGGER
-            if resource_type != ResourceType.BROKER:
-                require_config(context, SecuredOperation.ALTER_CONFIGS, resource_type, name, said=not levels)
-            make = partial(_settings, context, resource_type, name, changes, incremental)
+            rights.require(resource_type, name, said=not levels)
             if levels:
                 _check_node(broker.identity.node_id, name, "Unexpected node id. Expected")
                 change_levels(changes, validate_only=request.validate_only)
+                continue
+            make = partial(changed, broker, resource_type, name, changes, incremental=incremental)
+            if resource_type == ResourceType.BROKER:
+                await _check_files(broker, make())
             elif request.validate_only:
                 make()
-            else:
+            if not request.validate_only:
                 await broker.configs.alter(resource_type, name, make)
+                if resource_type == ResourceType.BROKER:
+                    await broker.transport.settled()
+                    await broker.mechanisms.settled()
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
-        answers.append(answer)
     return {"responses": answers}

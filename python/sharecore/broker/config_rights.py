@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from sharecore.broker.context import RequestContext
+from collections import defaultdict
+from collections.abc import Container, Iterable
+from typing import NamedTuple
+
+from sharecore.broker.context import REFUSALS, RequestContext
+from sharecore.errors import DENIED, KafkaError
 from sharecore.security.acl import CLUSTER_NAME
 from sharecore.security.acl import ResourceType as Protected
 from sharecore.storage import ResourceType
+from sharecore.waiting import Steps
 
-_PROTECTED = {
+_PROTECTED: dict[int, Protected] = {
     ResourceType.TOPIC: Protected.TOPIC,
     ResourceType.GROUP: Protected.GROUP,
     ResourceType.BROKER: Protected.CLUSTER,
@@ -16,19 +22,49 @@ _PROTECTED = {
 }
 
 
-def require_config(
-    context: RequestContext, operation: int, resource_type: int, name: str, *, said: bool = True
-) -> None:
-    """Raises KafkaError unless the client may do it with the settings of a resource.
+class ConfigRights(NamedTuple):
+    """What a client may do with the settings that a request names.
+
+    Args:
+        allowed: names by type of what is protected.
+    """
+
+    allowed: dict[Protected, Container[str]]
+
+    def require(self, resource_type: int, name: str, *, said: bool = True) -> None:
+        """Raise KafkaError if the client may not; there are no rights for types that do not exist.
+
+        Args:
+            resource_type: as requests about settings number it.
+            name: of the resource.
+            said: the refusal has its message.
+        """
+        protected = _PROTECTED.get(resource_type)
+        if protected is None:
+            return
+        resource = CLUSTER_NAME if protected is Protected.CLUSTER else name
+        if resource not in self.allowed[protected]:
+            code = REFUSALS[protected]
+            raise KafkaError(code, DENIED[code] if said else "")
+
+
+def config_rights(
+    context: RequestContext, operation: int, resources: Iterable[tuple[int, str]]
+) -> Steps[ConfigRights]:
+    """Return what the client may do with the settings of resources.
 
     Args:
         context: whose request it is.
         operation: DESCRIBE_CONFIGS or ALTER_CONFIGS.
-        resource_type: as requests about settings number it.
-        name: of the resource.
-        said: the refusal has its message.
+        resources: types, as requests about settings number them, and names.
     """
-    protected = _PROTECTED.get(ResourceType(resource_type)) if resource_type in set(ResourceType) else None
-    if protected is not None:
-        resource = CLUSTER_NAME if protected is Protected.CLUSTER else name
-        context.require(operation, protected, resource, said=said)
+    named = defaultdict[Protected, dict[str, None]](dict)
+    for resource_type, name in resources:
+        protected = _PROTECTED.get(resource_type)
+        if protected is not None:
+            named[protected][CLUSTER_NAME if protected is Protected.CLUSTER else name] = None
+        yield
+    allowed: dict[Protected, Container[str]] = {}
+    for protected, names in named.items():
+        allowed[protected] = yield from context.may_each(operation, protected, names)
+    return ConfigRights(allowed)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Container, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sharecore._core import ShareAnswer
 from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import CLUSTER_NAME, SUPPORTED, ResourceType
+from sharecore.waiting import Steps
 
 if TYPE_CHECKING:
     from sharecore.broker.services import Services
     from sharecore.network import Connection
     from sharecore.quotas import Mutations
+
+
+class _EveryName(Container[str]):
+    """Every name: what a client may use without an authorizer."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERY_NAME: Container[str] = _EveryName()
 
 Result = dict[str, Any] | ShareAnswer | Awaitable[dict[str, Any] | ShareAnswer | None] | None
 """What a handler returns (see `sharecore.broker.handlers`)."""
@@ -47,6 +58,28 @@ class RequestContext(NamedTuple):
             resource_type,
             name,
             quiet=quiet,
+        )
+
+    def may_each(
+        self, operation: int, resource_type: int, names: Iterable[str], *, quiet: bool = False
+    ) -> Steps[Container[str]]:
+        """Return those of the resources that the client may do something with; all without an authorizer.
+
+        Each name is decided and audited once, however often the request has it. The work is steps of a
+        generator, as `sharecore.waiting.Turns` runs them.
+
+        Args:
+            operation, resource_type, quiet: as for `may`.
+            names: of the resources.
+        """
+        authorizer = self.broker.authorizer
+        if authorizer is None:
+            return EVERY_NAME
+        connection = self.connection
+        return (
+            yield from authorizer.allows_each(
+                connection.principal, connection.peer_host, operation, resource_type, names, quiet=quiet
+            )
         )
 
     def require(

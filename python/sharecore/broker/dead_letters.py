@@ -33,7 +33,7 @@ def dead_letter_office(
 
     async def create(name: str, settings: dict[str, str]) -> None:
         check_name(name)
-        check_collision(name, topics.names())
+        check_collision(name, topics)
         if config().default_replication_factor != 1:
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "there is 1 broker")
         await topics.create(name, config().num_partitions, settings)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from sharecore.config import BrokerConfig, Listener
 from sharecore.errors import ConfigError
@@ -12,9 +13,13 @@ from sharecore.security.mechanisms import mechanisms_of
 from sharecore.security.oauth import TokenKeys
 from sharecore.security.sasl import Mechanism
 from sharecore.security.scram import Credentials
-from sharecore.waiting import Periodic
+from sharecore.waiting import Blocked, BlockingWork, Periodic
 
 log = logging.getLogger("sharecore.security")
+
+_TOKENS = "OAUTHBEARER"
+_FETCH_SECONDS_MAX = 15.0
+_Read = tuple[dict[str, Mapping[str, Mechanism]], dict[str, TokenKeys]]
 
 
 class Mechanisms:
@@ -37,6 +42,10 @@ class Mechanisms:
         self._refreshing: dict[TokenKeys, Periodic] | None = None
         """Of the keys that are in use; None while nothing is fetched from time to time."""
         self._keys: dict[str, TokenKeys] = {}
+        self._fetching = BlockingWork("token-keys")
+        self._wanted: BrokerConfig | None = None
+        """What has yet to be applied."""
+        self._applying: asyncio.Task[None] | None = None
         self._offered, self._keys = self._read(config)
 
     def of(self, listener: str) -> Mapping[str, Mechanism]:
@@ -52,22 +61,58 @@ class Mechanisms:
         """Stops fetching."""
         for each in (self._refreshing or {}).values():
             each.stop()
+        if self._applying is not None:
+            self._applying.cancel()
         self._refreshing = None
 
-    def check(self, config: BrokerConfig) -> None:
+    async def check(self, config: BrokerConfig) -> None:
         """Raises ConfigError when the listeners could not go on with `config`."""
-        self._checked = self._read(config)[1]
+        self._checked = (await self._read_apart(config))[1]
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Applies a changed configuration; one that cannot be used changes nothing."""
-        try:
-            self._offered, self._keys = self._read(config)
-        except ConfigError as error:
-            log.error("the mechanisms of authentication stay as they were: %s", error)
-        self._checked = {}
-        self._refresh()
+        """Applies a changed configuration; one that cannot be used changes nothing.
 
-    def _read(self, config: BrokerConfig) -> tuple[dict[str, Mapping[str, Mechanism]], dict[str, TokenKeys]]:
+        It follows once keys that sign tokens are fetched, if there are any: see `settled`.
+        """
+        self._wanted = config
+        if self._applying is None:
+            self._applying = asyncio.get_running_loop().create_task(self._apply())
+
+    async def settled(self) -> None:
+        """Wait until the mechanisms are those of the configuration that was applied last."""
+        if self._applying is not None:
+            await asyncio.wait([self._applying])
+
+    async def _apply(self) -> None:
+        try:
+            while self._wanted is not None:
+                config, self._wanted = self._wanted, None
+                try:
+                    self._offered, self._keys = await self._read_apart(config)
+                except ConfigError as error:
+                    log.error("the mechanisms of authentication stay as they were: %s", error)
+                self._checked = {}
+                self._refresh()
+        finally:
+            self._applying = None
+
+    async def _read_apart(self, config: BrokerConfig) -> _Read:
+        """As `_read`; keys that nobody has fetched yet are fetched beside the event loop."""
+        known = self._checked | self._keys
+        if all(own.sasl_oauthbearer_jwks_endpoint_url in known for own in self._with_tokens(config)):
+            return self._read(config)
+        try:
+            return await self._fetching.run(partial(self._read, config), _FETCH_SECONDS_MAX)
+        except Blocked as blocked:
+            raise ConfigError(f"the keys that sign tokens cannot be fetched: {blocked}") from None
+
+    def _with_tokens(self, config: BrokerConfig) -> Iterator[BrokerConfig]:
+        """The settings of each listener that takes tokens."""
+        for name in self._names:
+            if _TOKENS in config.for_listener(name).sasl_enabled_mechanisms:
+                yield config.for_listener(name, _TOKENS)
+
+    def _read(self, config: BrokerConfig) -> _Read:
         """The mechanisms of each listener, and the keys that they go by, by their addresses."""
         known, used = self._checked | self._keys, dict[str, TokenKeys]()
 
@@ -95,10 +140,12 @@ class Mechanisms:
 
 
 def _refreshing(keys: TokenKeys) -> Periodic:
+    fetching = BlockingWork("token-keys", at_once_max=1)
+
     async def fetch() -> None:
         try:
-            await asyncio.get_running_loop().run_in_executor(None, keys.fetch)
-        except (OSError, ValueError) as error:
+            await fetching.run(keys.fetch, _FETCH_SECONDS_MAX)
+        except (OSError, ValueError, Blocked) as error:
             log.error("the keys of %s stay as they were: %s", keys.url, error)
 
     return Periodic(fetch, lambda: keys.refresh_ms, "fetching the keys that sign tokens")

@@ -11,6 +11,7 @@ from sharecore.broker.context import RequestContext
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 Key = tuple[Any, int]
 """A partition, by the id or name of its topic, whichever the request has."""
@@ -41,17 +42,19 @@ class Commits:
         return not self.taken and not self.has_too_large
 
 
-def read_commits(context: RequestContext, topics: Any, *, by_id: bool, expire_ms: int = -1) -> Commits:
+def read_commits(context: RequestContext, topics: Any, *, by_id: bool, expire_ms: int = -1) -> Steps[Commits]:
     """The offsets of a request, by what becomes of them."""
     broker = context.broker
     now_ms = broker.clock.now_ms()
     commits = Commits(broker.config.offset_metadata_max_bytes)
-    for asked in topics:
-        key = asked.topic_id if by_id else asked.name
-        topic = broker.topics.by_id(key) if by_id else broker.topics.get(key)
-        missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        name = topic.name if topic is not None else getattr(asked, "name", "")
-        readable = context.may(Operation.READ, ResourceType.TOPIC, name)
+    missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    by_key = broker.topics.by_id if by_id else broker.topics.get
+    keys = [asked.topic_id if by_id else asked.name for asked in topics]
+    names = (topic.name for key in keys if (topic := by_key(key)) is not None) if by_id else iter(keys)
+    all_readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
+    for key, asked in zip(keys, topics, strict=True):
+        topic = by_key(key)
+        readable = (key if topic is None else topic.name) in all_readable
         if topic is None or not readable:
             commits.gone.add(key)
         for part in asked.partitions:
@@ -76,10 +79,14 @@ def read_commits(context: RequestContext, topics: Any, *, by_id: bool, expire_ms
                     expire_ms,
                     topic.topic_id,
                 )
+            yield
+        yield
     return commits
 
 
-def answer_commit(topics: Any, commits: Commits, code: ErrorCode | None, *, by_id: bool) -> dict[str, Any]:
+def answer_commit(
+    topics: Any, commits: Commits, code: ErrorCode | None, *, by_id: bool
+) -> Steps[dict[str, Any]]:
     """The answer: `code` for each partition that was not refused by itself; None for success.
 
     As Apache Kafka's, it has each topic once, what is not there first, and a topic that is there only with
@@ -90,11 +97,13 @@ def answer_commit(topics: Any, commits: Commits, code: ErrorCode | None, *, by_i
     for is_refused in (True, False):
         for topic in topics:
             key = getattr(topic, name)
-            told = [
-                {"partition_index": part.partition_index, "error_code": _code(commits, code, key, part)}
-                for part in topic.partitions
-                if ((key, part.partition_index) in commits.refused) is is_refused
-            ]
+            told = []
+            for part in topic.partitions:
+                if ((key, part.partition_index) in commits.refused) is is_refused:
+                    outcome = _code(commits, code, key, part)
+                    told.append({"partition_index": part.partition_index, "error_code": outcome})
+                yield
+            yield
             if told or (is_refused and key in commits.gone):
                 answered.setdefault(key, []).extend(told)
     return {"topics": [{name: key, "partitions": partitions} for key, partitions in answered.items()]}

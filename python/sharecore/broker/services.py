@@ -26,6 +26,7 @@ from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer
 from sharecore.security.scram import Credentials
 from sharecore.storage import Catalogue, Configs, Topics
+from sharecore.waiting import Turns
 
 if TYPE_CHECKING:
     from sharecore.broker.client_telemetry import ClientTelemetry
@@ -42,6 +43,7 @@ class Services:
         ground: what it stands on.
         cluster: who leads and coordinates what.
         served: the APIs on offer.
+        turns: runs the long work of handlers.
         telemetry: metrics of clients; None where they are not asked for any.
     """
 
@@ -69,5 +71,6 @@ class Services:
     groups: Coordinators
     share: ShareServices
     cluster: Cluster
+    turns: Turns
     served: Mapping[ApiKey, Served]
     telemetry: ClientTelemetry | None

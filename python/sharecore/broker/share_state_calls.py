@@ -11,7 +11,7 @@ from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import Operation as Action
 from sharecore.security.acl import ResourceType
 from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.waiting import Gather, reply
+from sharecore.waiting import Gather, Steps
 
 _DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _NO_TOPIC = UUID(int=0)
@@ -41,26 +41,37 @@ def each_partition(
     complete = may_be_empty or all(topic.partitions for topic in request.topics)
     if not request.group_id or not complete:
         return {"results": []}
-    asked = {
-        SharePartitionKey(request.group_id, topic.topic_id or _NO_TOPIC, partition.partition): partition
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+    return context.broker.turns.run(_run(context, request, operation, describe))
+
+
+def _run(
+    context: RequestContext,
+    request: Any,
+    operation: Operation,
+    describe: Callable[[Any], dict[str, Any]],
+) -> Steps[Result]:
+    asked: dict[SharePartitionKey, Any] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            topic_id = topic.topic_id or _NO_TOPIC
+            asked[SharePartitionKey(request.group_id, topic_id, partition.partition)] = partition
+            yield
     if not context.may(Action.CLUSTER_ACTION, ResourceType.CLUSTER):
         refused = KafkaError(_DENIED, DENIED[_DENIED])
-        return _answer(dict.fromkeys(asked, refused), describe)
+        return (yield from _answer(dict.fromkeys(asked, refused), describe))
     gather: Gather[SharePartitionKey] = Gather(asked)
     for key, partition in asked.items():
         if key.partition < 0:
             gather.put(key, _NEGATIVE)
         else:
             gather.run(key, operation, key, partition)
-    return reply(gather, lambda: _answer(gather.outcomes, describe))
+        yield
+    return context.broker.turns.after(gather, lambda: _answer(gather.outcomes, describe))
 
 
 def _answer(
     outcomes: dict[SharePartitionKey, Any], describe: Callable[[Any], dict[str, Any]]
-) -> dict[str, Any]:
+) -> Steps[dict[str, Any]]:
     topics: dict[Any, list[dict[str, Any]]] = {}
     for key, outcome in outcomes.items():
         entry: dict[str, Any] = {"partition": key.partition}
@@ -69,6 +80,7 @@ def _answer(
         else:
             entry |= describe(outcome)
         topics.setdefault(key.topic_id, []).append(entry)
+        yield
     return {
         "results": [
             {"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in topics.items()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.storage import Topics
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 NAME_LENGTH_MAX = 249
@@ -18,17 +19,17 @@ TIME_IS_OVER = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def has_no_time(
-    request: Any, named: Mapping[Any, int], may: Callable[[Any], bool] = lambda name: True
-) -> bool:
+def has_no_time(request: Any, named: Mapping[Any, int], permitted: Container[Any] | None = None) -> bool:
     """Whether all that a request names is answered with `TIME_IS_OVER`: it leaves no time, and there is
     something to do.
 
     Args:
         named: how often it names each.
-        may: whether the client may have that done.
+        permitted: names with which the client may have that done; None for all.
     """
-    return request.timeout_ms <= 0 and any(times == 1 and may(name) for name, times in named.items())
+    return request.timeout_ms <= 0 and any(
+        times == 1 and (permitted is None or name in permitted) for name, times in named.items()
+    )
 
 
 def check_name(name: str) -> None:
@@ -46,16 +47,17 @@ def check_name(name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {wrong}")
 
 
-def check_collision(name: str, existing: Iterable[str]) -> None:
-    """Raises KafkaError where another topic's name is the same but for '.' and '_', as in metrics."""
-    if "." not in name and "_" not in name:
-        return
-    folded = name.replace(".", "_")
-    for other in existing:
-        if other != name and other.replace(".", "_") == folded:
-            raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
-            )
+def is_legal_name(name: str) -> bool:
+    """Return whether a topic may be called so."""
+    return bool(_LEGAL_NAME.fullmatch(name)) and name not in (".", "..") and len(name) <= NAME_LENGTH_MAX
+
+
+def check_collision(name: str, topics: Topics) -> None:
+    """Raise KafkaError if another topic's name is the same but for '.' and '_', as in metrics."""
+    if (other := topics.find_alike(name)) is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+        )
 
 
 def partition_count(topic: Any, default_partitions: int, default_replicas: int, node_id: int) -> int:

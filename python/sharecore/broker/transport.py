@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from sharecore.config import BrokerConfig, Listener
+from sharecore.errors import ConfigError
 from sharecore.network import Connection, Disconnect
 from sharecore.network.handshakes import ContextSource
 from sharecore.security.distinguished_name import subject_of
+from sharecore.security.files import READ_SECONDS_MAX
 from sharecore.security.mapping_rules import MappingRules
 from sharecore.security.principal import ANONYMOUS, USER, Principal
-from sharecore.security.tls import TlsListener, server_context
+from sharecore.security.tls import TlsListener, load
+from sharecore.waiting import Blocked, BlockingWork
 
 log = logging.getLogger("sharecore.security")
 
@@ -34,6 +38,10 @@ class Transport:
         self._tls: dict[str, TlsListener] = {}
         self._rules: dict[str, MappingRules] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._files = BlockingWork("tls")
+        self._reloading: asyncio.Task[None] | None = None
+        self._wanted: list[Callable[[], Awaitable[None]]] = []
+        """Reloads that have yet to begin, in their order."""
         for name, listener in listeners.items():
             own = config.for_listener(name)
             if listener.tls:
@@ -61,22 +69,35 @@ class Transport:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._reloading is not None:
+            self._reloading.cancel()
 
     def reload(self) -> None:
         """Reads keys and certificates again; what cannot be used changes nothing."""
         for tls in self._tls.values():
-            tls.reload()
+            self._begin(partial(tls.reload, self._files))
 
-    def check(self, config: BrokerConfig) -> None:
+    async def check(self, config: BrokerConfig) -> None:
         """Raises ConfigError when the listeners could not go on with `config`."""
-        for name in self._tls:
-            server_context(config.for_listener(name))
+        try:
+            for name in self._tls:
+                await self._files.run(partial(load, config.for_listener(name)), READ_SECONDS_MAX)
+        except Blocked as blocked:
+            raise ConfigError(f"keys and certificates cannot be read: {blocked}") from None
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Applies a changed configuration; a listener that cannot use it goes on as it was."""
+        """Applies a changed configuration; a listener that cannot use it goes on as it was.
+
+        Keys and certificates follow once they are read: see `settled`.
+        """
         self._config = config
         for name, tls in self._tls.items():
-            tls.reload(config.for_listener(name))
+            self._begin(partial(tls.reload, self._files, config.for_listener(name)))
+
+    async def settled(self) -> None:
+        """Wait until keys and certificates are those of the configuration that was applied last."""
+        if self._reloading is not None:
+            await asyncio.wait([self._reloading])
 
     def principal_of(self, connection: Connection) -> Principal:
         """Who has connected, as far as the connection itself tells.
@@ -100,6 +121,20 @@ class Transport:
             self._timer = asyncio.get_running_loop().call_later(interval_ms / 1000, self._look)
 
     def _look(self) -> None:
-        for tls in self._tls.values():
-            tls.reload(changed_only=True)
+        if self._reloading is None:
+            for tls in self._tls.values():
+                self._begin(partial(tls.reload, self._files, changed_only=True))
         self._later()
+
+    def _begin(self, reload: Callable[[], Awaitable[None]]) -> None:
+        """Read files beside the event loop, one reload after the other."""
+        self._wanted.append(reload)
+        if self._reloading is None:
+            self._reloading = asyncio.get_running_loop().create_task(self._reload_wanted())
+
+    async def _reload_wanted(self) -> None:
+        try:
+            while self._wanted:
+                await self._wanted.pop(0)()
+        finally:
+            self._reloading = None

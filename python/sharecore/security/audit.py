@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from logging.handlers import WatchedFileHandler
 from typing import NamedTuple
 
-from sharecore.logs import LogGuard, shorten, unquoted
+from sharecore.logs import NAME_MAX, LogGuard, shorten, unquoted
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.principal import Principal
 
@@ -15,8 +16,16 @@ AUDIT = "sharecore.audit"
 log = logging.getLogger(AUDIT)
 
 
+_NAMED_MAX = 100
+"""How many resources the lines about one request name."""
+
+
 class Decision(NamedTuple):
-    """One question that was answered."""
+    """One question that was answered.
+
+    Args:
+        more: how many other resources the same was decided about, which have no line of their own.
+    """
 
     principal: Principal
     host: str
@@ -24,19 +33,21 @@ class Decision(NamedTuple):
     resource_type: int
     name: str
     allowed: bool
+    more: int = 0
 
     def __str__(self) -> str:
         return " ".join(f"{key}={_quoted(value)}" for key, value in self.fields().items())
 
     def fields(self) -> dict[str, str]:
         """The fields of a line, by name."""
-        return {
-            "principal": shorten(str(self.principal)),
+        fields = {
+            "principal": _cut(str(self.principal)),
             "host": self.host,
             "operation": Operation(self.operation).name,
-            "resource": f"{ResourceType(self.resource_type).name}:{shorten(self.name)}",
+            "resource": f"{ResourceType(self.resource_type).name}:{_cut(self.name)}",
             "decision": "allowed" if self.allowed else "denied",
         }
+        return fields | {"more": str(self.more)} if self.more else fields
 
 
 def audits_allowed() -> bool:
@@ -49,6 +60,20 @@ def record(decision: Decision) -> None:
     level = logging.DEBUG if decision.allowed else logging.INFO
     kind = (shorten(str(decision.principal)), decision.operation, decision.resource_type)
     log.log(level, "%s", decision, extra={"kind": kind})
+
+
+def record_each(about: tuple[Principal, str, int, int], names: Sequence[str], *, allowed: bool) -> None:
+    """Write what was decided about the resources of one request; many of them share the last line.
+
+    Args:
+        about: principal, host, operation and type of the resources.
+        names: of the resources; at least one.
+        allowed: the decision.
+    """
+    shown = names[:_NAMED_MAX]
+    for name in shown[:-1]:
+        record(Decision(*about, name, allowed))
+    record(Decision(*about, shown[-1], allowed, len(names) - len(shown)))
 
 
 def write_to(path: str, *, allowed: bool) -> None:
@@ -77,6 +102,12 @@ class _JsonLines(logging.Formatter):
         decision = unquoted(record.args[0]) if isinstance(record.args, tuple) and record.args else None
         told = decision.fields() if isinstance(decision, Decision) else {"message": record.getMessage()}
         return json.dumps({"time": self.formatTime(record), **told})
+
+
+def _cut(text: str) -> str:
+    """A name as it is, but for its length: what writes a line escapes it."""
+    more = len(text) - NAME_MAX
+    return f"{text[:NAME_MAX]}... ({more:,} more characters)" if more > 0 else text
 
 
 def _quoted(value: str) -> str:

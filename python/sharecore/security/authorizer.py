@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Generator, Iterable
+from sys import getsizeof
 
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
@@ -17,33 +18,42 @@ from sharecore.security.acl import (
     Permission,
 )
 from sharecore.security.acls import Acls
-from sharecore.security.audit import Decision, audits_allowed, record
+from sharecore.security.audit import Decision, audits_allowed, record, record_each
 from sharecore.security.principal import USER, Principal
 
 _EVERYBODY = str(Principal(USER, WILDCARD))
-_DECISIONS_MAX = 100_000
+_ENTRY_BYTES = 250
+"""About what a cached decision takes besides the name that it is about."""
 
 
 class Authorizer:
     """The rules: who denies wins over who allows; what nothing allows is denied.
 
-    Decisions are remembered until an entry changes.
+    Decisions are cached until an entry changes.
 
     Args:
         acls: the entries.
         super_users: may do everything.
         open_without_acls: whether a resource that no entry names is open to everybody.
+        cache_bytes_max: about how much memory cached decisions may take; names are whatever clients ask for.
     """
 
     def __init__(
-        self, acls: Acls, super_users: Iterable[Principal] = (), *, open_without_acls: bool = False
+        self,
+        acls: Acls,
+        super_users: Iterable[Principal] = (),
+        *,
+        open_without_acls: bool = False,
+        cache_bytes_max: int = 16 << 20,
     ) -> None:
         self.acls = acls
         self._super_users = frozenset(super_users)
         self._open_without_acls = open_without_acls
         self._decisions: dict[tuple[Principal, str, int, int, str], bool] = {}
+        self._cache_bytes_max = cache_bytes_max
+        self._cache_bytes = 0
         self._audit_allowed = audits_allowed()
-        acls.on_change(self._decisions.clear)
+        acls.on_change(self._forget)
 
     def allows(
         self,
@@ -68,12 +78,44 @@ class Authorizer:
         key = (principal, host, operation, resource_type, name)
         allowed = self._decisions.get(key)
         if allowed is None:
-            allowed = self._decide(principal, host, operation, resource_type, name)
-            if len(self._decisions) >= _DECISIONS_MAX:
-                self._decisions.clear()
-            self._decisions[key] = allowed
+            allowed = self._remember(key)
         if not quiet and (not allowed or self._audit_allowed):
             record(Decision(*key, allowed))
+        return allowed
+
+    def allows_each(
+        self,
+        principal: Principal,
+        host: str,
+        operation: int,
+        resource_type: int,
+        names: Iterable[str],
+        *,
+        quiet: bool = False,
+    ) -> Generator[None, None, Container[str]]:
+        """Return those of the resources that somebody may do something with.
+
+        A name that repeats is decided and audited once. Yields after each decision.
+
+        Args:
+            principal, host, operation, resource_type, quiet: as for `allows`.
+            names: of the resources.
+        """
+        allowed, denied = dict[str, None](), list[str]()
+        for name in dict.fromkeys(names):
+            key = (principal, host, operation, resource_type, name)
+            known = self._decisions.get(key)
+            if self._remember(key) if known is None else known:
+                allowed[name] = None
+            else:
+                denied.append(name)
+            yield
+        if not quiet:
+            about = (principal, host, operation, resource_type)
+            if denied:
+                record_each(about, denied, allowed=False)
+            if allowed and self._audit_allowed:
+                record_each(about, list(allowed), allowed=True)
         return allowed
 
     def allows_some(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
@@ -100,6 +142,20 @@ class Authorizer:
             if self.allows(principal, host, operation, resource_type, name, quiet=True):
                 bits |= 1 << operation
         return bits
+
+    def _remember(self, key: tuple[Principal, str, int, int, str]) -> bool:
+        """Decide, and cache the decision."""
+        allowed = self._decide(*key)
+        self._cache_bytes += _ENTRY_BYTES + getsizeof(key[-1])
+        if self._cache_bytes > self._cache_bytes_max:
+            self._forget()
+        else:
+            self._decisions[key] = allowed
+        return allowed
+
+    def _forget(self) -> None:
+        self._decisions.clear()
+        self._cache_bytes = 0
 
     def _decide(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
         if principal in self._super_users:

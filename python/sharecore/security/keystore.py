@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sharecore.config import BrokerConfig
 from sharecore.config.secret import Secret
 from sharecore.errors import ConfigError
+from sharecore.security.files import read_file
 
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _DER_SEQUENCE = b"\x30"
-_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.+?-----END \1-----", re.DOTALL)
+_EDGE = re.compile(r"-----(BEGIN|END) ([A-Z0-9 ]{1,64})-----")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,7 +51,7 @@ def read_keystore(config: BrokerConfig) -> KeyPair | None:
     store = _value(config.ssl_keystore_password)
     data = _read("ssl.keystore.location", location, config.ssl_keystore_type)
     if isinstance(data, str):
-        keys = [match[0] for match in _BLOCK.finditer(data) if match[1].endswith("PRIVATE KEY")]
+        keys = [data[part] for kind, part in _blocks(data) if kind.endswith("PRIVATE KEY")]
         if len(keys) != 1:
             raise ConfigError(
                 f"ssl.keystore.location={location}: {len(keys)} private keys in it; allowed: a PEM file "
@@ -88,18 +90,29 @@ def _value(secret: Secret | None) -> str | None:
 def _lines(pem: str) -> str:
     """PEM as a property holds it: on one line, with blanks for line ends, or as it is."""
 
-    def unfold(match: re.Match[str]) -> str:
-        head, tail = f"-----BEGIN {match[1]}-----", f"-----END {match[1]}-----"
-        body = "\n".join(match[0][len(head) : -len(tail)].split())
+    def unfold(kind: str, block: str) -> str:
+        head, tail = f"-----BEGIN {kind}-----", f"-----END {kind}-----"
+        body = "\n".join(block[len(head) : -len(tail)].split())
         return f"{head}\n{body}\n{tail}"
 
-    return "\n".join(unfold(match) for match in _BLOCK.finditer(pem)) or pem
+    return "\n".join(unfold(kind, pem[part]) for kind, part in _blocks(pem)) or pem
+
+
+def _blocks(text: str) -> Iterator[tuple[str, slice]]:
+    """The blocks of PEM in a text: what each is, and where; in one pass, whatever the text is."""
+    begun: re.Match[str] | None = None
+    for edge in _EDGE.finditer(text):
+        if edge[1] == "BEGIN":
+            begun = edge
+        elif begun is not None and edge[2] == begun[2]:
+            yield edge[2], slice(begun.start(), edge.end())
+            begun = None
 
 
 def _read(name: str, location: str, kind: str) -> bytes | str:
     """A store's content: text for PEM, bytes for PKCS12."""
     try:
-        data = Path(location).read_bytes()
+        data = read_file(location)
     except OSError as error:
         raise ConfigError(f"{name}={location}: cannot be read: {error.strerror or error}") from None
     if data.startswith(_JKS_MAGIC):
@@ -124,7 +137,7 @@ def _read(name: str, location: str, kind: str) -> bytes | str:
 
 
 def _certificates(name: str, location: str, text: str) -> str:
-    found = [match[0] for match in _BLOCK.finditer(text) if match[1] == "CERTIFICATE"]
+    found = [text[part] for kind, part in _blocks(text) if kind == "CERTIFICATE"]
     if not found:
         raise ConfigError(f"{name}={location}: no certificate in it")
     return "\n".join(found)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
+from sharecore.security.files import read_file
 from sharecore.security.sasl import Refused
 
 # signatures with a key that the broker could not have made itself; never `none`, never a shared secret
@@ -52,13 +53,17 @@ class TokenKeys:
             OSError: the address does not answer.
             ValueError: it answers with something else.
         """
-        from urllib.request import urlopen
+        from urllib.request import url2pathname, urlopen
 
         from jwt import PyJWKSet
         from jwt.exceptions import PyJWTError
 
-        with urlopen(self.url, timeout=_FETCH_TIMEOUT_S) as answer:
-            content = answer.read(_KEYS_BYTES_MAX)
+        address = urlsplit(self.url)
+        if address.scheme == "file":
+            content = read_file(url2pathname(address.path), _KEYS_BYTES_MAX)
+        else:
+            with urlopen(self.url, timeout=_FETCH_TIMEOUT_S) as answer:
+                content = answer.read(_KEYS_BYTES_MAX)
         try:
             keys = PyJWKSet.from_dict(json.loads(content)).keys
         except (PyJWTError, ValueError, AttributeError, TypeError) as error:

@@ -8,15 +8,21 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from typing import NamedTuple
 
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
 from sharecore.security.ciphers import restrict
+from sharecore.security.files import READ_SECONDS_MAX
 from sharecore.security.keystore import KeyPair, read_keystore, read_truststore, store_files
+from sharecore.waiting import Blocked, BlockingWork
 
 log = logging.getLogger("sharecore.security")
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+Stamps = tuple[object, ...]
+"""What tells whether files have changed."""
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
@@ -92,6 +98,44 @@ def _as_file(text: str) -> Iterator[str]:
             os.unlink(path)
 
 
+class Loaded(NamedTuple):
+    """What a listener's files hold, and what tells whether they have changed since."""
+
+    context: ssl.SSLContext
+    stamps: Stamps
+
+
+def load(config: BrokerConfig, unless: Stamps | None = None) -> Loaded | None:
+    """Read the files of a listener; for a thread, as that may take as long as the disk does.
+
+    Args:
+        config: the settings as the listener has them.
+        unless: returns None if the files are still these.
+
+    Raises:
+        LoadError: keys or certificates that cannot be loaded.
+    """
+    stamps = _stamps(config)
+    if unless is not None and stamps == unless:
+        return None
+    try:
+        return Loaded(server_context(config), stamps)
+    except ConfigError as error:
+        raise LoadError(str(error), stamps) from None
+
+
+class LoadError(ConfigError):
+    """Keys or certificates cannot be loaded.
+
+    Args:
+        stamps: of the files.
+    """
+
+    def __init__(self, text: str, stamps: Stamps) -> None:
+        super().__init__(text)
+        self.stamps = stamps
+
+
 class TlsListener:
     """Keys, certificates and trust of one listener; connections that stand keep what they began with.
 
@@ -106,36 +150,41 @@ class TlsListener:
     def __init__(self, name: str, config: BrokerConfig) -> None:
         self.name = name
         self._config = config
-        self._stamps = _stamps(config)
-        self._context = server_context(config)
+        loaded = load(config)
+        assert loaded is not None
+        self._context, self._stamps = loaded
 
     def context(self) -> ssl.SSLContext:
         """What the next handshake uses."""
         return self._context
 
-    def reload(self, config: BrokerConfig | None = None, *, changed_only: bool = False) -> None:
-        """Reads the files again; what cannot be loaded is logged, and the listener goes on as it was.
+    async def reload(
+        self, files: BlockingWork, config: BrokerConfig | None = None, *, changed_only: bool = False
+    ) -> None:
+        """Read the files again; if they cannot be loaded, log that and keep what is there.
 
         Args:
+            files: reads them.
             config: new settings of the listener.
-            changed_only: only when a file has changed.
+            changed_only: only if a file has changed.
         """
         wanted = config or self._config
-        stamps = _stamps(wanted)
-        if changed_only and stamps == self._stamps:
-            return
+        unless = self._stamps if changed_only else None
         try:
-            self._context = server_context(wanted)
-            self._config = wanted
-        except ConfigError as error:
+            loaded = await files.run(partial(load, wanted, unless), READ_SECONDS_MAX)
+        except (ConfigError, Blocked) as error:
             log.error("listener %s keeps its certificates: %s", self.name, error)
-        else:
+            # what cannot be loaded is not tried again before it changes
+            if wanted is self._config and isinstance(error, LoadError):
+                self._stamps = error.stamps
+            return
+        if loaded is not None:
+            self._context, self._stamps = loaded
+            self._config = wanted
             log.info("listener %s has read its certificates", self.name)
-        # also what cannot be loaded is not tried again before it changes
-        self._stamps = _stamps(self._config) if self._config is not wanted else stamps
 
 
-def _stamps(config: BrokerConfig) -> tuple[object, ...]:
+def _stamps(config: BrokerConfig) -> Stamps:
     found: list[object] = []
     for path in store_files(config):
         status = None

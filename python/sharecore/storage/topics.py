@@ -39,6 +39,8 @@ class Topics(ABC):
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
+        self._folded: dict[str, dict[str, None]] = {}
+        """Names by what they are with '_' in place of '.'."""
         self._listeners: list[Listener] = []
 
     def __iter__(self) -> Iterator[Topic]:
@@ -54,6 +56,11 @@ class Topics(ABC):
     def by_id(self, topic_id: UUID | None) -> Topic | None:
         """The topic of that id."""
         return None if topic_id is None else self._by_id.get(topic_id)
+
+    def find_alike(self, name: str) -> str | None:
+        """Return another topic's name that is the same but for '.' and '_', if there is one."""
+        alike = self._folded.get(_fold(name), {})
+        return next((other for other in alike if other != name), None)
 
     def names(self) -> list[str]:
         """Names of all topics."""
@@ -98,9 +105,18 @@ class Topics(ABC):
     def _add(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
+        self._folded.setdefault(_fold(topic.name), {})[topic.name] = None
 
     def _tell(self, change: TopicChange, topic: Topic) -> None:
         settle(tuple(self._listeners), change, topic)
 
     def _remove(self, topic: Topic) -> None:
         del self._by_name[topic.name], self._by_id[topic.topic_id]
+        folded = _fold(topic.name)
+        self._folded[folded].pop(topic.name, None)
+        if not self._folded[folded]:
+            del self._folded[folded]
+
+
+def _fold(name: str) -> str:
+    return name.replace(".", "_")

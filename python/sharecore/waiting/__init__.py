@@ -9,9 +9,13 @@ from sharecore.waiting.later import Later
 from sharecore.waiting.movable import MovableTime
 from sharecore.waiting.periodic import Periodic
 from sharecore.waiting.spans import Spans
+from sharecore.waiting.threads import Blocked, BlockingWork
 from sharecore.waiting.timers import CallLater, Deadline, Timer, Timers
+from sharecore.waiting.turns import Steps, Turns
 
 __all__ = [
+    "Blocked",
+    "BlockingWork",
     "CallLater",
     "Deadline",
     "DelayedFetch",
@@ -21,8 +25,10 @@ __all__ = [
     "MovableTime",
     "Periodic",
     "Spans",
+    "Steps",
     "Timer",
     "Timers",
+    "Turns",
     "promise",
     "reply",
     "settle",

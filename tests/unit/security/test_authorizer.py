@@ -1,7 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import sys
+from collections import deque
+from collections.abc import Container, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +52,7 @@ def storage(tmp_path: Path) -> Iterator[Storage]:
 
 
 class Guard:
-    def __init__(self, storage: Storage, **options: bool) -> None:
+    def __init__(self, storage: Storage, **options: Any) -> None:
         self.storage, self.acls = storage, Acls(storage.catalogue)
         self.authorizer = Authorizer(self.acls, {Principal("User", "root")}, **options)
 
@@ -203,3 +207,57 @@ def test_super_users() -> None:
         super_users_of(BrokerConfig.from_properties({"super.users": "bob"}))
     with pytest.raises(ConfigError, match=r"authorizer\.class\.name"):
         BrokerConfig.from_properties({"authorizer.class.name": "org.example.Mine"})
+
+
+def each(guard: Guard, *names: str, quiet: bool = False) -> list[str]:
+    """Those of the topics that alice may read, as one request asks."""
+    allowed: list[Container[str]] = []
+
+    def ask() -> Iterator[None]:
+        about = ALICE, HERE, Operation.READ, ResourceType.TOPIC
+        allowed.append((yield from guard.authorizer.allows_each(*about, names, quiet=quiet)))
+
+    deque(ask(), 0)
+    return [name for name in dict.fromkeys(names) if name in allowed[0]]
+
+
+def test_many_resources_are_decided_as_each_is(guard: Guard) -> None:
+    guard.add(entry(), entry(name="p-", pattern=PREFIXED), entry(name="p-no", permission=Permission.DENY))
+    names = ["t", "p-1", "p-no", "other", "t"]
+    assert each(guard, *names) == [name for name in dict.fromkeys(names) if guard.may(name=name)]
+    guard.remove(entry())
+    assert each(guard, *names) == ["p-1"]
+
+
+def test_a_name_that_repeats_has_one_line(guard: Guard, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "sharecore.audit"):
+        assert each(guard, *["t"] * 300_000) == []
+        assert each(guard, "quiet", quiet=True) == []
+    assert [record.getMessage().split()[3:] for record in caplog.records] == [
+        ["resource=TOPIC:t", "decision=denied"]
+    ]
+
+
+def test_a_request_with_many_names_has_a_hundred_lines(
+    guard: Guard, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "sharecore.audit"):
+        each(guard, *map(str, range(20_000)))
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 100
+    assert lines[0].endswith("resource=TOPIC:0 decision=denied")
+    assert lines[-1].endswith("resource=TOPIC:99 decision=denied more=19900")
+
+
+def test_what_is_cached_is_bounded_in_bytes(storage: Storage) -> None:
+    guard = Guard(storage)
+    guard.authorizer = Authorizer(guard.acls, cache_bytes_max=1_000_000)
+    guard.add(entry())
+    for number in range(100):
+        each(guard, "t", *(f"{number}-{each}".ljust(32_000, "x") for each in range(10)), quiet=True)
+        assert cached_bytes(guard.authorizer) <= 1_000_000
+    assert guard.may()
+
+
+def cached_bytes(authorizer: Authorizer) -> int:
+    return sum(sys.getsizeof(name) for *_, name in authorizer._decisions)

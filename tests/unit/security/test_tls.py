@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import ssl
 import subprocess
 from contextlib import suppress
@@ -12,6 +13,7 @@ from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
 from sharecore.security.certificates import Authority
 from sharecore.security.tls import TlsListener, server_context
+from sharecore.waiting import BlockingWork
 
 
 @pytest.fixture
@@ -188,14 +190,15 @@ def test_a_changed_file_counts_for_the_next_handshake(pem: Path, tmp_path: Path)
     listener = TlsListener("SSL", config(ssl_keystore_type="PEM", ssl_keystore_location=pem))
     client = trusting(tmp_path / "ca.pem")
     before = serial(shake_hands(listener.context(), client))
-    listener.reload(changed_only=True)
+    files = BlockingWork("test")
+    asyncio.run(listener.reload(files, changed_only=True))
     assert serial(shake_hands(listener.context(), client)) == before
     Authority(tmp_path, days=2).issue("localhost", file="broker", hosts=["localhost"])
-    listener.reload(changed_only=True)
+    asyncio.run(listener.reload(files, changed_only=True))
     after = serial(shake_hands(listener.context(), client))
     assert after != before
     pem.write_text("half a file")
-    listener.reload()
+    asyncio.run(listener.reload(files))
     assert serial(shake_hands(listener.context(), client)) == after
 
 

@@ -13,24 +13,35 @@ from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import promise
+from sharecore.waiting import Steps, promise
 
 _FENCED_SINCE = 2
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    return context.broker.turns.run(_add(context, request))
+
+
+def _add(context: RequestContext, request: Any) -> Steps[Result]:
     broker = context.broker
     topics = request.v3_and_below_topics
-    partitions = [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
     transactional_id = request.v3_and_below_transactional_id
+    partitions = []
+    for topic in topics:
+        for index in topic.partitions:
+            partitions.append(TopicPartition(topic.name, index))
+            yield
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return _answer(dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    denied = {each for each in partitions if not context.may(Operation.WRITE, ResourceType.TOPIC, each.topic)}
-    missing = {
-        each
-        for each in partitions
-        if (topic := broker.topics.get(each.topic)) is None or not 0 <= each.partition < len(topic.partitions)
-    }
+    names = (topic.name for topic in topics if topic.partitions)
+    writable = yield from context.may_each(Operation.WRITE, ResourceType.TOPIC, names)
+    denied, missing = set[TopicPartition](), set[TopicPartition]()
+    for each in partitions:
+        if each.topic not in writable:
+            denied.add(each)
+        elif broker.topics.log(*each) is None:
+            missing.add(each)
+        yield
 
     def answer(error: KafkaError | None) -> dict[str, Any]:
         code = error.code if error else ErrorCode.NONE

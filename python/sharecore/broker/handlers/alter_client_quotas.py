@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from sharecore.broker.context import RequestContext
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.quotas import IP, Entity, check_entity, check_value, entity_of
 from sharecore.security.acl import Operation, ResourceType
+
+_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     answers: dict[Entity, dict[str, Any]] = {}
+    may = context.may(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
+    pace = context.broker.turns.pace()
     for entry in request.entries:
+        await pace.step()
         named = {part.entity_type: part.entity_name for part in entry.entity}
         entity = entity_of(named.items())
         again = entity in answers
@@ -24,7 +29,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         }
         answers[entity] = answer
         try:
-            context.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, said=True)
+            if not may:
+                raise KafkaError(_DENIED, DENIED[_DENIED])
             if again:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {_written(named)}")
             changes = await _checked(entity, entry.ops)

@@ -9,7 +9,7 @@ from sharecore.broker.features import NO_SHARE_GROUPS
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import DENIED, NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Done, Gather, reply
+from sharecore.waiting import Done, Gather, Steps, reply
 
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _BY_STRATEGY = -1
@@ -19,8 +19,14 @@ _Name = tuple[str, int]
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
-    share = context.broker.share
     context.require(Operation.READ, ResourceType.GROUP, request.group_id, said=True)
+    return context.broker.turns.run(_alter(context, request))
+
+
+def _alter(context: RequestContext, request: Any) -> Steps[Result]:
+    share = context.broker.share
+    names = (topic.topic_name for topic in request.topics if topic.partitions)
+    readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
     gather: Gather[_Name] = Gather(
         (topic.topic_name, partition.partition_index)
         for topic in request.topics
@@ -32,7 +38,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         info = share.topics.find(topic.topic_name)
         for partition in topic.partitions:
             name = topic.topic_name, partition.partition_index
-            if not context.may(Operation.READ, ResourceType.TOPIC, topic.topic_name):
+            if topic.topic_name not in readable:
                 gather.put(name, KafkaError(_DENIED, DENIED[_DENIED]))
             elif info is None or not 0 <= partition.partition_index < info.partitions:
                 gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION))
@@ -43,6 +49,7 @@ def handle(context: RequestContext, request: Any) -> Result:
                 if share_partition not in offsets:
                     done[share_partition] = gather.part(name)
                 offsets[share_partition] = partition.start_offset
+            yield
     ids = {topic.topic_name: share.topics.find(topic.topic_name) for topic in request.topics}
     existing = [topic for topic in ids.values() if topic is not None]
     share.offsets.alter(request.group_id, existing, offsets, done)

@@ -16,10 +16,14 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     for each in (*request.deletions, *request.upsertions):
         per_user.setdefault(each.name, []).append(each)
     results = []
+    may = context.may(Operation.ALTER, ResourceType.CLUSTER)
+    pace = context.broker.turns.pace()
     for user, changes in per_user.items():
+        await pace.step()
         result: dict[str, Any] = {"user": user, "error_message": None}
         try:
-            context.require(Operation.ALTER, ResourceType.CLUSTER)
+            if not may:
+                raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             if len(changes) > 1:
                 raise KafkaError(
                     ErrorCode.DUPLICATE_RESOURCE,

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
-from sharecore.broker.context import NOT_REQUESTED, RequestContext
+from sharecore.broker.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.broker.group_topics import HIDDEN_TOPICS, sees_topics
 from sharecore.coordinator.consumer import ConsumerGroup, ConsumerMember, by_topic
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 _CONSUMER_MEMBER = 1
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    return {"groups": [_describe(context, request, group_id) for group_id in request.group_ids]}
+def handle(context: RequestContext, request: Any) -> Result:
+    return context.broker.turns.run(_describe_all(context, request))
 
 
-def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str, Any]:
+def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.group_ids)
+    described: dict[str, dict[str, Any]] = {}
+    for group_id in request.group_ids:
+        # a group that is named again takes no more memory
+        if group_id not in described:
+            described[group_id] = _describe(context, request, group_id, seen)
+        yield
+    return {"groups": [described[group_id] for group_id in request.group_ids]}
+
+
+def _describe(context: RequestContext, request: Any, group_id: str, seen: Container[str]) -> dict[str, Any]:
     groups = context.broker.groups
-    if not context.may(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+    if group_id not in seen:
         return {"group_id": group_id, "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}
     try:
         if not context.broker.features.has_consumer_groups:

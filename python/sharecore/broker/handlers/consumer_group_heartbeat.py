@@ -8,15 +8,27 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.consumer import Heartbeat, HeartbeatAnswer, by_topic
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import promise
+from sharecore.waiting import Steps, promise
 
 _OWN_ID_SINCE = 1
 
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
-    for name in request.subscribed_topic_names or ():
-        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    if request.subscribed_topic_names:
+        return context.broker.turns.run(_subscribe(context, request))
+    return _heartbeat(context, request)
+
+
+def _subscribe(context: RequestContext, request: Any) -> Steps[Result]:
+    names = request.subscribed_topic_names
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    if not all(name in seen for name in names):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return _heartbeat(context, request)
+
+
+def _heartbeat(context: RequestContext, request: Any) -> Result:
     if not context.broker.features.has_consumer_groups:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if context.api_version >= _OWN_ID_SINCE and not request.member_id.strip():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import Any
 
 from sharecore.broker.context import RequestContext
@@ -14,17 +13,23 @@ from sharecore.security.acl import Operation, ResourceType
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     times = Counter(topic.name for topic in request.topics)
-    if has_no_time(request, times, partial(context.may, Operation.ALTER, ResourceType.TOPIC)):
+    by_name = {topic.name: topic for topic in request.topics}
+    turns = context.broker.turns
+    alterable = await turns.finish(context.may_each(Operation.ALTER, ResourceType.TOPIC, times))
+    if has_no_time(request, times, alterable):
         late = {"error_code": TIME_IS_OVER.code, "error_message": None}
         return {"results": [{"name": topic.name} | late for topic in request.topics]}
-    mutations = context.mutations(strict_since=3)
+    mutations, pace = context.mutations(strict_since=3), turns.pace()
     answers = []
     for name in times:
-        topic = next(topic for topic in request.topics if topic.name == name)
+        await pace.step()
+        topic = by_name[name]
         answer: dict[str, Any] = {"name": name, "error_message": None}
         try:
             if times[name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            if name not in alterable:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             have = _check(context, topic)
             mutations.take(topic.count - have)
             if not request.validate_only:
@@ -37,7 +42,6 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
 
 def _check(context: RequestContext, asked: Any) -> int:
     """How many partitions the topic has; raises KafkaError where it cannot have so many."""
-    context.require(Operation.ALTER, ResourceType.TOPIC, asked.name)
     topic = context.broker.topics.get(asked.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
+from collections.abc import Container, Iterable
 from typing import Any
 from uuid import uuid4
 
 from sharecore.broker.config_report import topic_entries
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import EVERY_NAME, RequestContext
 from sharecore.broker.topic_rules import (
     TIME_IS_OVER,
     check_collision,
@@ -20,19 +20,26 @@ from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.quotas import Mutations
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     named = Counter(topic.name for topic in request.topics)
-    if has_no_time(request, named, partial(_may_create, context)):
+    by_name = {topic.name: topic for topic in request.topics}
+    turns = context.broker.turns
+    creatable = await turns.finish(_creatable(context, named))
+    if has_no_time(request, named, creatable):
         return {"topics": [_refused(topic.name, TIME_IS_OVER) for topic in request.topics]}
-    mutations = context.mutations(strict_since=6)
+    mutations, pace = context.mutations(strict_since=6), turns.pace()
     answers = []
     for name, times in named.items():
-        topic = next(topic for topic in request.topics if topic.name == name)
+        topic = by_name[name]
+        await pace.step()
         try:
             if times > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            if name not in creatable:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
             answers.append(await _create(context, topic, mutations, validate_only=request.validate_only))
         except KafkaError as error:
             answers.append(_refused(name, error))
@@ -50,22 +57,21 @@ def _refused(name: str, error: KafkaError) -> dict[str, Any]:
     }
 
 
-def _may_create(context: RequestContext, name: str) -> bool:
-    return context.may(Operation.CREATE, ResourceType.CLUSTER) or context.may(
-        Operation.CREATE, ResourceType.TOPIC, name
-    )
+def _creatable(context: RequestContext, names: Iterable[str]) -> Steps[Container[str]]:
+    """The topics that the client may create."""
+    if context.may(Operation.CREATE, ResourceType.CLUSTER, quiet=True):
+        return EVERY_NAME
+    return (yield from context.may_each(Operation.CREATE, ResourceType.TOPIC, names))
 
 
 async def _create(
     context: RequestContext, topic: Any, mutations: Mutations, *, validate_only: bool
 ) -> dict[str, Any]:
     broker = context.broker
-    if not _may_create(context, topic.name):
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     check_name(topic.name)
     if broker.topics.get(topic.name) is not None:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
-    check_collision(topic.name, broker.topics.names())
+    check_collision(topic.name, broker.topics)
     config = broker.config
     configs = _configs(topic)
     try:

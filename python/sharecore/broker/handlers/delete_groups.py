@@ -8,18 +8,27 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Done, Gather, reply
+from sharecore.waiting import Done, Gather, Steps, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    gather: Gather[str] = Gather(dict.fromkeys(request.groups_names))
-    for group_id in gather.outcomes:
-        gather.run(group_id, _delete, context, group_id)
+    return context.broker.turns.run(_delete_all(context, request))
+
+
+def _delete_all(context: RequestContext, request: Any) -> Steps[Result]:
+    names = dict.fromkeys(request.groups_names)
+    deletable = yield from context.may_each(Operation.DELETE, ResourceType.GROUP, names)
+    gather: Gather[str] = Gather(names)
+    for group_id in names:
+        if group_id in deletable:
+            gather.run(group_id, _delete, context, group_id)
+        else:
+            gather.put(group_id, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        yield
     return reply(gather, lambda: _answer(gather.outcomes))
 
 
 def _delete(context: RequestContext, group_id: str, done: Done) -> None:
-    context.require(Operation.DELETE, ResourceType.GROUP, group_id)
     broker = context.broker
     broker.cluster.check_coordinator(group_id)
     group = broker.groups.registry.get(group_id)

@@ -9,32 +9,48 @@ from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Log
+from sharecore.waiting import Steps
 
 _HIGH_WATERMARK = -1
 
 
+_Begun = tuple[int, tuple[Log, Any] | ErrorCode]
+
+
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    deleting = [
-        (
-            topic.name,
-            [(asked.partition_index, _begin(context, topic.name, asked)) for asked in topic.partitions],
-        )
-        for topic in request.topics
-        if topic.partitions
-    ]
-    return {
-        "topics": [
-            {"name": name, "partitions": [await _end(index, begun) for index, begun in partitions]}
-            for name, partitions in deleting
-        ]
-    }
+    turns = context.broker.turns
+    deleting = await turns.finish(_begin_all(context, request))
+    pace = turns.pace()
+    topics = []
+    for name, begun in deleting:
+        partitions = []
+        for each in begun:
+            partitions.append(await _end(*each))
+            await pace.step()
+        topics.append({"name": name, "partitions": partitions})
+    return {"topics": topics}
+
+
+def _begin_all(context: RequestContext, request: Any) -> Steps[list[tuple[str, list[_Begun]]]]:
+    names = (topic.name for topic in request.topics if topic.partitions)
+    deletable = yield from context.may_each(Operation.DELETE, ResourceType.TOPIC, names)
+    deleting = []
+    for topic in request.topics:
+        begun: list[_Begun] = []
+        for asked in topic.partitions:
+            outcome: tuple[Log, Any] | ErrorCode = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if topic.name in deletable:
+                outcome = _begin(context, topic.name, asked)
+            begun.append((asked.partition_index, outcome))
+            yield
+        if begun:
+            deleting.append((topic.name, begun))
+    return deleting
 
 
 def _begin(context: RequestContext, name: str, asked: Any) -> tuple[Log, Any] | ErrorCode:
     """Stages the deletion of one partition's records, so that all of a request share a commit."""
     log = context.broker.topics.log(name, asked.partition_index)
-    if not context.may(Operation.DELETE, ResourceType.TOPIC, name):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if log is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if name in INTERNAL_TOPICS:

@@ -6,10 +6,11 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.features import NO_SHARE_GROUPS
+from sharecore.coordinator.share.group import ShareGroup
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import DENIED, NO_SUCH_PARTITION, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Gather, reply
+from sharecore.waiting import Gather, Steps, reply
 
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
@@ -19,14 +20,21 @@ def handle(context: RequestContext, request: Any) -> Result:
     share = context.broker.share
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id, said=True)
     group = share.offsets.deletable(request.group_id)
+    return context.broker.turns.run(_delete(context, request, group))
+
+
+def _delete(context: RequestContext, request: Any, group: ShareGroup) -> Steps[Result]:
+    share = context.broker.share
     asked: dict[str, None] = dict.fromkeys(topic.topic_name for topic in request.topics)
-    refused = [name for name in asked if not context.may(Operation.READ, ResourceType.TOPIC, name)]
+    readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, asked)
     # of a group that never had state Kafka's answer names no topic
-    gather: Gather[str] = Gather(asked if group.has_topics_record else refused)
+    named = [name for name in asked if group.has_topics_record or name not in readable]
+    gather: Gather[str] = Gather(named)
     known: dict[str, TopicInfo] = {}
-    for name in gather.outcomes:
+    for name in named:
+        yield
         topic = share.topics.find(name)
-        if name in refused:
+        if name not in readable:
             gather.put(name, KafkaError(_DENIED, DENIED[_DENIED]))
         elif topic is None:
             gather.put(name, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION))

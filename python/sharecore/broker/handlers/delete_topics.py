@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Container, Iterable
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import EVERY_NAME, RequestContext
 from sharecore.broker.topic_rules import TIME_IS_OVER, has_no_time, refused_deletion
-from sharecore.errors import NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, ErrorCode, KafkaError
+from sharecore.errors import DENIED, NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
+from sharecore.waiting import Steps
 
 _TOPICS_SINCE = 6
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
@@ -27,9 +30,13 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     if has_no_time(request, names | ids):
         late = {"error_code": TIME_IS_OVER.code, "error_message": None}
         return {"responses": [{"name": name, "topic_id": topic_id} | late for name, topic_id in asked]}
+    turns = context.broker.turns
+    rights = await turns.finish(_rights(context, names, ids))
+    pace = turns.pace()
     met: set[UUID] = set()
     # names first: an id that is given as well is told of with its name, and nothing is deleted
     for name, topic_id in [*((name, None) for name in names), *((None, topic_id) for topic_id in ids)]:
+        await pace.step()
         answer: dict[str, Any] = {"name": name, "topic_id": topic_id, "error_message": None}
         if topic_id in met and ids[topic_id] == 1:
             continue
@@ -37,7 +44,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             if names[name] > 1 or ids[topic_id] > 1:
                 what = "id" if name is None else "name"
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
-            topic = _find(context, name, topic_id, answer)
+            topic = _find(context, name, topic_id, rights, answer)
             if name is not None and topic.topic_id in ids:
                 met.add(topic.topic_id)
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named by its id as well.")
@@ -49,7 +56,32 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     return {"throttle_time_ms": mutations.throttle_ms, "responses": answers}
 
 
-def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict[str, Any]) -> Topic:
+class _Rights(NamedTuple):
+    """Topics that the client may know of, and delete."""
+
+    seen: Container[str]
+    deletable: Container[str]
+
+    def require(self, names: Container[str], name: str) -> None:
+        if name not in names:
+            raise KafkaError(_DENIED, DENIED[_DENIED])
+
+
+def _rights(context: RequestContext, names: Iterable[str], ids: Iterable[UUID | None]) -> Steps[_Rights]:
+    if context.may(Operation.DELETE, ResourceType.CLUSTER, quiet=True):
+        return _Rights(EVERY_NAME, EVERY_NAME)
+    topics = context.broker.topics
+    all_names = dict.fromkeys(names)
+    all_names |= dict.fromkeys(topic.name for each in ids if (topic := topics.by_id(each)) is not None)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, all_names)
+    there = [name for name in all_names if name in seen and topics.get(name) is not None]
+    deletable = yield from context.may_each(Operation.DELETE, ResourceType.TOPIC, there)
+    return _Rights(seen, deletable)
+
+
+def _find(
+    context: RequestContext, name: str | None, topic_id: Any, rights: _Rights, answer: dict[str, Any]
+) -> Topic:
     """The topic to delete; `answer` gets the name and the id that the client may know."""
     broker = context.broker
     if not broker.config.delete_topic_enable:
@@ -63,11 +95,10 @@ def _find(context: RequestContext, name: str | None, topic_id: Any, answer: dict
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, NO_SUCH_TOPIC_ID)
         name = topic.name
-    if not context.may(Operation.DELETE, ResourceType.CLUSTER):
-        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name, said=True)
-        if topic is not None:
-            answer.update(name=name)
-            context.require(Operation.DELETE, ResourceType.TOPIC, name, said=True)
+    rights.require(rights.seen, name)
+    if topic is not None and rights.deletable is not EVERY_NAME:
+        answer.update(name=name)
+        rights.require(rights.deletable, name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
     answer.update(name=topic.name, topic_id=topic.topic_id)

@@ -14,20 +14,21 @@ from sharecore.broker.config_report import (
     letter_entries,
     topic_entries,
 )
-from sharecore.broker.config_rights import require_config
-from sharecore.broker.context import RequestContext
+from sharecore.broker.config_rights import ConfigRights, config_rights
+from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.identity import as_node_id
 from sharecore.broker.loggers import logger_entries
 from sharecore.broker.topic_rules import check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
+from sharecore.waiting import Steps
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+def handle(context: RequestContext, request: Any) -> Result:
     unknown = next((each for each in request.resources if each.resource_type not in _TYPES), None)
     if unknown is None:
-        return {"results": [_describe(context, request, resource) for resource in request.resources]}
+        return context.broker.turns.run(_describe_all(context, request))
     text = f"There are no resources of type {unknown.resource_type}."
     return {
         "results": [
@@ -50,21 +51,41 @@ def _nothing(resource: Any) -> dict[str, Any]:
     }
 
 
-def _describe(context: RequestContext, request: Any, resource: Any) -> dict[str, Any]:
+def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    named = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    rights = yield from config_rights(context, Operation.DESCRIBE_CONFIGS, named)
+    results = []
+    described: dict[tuple[int, str, tuple[str, ...]], dict[str, Any]] = {}
+    for resource in request.resources:
+        keys = tuple(resource.configuration_keys or ())
+        ask = resource.resource_type, resource.resource_name, keys
+        # a resource that is named again takes no more memory
+        if ask not in described:
+            described[ask] = yield from _describe(context, request, resource, rights)
+        results.append(described[ask])
+        yield
+    return {"results": results}
+
+
+def _describe(
+    context: RequestContext, request: Any, resource: Any, rights: ConfigRights
+) -> Steps[dict[str, Any]]:
     answer = _nothing(resource)
     try:
+        rights.require(resource.resource_type, resource.resource_name)
         entries = _entries(context, resource.resource_type, resource.resource_name)
         if resource.resource_type == ResourceType.GROUP and resource.configuration_keys:
             entries += letter_entries(context.broker, resource.resource_name)
     except KafkaError as error:
         return answer | {"error_code": error.code, "error_message": error.message}
-    wanted = resource.configuration_keys
-    answer["configs"] = [
-        _trim(entry, request)
-        for entry in entries
+    wanted = set(resource.configuration_keys or ())
+    configs = []
+    for entry in entries:
         # Kafka takes an empty list for every key, as it does no list at all
-        if not wanted or entry["name"] in wanted
-    ]
+        if not wanted or entry["name"] in wanted:
+            configs.append(_trim(entry, request))
+        yield
+    answer["configs"] = configs
     return answer
 
 
@@ -79,7 +100,6 @@ def _trim(entry: Entry, request: Any) -> Entry:
 
 def _entries(context: RequestContext, resource_type: int, name: str) -> list[Entry]:
     broker = context.broker
-    require_config(context, Operation.DESCRIBE_CONFIGS, resource_type, name)
     if resource_type == ResourceType.TOPIC:
         check_name(name)
         if broker.topics.get(name) is None:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
-from sharecore.broker.context import NOT_REQUESTED, RequestContext
+from sharecore.broker.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.coordinator.classic import ClassicGroup, ClassicState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 _NOT_FOUND_SINCE = 6
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    return {"groups": [_describe(context, request, group_id) for group_id in request.groups]}
+def handle(context: RequestContext, request: Any) -> Result:
+    return context.broker.turns.run(_describe_all(context, request))
 
 
-def _describe(context: RequestContext, request: Any, group_id: str) -> dict[str, Any]:
+def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.groups)
+    described: dict[str, dict[str, Any]] = {}
+    for group_id in request.groups:
+        # a group that is named again takes no more memory
+        if group_id not in described:
+            described[group_id] = _describe(context, request, group_id, seen)
+        yield
+    return {"groups": [described[group_id] for group_id in request.groups]}
+
+
+def _describe(context: RequestContext, request: Any, group_id: str, seen: Container[str]) -> dict[str, Any]:
     answer: dict[str, Any] = {"group_id": group_id}
     asked = getattr(request, "include_authorized_operations", False)
-    if not context.may(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+    if group_id not in seen:
         refused = {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED, "error_message": None}
         return answer | refused | {"authorized_operations": NOT_REQUESTED}
     allowed = context.operations(ResourceType.GROUP, group_id) if asked else NOT_REQUESTED

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +12,28 @@ from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     broker = context.broker
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "results": []}
-    wanted: dict[str, Collection[int]] = {}
+    wanted: dict[str, set[int]] = {}
     if request.topics is None:
-        wanted = {topic.name: range(len(topic.partitions)) for topic in broker.topics}
+        wanted = {topic.name: set(range(len(topic.partitions))) for topic in broker.topics}
     else:
         for topic in request.topics:
-            wanted[topic.topic] = {*wanted.get(topic.topic, ()), *topic.partitions}
-    topics = []
+            wanted.setdefault(topic.topic, set()).update(topic.partitions)
+    topics, pace = [], broker.turns.pace()
     for name, indexes in wanted.items():
-        logs = [(index, broker.topics.log(name, index)) for index in sorted(indexes)]
-        partitions = [
-            {"partition_index": index, "partition_size": log.size_bytes}
-            for index, log in logs
-            if log is not None
-        ]
+        partitions = []
+        for index in sorted(indexes):
+            log = broker.topics.log(name, index)
+            if log is not None:
+                partitions.append({"partition_index": index, "partition_size": log.size_bytes})
+            await pace.step()
         if partitions:
             topics.append({"name": name, "partitions": partitions})
-    disk = shutil.disk_usage(broker.config.data_dir)
+    loop = asyncio.get_running_loop()
+    disk = await loop.run_in_executor(None, shutil.disk_usage, broker.config.data_dir)
     return {
         "results": [
             {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 from sharecore.broker.context import RequestContext, Result
@@ -11,9 +11,11 @@ from sharecore.coordinator.share.offsets import SharePartitionOffset
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Gather, reply
+from sharecore.waiting import Gather, Steps, reply
 
 _NOTHING = SharePartitionOffset()
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_HIDDEN = SharePartitionOffset(error=KafkaError(_DENIED, DENIED[_DENIED]))
 
 
 class _Asked(NamedTuple):
@@ -37,17 +39,25 @@ _Asks = dict[_Ask, _Asked]
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    return context.broker.turns.run(_describe(context, request))
+
+
+def _describe(context: RequestContext, request: Any) -> Steps[Result]:
     describe = context.broker.share.offsets.describe
+    names = (group.group_id for group in request.groups)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, names)
     refused: dict[int, KafkaError] = {}
     asks: _Asks = {}
     for number, group in enumerate(request.groups):
+        yield
         try:
             refusals: Counter[str] = Counter()
-            for name, asked in _topics(context, group):
+            for name, asked in (yield from _topics(context, group, seen)):
                 ask = number, name, refusals[name]
                 refusals[name] += asked.topic is None
                 asks.setdefault(ask, asked).partitions.update(asked.partitions)
-        except KafkaError as error:  # noqa: PERF203
+                yield
+        except KafkaError as error:
             refused[number] = error
     gather: Gather[_Ask] = Gather(asks)
     for ask, asked in asks.items():
@@ -55,30 +65,37 @@ def handle(context: RequestContext, request: Any) -> Result:
             gather.put(ask, dict.fromkeys(asked.partitions, asked.instead))
         else:
             gather.run(ask, describe, request.groups[ask[0]].group_id, asked.topic, asked.partitions)
+        yield
     return reply(gather, lambda: _answer(request, asks, gather.outcomes, refused))
 
 
-def _topics(context: RequestContext, group: Any) -> Iterator[tuple[str, _Asked]]:
+def _topics(
+    context: RequestContext, group: Any, groups_seen: Container[str]
+) -> Steps[list[tuple[str, _Asked]]]:
     """The topics of a group; raises KafkaError where none is told of."""
     share = context.broker.share
     context.broker.features.check_share_groups()
-    context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+    if group.group_id not in groups_seen:
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if group.topics is None:
         share.groups.find(group.group_id)
-        for topic, partitions in share.offsets.initialized(group.group_id):
-            if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-                yield topic.name, _Asked(topic, _NOTHING, dict.fromkeys(partitions))
-        return
+        initialized = share.offsets.initialized(group.group_id)
+        names = (topic.name for topic, _ in initialized)
+        seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+        return [
+            (topic.name, _Asked(topic, _NOTHING, dict.fromkeys(partitions)))
+            for topic, partitions in initialized
+            if topic.name in seen
+        ]
+    names = (asked.topic_name for asked in group.topics)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    found = []
     for asked in group.topics:
-        yield asked.topic_name, _named(context, asked.topic_name, asked.partitions)
-
-
-def _named(context: RequestContext, name: str, partitions: Iterable[int]) -> _Asked:
-    if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
-        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        error = KafkaError(code, DENIED[code])
-        return _Asked(None, SharePartitionOffset(error=error), dict.fromkeys(partitions))
-    return _Asked(context.broker.share.topics.find(name), _NOTHING, dict.fromkeys(partitions))
+        name, partitions = asked.topic_name, dict.fromkeys(asked.partitions)
+        topic, instead = (share.topics.find(name), _NOTHING) if name in seen else (None, _HIDDEN)
+        found.append((name, _Asked(topic, instead, partitions)))
+        yield
+    return found
 
 
 def _answer(

@@ -5,25 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 from sharecore.broker.cluster import describe_partition
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 _NO_ELECTIONS: dict[str, Any] = {"eligible_leader_replicas": [], "last_known_elr": []}
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+def handle(context: RequestContext, request: Any) -> Result:
+    return context.broker.turns.run(_describe(context, request))
+
+
+def _describe(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
     topics = context.broker.topics
-    names = sorted({topic.name for topic in request.topics}) or [
-        name
-        for name in sorted(topics.names())
-        if context.may(Operation.DESCRIBE, ResourceType.TOPIC, name, quiet=True)
-    ]
+    named = {topic.name for topic in request.topics}
+    names = sorted(named or topics.names())
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names, quiet=not named)
+    if not named:
+        names = [name for name in names if name in seen]
     first_name, first_partition = "", 0
     if request.cursor is not None:
         first_name, first_partition = request.cursor.topic_name, request.cursor.partition_index
-        if first_partition < 0 or (request.topics and first_name not in names):
+        if first_partition < 0 or (named and first_name not in named):
             return {
                 "topics": [
                     {"name": topic.name, "error_code": ErrorCode.INVALID_REQUEST} for topic in request.topics
@@ -35,7 +40,8 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     answers: list[dict[str, Any]] = []
     for name in names:
         topic = topics.get(name)
-        if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        yield
+        if name not in seen:
             answers.append(_refused(name))
             continue
         if not room:

@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.scram import SCRAM_MECHANISMS
+from sharecore.waiting import Steps
 
 _NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+def handle(context: RequestContext, request: Any) -> Result:
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         refused = {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": None}
         return refused | {"results": [{"user": "", **refused} for _ in request.users or ()]}
+    return context.broker.turns.run(_describe_all(context, request))
+
+
+def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
     users = context.broker.credentials.users()
     asked = Counter(user.name for user in request.users or ())
-    return {
-        "error_message": "",
-        "results": [_describe(name, users.get(name), asked[name]) for name in asked or users],
-    }
+    results = []
+    for name in asked or users:
+        results.append(_describe(name, users.get(name), asked[name]))
+        yield
+    return {"error_message": "", "results": results}
 
 
 def _describe(name: str, mechanisms: dict[str, int] | None, times: int) -> dict[str, Any]:

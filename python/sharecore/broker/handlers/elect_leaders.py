@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import RequestContext, Result
 from sharecore.broker.topic_rules import TIME_IS_OVER
 from sharecore.errors import ErrorCode
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 _PREFERRED, _UNCLEAN = 0, 1
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+def handle(context: RequestContext, request: Any) -> Result:
     if not context.may(Operation.ALTER, ResourceType.CLUSTER):
         return _refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if request.timeout_ms <= 0:
@@ -25,15 +26,19 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         return {
             "replica_election_results": [{"topic": topic.name, "partition_result": []} for topic in topics]
         }
-    return {
-        "replica_election_results": [
-            {
-                "topic": asked.topic,
-                "partition_result": [_elect(context, asked.topic, index) for index in asked.partitions],
-            }
-            for asked in request.topic_partitions
-        ]
-    }
+    return context.broker.turns.run(_elect_all(context, request))
+
+
+def _elect_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    results = []
+    for asked in request.topic_partitions:
+        partitions = []
+        for index in asked.partitions:
+            partitions.append(_elect(context, asked.topic, index))
+            yield
+        results.append({"topic": asked.topic, "partition_result": partitions})
+        yield
+    return {"replica_election_results": results}
 
 
 def _refused(request: Any, code: ErrorCode, text: str | None = None) -> dict[str, Any]:

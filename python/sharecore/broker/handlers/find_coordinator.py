@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Container, Iterable
 from typing import Any
 from uuid import UUID
 
 from sharecore.broker.cluster import Cluster
-from sharecore.broker.context import REFUSALS, RequestContext
+from sharecore.broker.context import EVERY_NAME, REFUSALS, RequestContext, Result
 from sharecore.errors import DENIED, ErrorCode
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _SHARE_SINCE_VERSION = 6
@@ -20,14 +22,21 @@ _RESOURCES = {_GROUP: ResourceType.GROUP, _TRANSACTION: ResourceType.TRANSACTION
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    if context.api_version >= _KEYS_SINCE_VERSION:
-        return {
-            "coordinators": [
-                {"key": key} | _find(context, request.key_type, key) for key in request.coordinator_keys
-            ]
-        }
-    answer = _find(context, request.key_type, request.key)
+def handle(context: RequestContext, request: Any) -> Result:
+    return context.broker.turns.run(_answer(context, request))
+
+
+def _answer(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    has_keys = context.api_version >= _KEYS_SINCE_VERSION
+    keys = request.coordinator_keys if has_keys else [request.key]
+    seen = yield from _seen(context, request.key_type, keys)
+    if has_keys:
+        coordinators = []
+        for key in keys:
+            coordinators.append({"key": key} | _find(context, request.key_type, key, seen))
+            yield
+        return {"coordinators": coordinators}
+    answer = _find(context, request.key_type, request.key, seen)
     # the versions with a single coordinator always say something
     said = "NONE"
     if "error_code" in answer:
@@ -35,14 +44,23 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     return {"error_message": said} | answer
 
 
-def _find(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
+def _seen(context: RequestContext, key_type: int, keys: Iterable[str]) -> Steps[Container[str]]:
+    """The keys whose coordinator the client may know."""
+    if key_type in _RESOURCES:
+        return (yield from context.may_each(Operation.DESCRIBE, _RESOURCES[key_type], keys))
+    if key_type == _SHARE and context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return EVERY_NAME
+    return ()
+
+
+def _find(context: RequestContext, key_type: int, key: str, seen: Container[str]) -> dict[str, Any]:
     refusal = {"node_id": -1, "host": "", "port": -1, "error_code": ErrorCode.INVALID_REQUEST}
     if key_type not in (_GROUP, _TRANSACTION, _SHARE):
         return refusal | {"error_message": f"There are no coordinators of type {key_type}."}
-    if key_type == _SHARE and not context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+    if key_type == _SHARE and key not in seen:
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return refusal | {"error_code": code, "error_message": DENIED[code]}
-    if key_type != _SHARE and not context.may(Operation.DESCRIBE, _RESOURCES[key_type], key):
+    if key not in seen:
         return refusal | {"error_code": REFUSALS[_RESOURCES[key_type]]}
     if key_type == _SHARE and not (context.api_version >= _SHARE_SINCE_VERSION and _is_share_key(key)):
         return refusal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from sharecore.broker.cluster import NO_EPOCH
@@ -12,7 +12,7 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Found, Log
-from sharecore.waiting import Gather, reply
+from sharecore.waiting import Gather, Steps
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = (
     -1,
@@ -34,13 +34,25 @@ _READ_COMMITTED = 1
 
 
 def handle(context: RequestContext, request: Any) -> Result:
+    return context.broker.turns.run(_look_up(context, request))
+
+
+def _look_up(context: RequestContext, request: Any) -> Steps[Result]:
+    names = (topic.name for topic in request.topics)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
     known: Gather[tuple[str, int]] = Gather()
+    asked_for = set[tuple[str, int]]()
     for topic in request.topics:
+        if topic.name not in seen:
+            continue
         for asked in topic.partitions:
-            log = _log(context, request, topic.name, asked.partition_index)
+            partition = topic.name, asked.partition_index
+            log = None if partition in asked_for else _log(context, request, *partition)
             if log is not None:
-                known.run((topic.name, asked.partition_index), _ask, log, asked.timestamp)
-    return reply(known, lambda: _answers(context, request, known.outcomes))
+                asked_for.add(partition)
+                known.run(partition, _ask, log, asked.timestamp)
+            yield
+    return context.broker.turns.after(known, lambda: _answers(context, request, seen, known.outcomes))
 
 
 def _log(context: RequestContext, request: Any, name: str, index: int) -> Log | None:
@@ -70,60 +82,69 @@ def _ask(log: Log, timestamp: int, done: Callable[[Found | KafkaError | None], N
 
 
 def _answers(
-    context: RequestContext, request: Any, known: Mapping[tuple[str, int], Found | KafkaError | None]
-) -> dict[str, Any]:
+    context: RequestContext,
+    request: Any,
+    seen: Container[str],
+    known: Mapping[tuple[str, int], Found | KafkaError | None],
+) -> Steps[dict[str, Any]]:
     answers = []
     for topic in request.topics:
         times = Counter(asked.partition_index for asked in topic.partitions)
         once = {asked.partition_index: asked for asked in topic.partitions}
-        partitions = [
-            _answer(context, request, topic.name, asked, times[index], known) for index, asked in once.items()
-        ]
+        partitions = []
+        for index, asked in once.items():
+            found: Found | ErrorCode | None = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if topic.name in seen:
+                found = _found(context, request, topic.name, asked, times[index], known)
+            partitions.append(_answer(index, found))
+            yield
         if partitions:
             answers.append({"name": topic.name, "partitions": partitions})
+        yield
     return {"topics": answers}
 
 
-def _answer(
+def _answer(index: int, found: Found | ErrorCode | None) -> dict[str, Any]:
+    code = ErrorCode.NONE
+    if isinstance(found, ErrorCode):
+        code, found = found, None
+    offset, timestamp, epoch = found or (-1, -1, -1)
+    return {
+        "partition_index": index,
+        "error_code": code,
+        "offset": offset,
+        "timestamp": timestamp,
+        "leader_epoch": epoch,
+    }
+
+
+def _found(
     context: RequestContext,
     request: Any,
     name: str,
     asked: Any,
     times: int,
     known: Mapping[tuple[str, int], Found | KafkaError | None],
-) -> dict[str, Any]:
+) -> Found | ErrorCode | None:
+    """What is to be told of a partition that the client may see; None where there is no such offset."""
     log = _log(context, request, name, asked.partition_index)
     looked_up = known.get((name, asked.partition_index))
-    code = ErrorCode.NONE
-    found: Found | None = None
-    if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
-        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    elif times > 1:
-        code = ErrorCode.INVALID_REQUEST
-    elif asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, 1 << 15):
-        code = ErrorCode.UNSUPPORTED_VERSION
-    elif log is None:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif isinstance(looked_up, KafkaError):
-        code = looked_up.code
-    elif asked.current_leader_epoch > context.broker.cluster.leader(log.topic_id, log.index).epoch:
-        code = ErrorCode.UNKNOWN_LEADER_EPOCH
-    elif asked.current_leader_epoch < NO_EPOCH:
-        code = ErrorCode.FENCED_LEADER_EPOCH
-    else:
-        end = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
-        if _by_time(asked.timestamp):
-            found = looked_up if looked_up is not None and looked_up[0] < end else None
-        else:
-            found = _by_place(log, asked.timestamp, end)
-    offset, timestamp, epoch = found or (-1, -1, -1)
-    return {
-        "partition_index": asked.partition_index,
-        "error_code": code,
-        "offset": offset,
-        "timestamp": timestamp,
-        "leader_epoch": epoch,
-    }
+    if times > 1:
+        return ErrorCode.INVALID_REQUEST
+    if asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, 1 << 15):
+        return ErrorCode.UNSUPPORTED_VERSION
+    if log is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if isinstance(looked_up, KafkaError):
+        return looked_up.code
+    if asked.current_leader_epoch > context.broker.cluster.leader(log.topic_id, log.index).epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if asked.current_leader_epoch < NO_EPOCH:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    end = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
+    if _by_time(asked.timestamp):
+        return looked_up if looked_up is not None and looked_up[0] < end else None
+    return _by_place(log, asked.timestamp, end)
 
 
 def _by_place(log: Log, timestamp: int, end: int) -> Found | None:

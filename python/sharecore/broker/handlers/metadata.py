@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
 from sharecore.broker.cluster import describe_partition
-from sharecore.broker.context import NOT_REQUESTED, RequestContext
+from sharecore.broker.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_collision, check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
+from sharecore.waiting import Steps
 
 _ALL_WHEN_EMPTY_BEFORE = 1
 _AUTO_CREATION_ASKED_SINCE = 4
@@ -20,16 +21,11 @@ _IDS_UNUSED = (10, 11)
 _IDS_SINCE = 12
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+def handle(context: RequestContext, request: Any) -> Result:
     broker = context.broker
     asked = request.topics
     if asked is None or (not asked and context.api_version < _ALL_WHEN_EMPTY_BEFORE):
-        seen = [
-            topic
-            for topic in broker.topics
-            if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, quiet=True)
-        ]
-        return _answer(context, request, [_describe(context, request, topic) for topic in seen])
+        return broker.turns.run(_all(context, request))
     if context.api_version in _IDS_UNUSED and any(
         topic.name is None or topic.topic_id is not None for topic in asked
     ):
@@ -37,23 +33,53 @@ def handle(context: RequestContext, request: Any) -> dict[str, Any] | Awaitable[
     if context.api_version >= _IDS_SINCE:
         ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id is not None)
         if ids:  # they count alone then
-            return _answer(context, request, [_by_id(context, request, topic_id) for topic_id in ids])
-    asked = dict.fromkeys(topic.name for topic in asked)
-    missing = [
-        name
-        for name in asked
-        if name is not None
-        and broker.topics.get(name) is None
-        and context.may(Operation.DESCRIBE, ResourceType.TOPIC, name, quiet=True)
-    ]
+            return broker.turns.run(_by_ids(context, request, ids))
+    named = dict.fromkeys(topic.name for topic in asked)
     may_create = (
         broker.config.auto_create_topics_enable
         and broker.config.default_replication_factor == 1
         and (context.api_version < _AUTO_CREATION_ASKED_SINCE or request.allow_auto_topic_creation)
     )
-    if missing and may_create:
-        return _create_and_answer(context, request, missing)
-    return _answer(context, request, [_look_up(context, request, name) for name in asked])
+    if may_create and any(name is not None and broker.topics.get(name) is None for name in named):
+        return _create_and_answer(context, request, named)
+    return broker.turns.run(_by_names(context, request, named, {}))
+
+
+def _all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    names = context.broker.topics.names()
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names, quiet=True)
+    described = []
+    for topic in context.broker.topics:
+        if topic.name in seen:
+            described.append((yield from _describe(context, request, topic)))
+        yield
+    return _answer(context, request, described)
+
+
+def _by_ids(context: RequestContext, request: Any, ids: Iterable[UUID]) -> Steps[dict[str, Any]]:
+    topics = context.broker.topics
+    names = (topic.name for topic_id in ids if (topic := topics.by_id(topic_id)) is not None)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    described = []
+    for topic_id in ids:
+        described.append((yield from _by_id(context, request, topic_id, seen)))
+        yield
+    return _answer(context, request, described)
+
+
+def _by_names(
+    context: RequestContext,
+    request: Any,
+    named: Iterable[str | None],
+    refused: Mapping[str | None, ErrorCode],
+) -> Steps[dict[str, Any]]:
+    names = (name for name in named if name is not None)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    described = []
+    for name in named:
+        described.append((yield from _look_up(context, request, name, seen, refused.get(name))))
+        yield
+    return _answer(context, request, described)
 
 
 def _refused(asked: Any) -> dict[str, Any]:
@@ -71,31 +97,35 @@ def _refused(asked: Any) -> dict[str, Any]:
     }
 
 
-async def _create_and_answer(context: RequestContext, request: Any, names: list[str]) -> dict[str, Any]:
-    topics, mutations = context.broker.topics, context.mutations(strict_since=0)
+async def _create_and_answer(
+    context: RequestContext, request: Any, named: Iterable[str | None]
+) -> dict[str, Any]:
+    topics, turns = context.broker.topics, context.broker.turns
+    missing = [name for name in named if name is not None and topics.get(name) is None]
+    seen = await turns.finish(context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, missing, quiet=True))
+    missing = [name for name in missing if name in seen and name not in INTERNAL_TOPICS]
+    creates_all = not missing or context.may(Operation.CREATE, ResourceType.CLUSTER, quiet=True)
+    wanted = () if creates_all else missing
+    creatable = await turns.finish(context.may_each(Operation.CREATE, ResourceType.TOPIC, wanted))
+    mutations, pace = context.mutations(strict_since=0), turns.pace()
     partitions = context.broker.config.num_partitions
-    refused: dict[str, ErrorCode] = {}
-    for name in names:
-        if topics.get(name) is not None or name in INTERNAL_TOPICS:
+    refused: dict[str | None, ErrorCode] = {}
+    for name in missing:
+        await pace.step()
+        if topics.get(name) is not None:
+            continue
+        if not creates_all and name not in creatable:
+            refused[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             continue
         try:
-            if not context.may(Operation.CREATE, ResourceType.CLUSTER):
-                context.require(Operation.CREATE, ResourceType.TOPIC, name)
             check_name(name)
-            check_collision(name, topics.names())
+            check_collision(name, topics)
             mutations.take(partitions)
             await topics.create(name, partitions)
         except KafkaError as error:
             if error.code not in (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.THROTTLING_QUOTA_EXCEEDED):
                 refused[name] = error.code
-    return _answer(
-        context,
-        request,
-        [
-            _look_up(context, request, name, refused.get(name))
-            for name in dict.fromkeys(topic.name for topic in request.topics)
-        ],
-    )
+    return await turns.finish(_by_names(context, request, named, refused))
 
 
 def _answer(context: RequestContext, request: Any, topics: list[dict[str, Any]]) -> dict[str, Any]:
@@ -119,26 +149,32 @@ def _cluster_operations(context: RequestContext) -> int:
     return context.operations(ResourceType.CLUSTER)
 
 
-def _by_id(context: RequestContext, request: Any, topic_id: UUID) -> dict[str, Any]:
+def _by_id(
+    context: RequestContext, request: Any, topic_id: UUID, seen: Container[str]
+) -> Steps[dict[str, Any]]:
     topic = context.broker.topics.by_id(topic_id)
     if topic is None:
         return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topic_id": topic_id}
-    if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+    if topic.name not in seen:
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return {"error_code": code, "name": None, "topic_id": topic_id}
-    return _describe(context, request, topic)
+    return (yield from _describe(context, request, topic))
 
 
 def _look_up(
-    context: RequestContext, request: Any, name: str | None, refusal: ErrorCode | None = None
-) -> dict[str, Any]:
+    context: RequestContext,
+    request: Any,
+    name: str | None,
+    seen: Container[str],
+    refusal: ErrorCode | None,
+) -> Steps[dict[str, Any]]:
     if name is None:
         return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None}
-    if not context.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+    if name not in seen:
         return {"error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "name": name}
     topic = context.broker.topics.get(name)
     if topic is not None:
-        return _describe(context, request, topic)
+        return (yield from _describe(context, request, topic))
     if refusal is None:
         refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:
@@ -160,14 +196,15 @@ def _operations(context: RequestContext, request: Any, name: str) -> int:
     return context.operations(ResourceType.TOPIC, name) if asked else NOT_REQUESTED
 
 
-def _describe(context: RequestContext, request: Any, topic: Topic) -> dict[str, Any]:
+def _describe(context: RequestContext, request: Any, topic: Topic) -> Steps[dict[str, Any]]:
+    partitions = []
+    for index in range(len(topic.partitions)):
+        partitions.append(describe_partition(context.broker.cluster, topic.topic_id, index))
+        yield
     return {
         "name": topic.name,
         "topic_id": topic.topic_id,
         "is_internal": topic.name in INTERNAL_TOPICS,
-        "partitions": [
-            describe_partition(context.broker.cluster, topic.topic_id, index)
-            for index in range(len(topic.partitions))
-        ],
+        "partitions": partitions,
         "topic_authorized_operations": _operations(context, request, topic.name),
     }

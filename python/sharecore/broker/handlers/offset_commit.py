@@ -10,7 +10,7 @@ from sharecore.coordinator.commits import CommitRequest
 from sharecore.coordinator.offset_records import NO_TIME
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import promise
+from sharecore.waiting import Gather, Steps
 
 _IDS_SINCE = 10
 
@@ -21,13 +21,18 @@ def handle(context: RequestContext, request: Any) -> Result:
     expire_ms = NO_TIME if retention_ms == NO_TIME else context.broker.clock.now_ms() + retention_ms
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
         return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=by_id)
-    commits = read_commits(context, request.topics, by_id=by_id, expire_ms=expire_ms)
+    return context.broker.turns.run(_commit(context, request, expire_ms, by_id=by_id))
 
-    def answer(error: KafkaError | None) -> dict[str, Any]:
+
+def _commit(context: RequestContext, request: Any, expire_ms: int, *, by_id: bool) -> Steps[Result]:
+    commits = yield from read_commits(context, request.topics, by_id=by_id, expire_ms=expire_ms)
+
+    def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
         return answer_commit(request.topics, commits, error.code if error else None, by_id=by_id)
 
     if commits.is_empty:
-        return answer(None)  # nothing for the group's coordinator, which is not asked
+        # nothing for the group's coordinator, which is not asked
+        return (yield from answer(None))
     wanted = CommitRequest(
         request.group_id,
         request.member_id,
@@ -36,7 +41,6 @@ def handle(context: RequestContext, request: Any) -> Result:
         context.api_version,
         commits.taken,
     )
-    try:
-        return promise(lambda done: context.broker.groups.commits.commit(wanted, done), answer)
-    except KafkaError as error:
-        return answer(error)
+    gather: Gather[None] = Gather()
+    gather.run(None, context.broker.groups.commits.commit, wanted)
+    return context.broker.turns.after(gather, lambda: answer(gather.outcomes[None]))

@@ -8,24 +8,31 @@ from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import promise
+from sharecore.waiting import Steps, promise
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    broker = context.broker
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
+    return context.broker.turns.run(_delete(context, request))
+
+
+def _delete(context: RequestContext, request: Any) -> Steps[Result]:
+    broker = context.broker
+    names = (topic.name for topic in request.topics if topic.partitions)
+    readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
     codes: dict[TopicPartition, ErrorCode] = {}
     known: list[TopicPartition] = []
     for topic in request.topics:
         found = broker.topics.get(topic.name)
         for part in topic.partitions:
             partition = TopicPartition(topic.name, part.partition_index)
-            if not context.may(Operation.READ, ResourceType.TOPIC, topic.name):
+            if topic.name not in readable:
                 codes[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif found is None or not 0 <= partition.partition < len(found.partitions):
                 codes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 known.append(partition)
+            yield
 
     commits = broker.groups.commits
     in_use = commits.in_use(request.group_id, known)

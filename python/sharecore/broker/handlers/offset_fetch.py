@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
-from sharecore.broker.context import RequestContext
+from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.offset_records import Commits, TopicPartition
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 _GROUPS_SINCE = 8
 _IDS_SINCE = 10
@@ -15,62 +17,72 @@ _GROUP_ERROR_SINCE = 2
 _NO_OFFSET = -1
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+def handle(context: RequestContext, request: Any) -> Result:
+    return context.broker.turns.run(_fetch_all(context, request))
+
+
+def _fetch_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    stable = request.require_stable
+    asks = request.groups if context.api_version >= _GROUPS_SINCE else [request]
+    names = (asked.group_id for asked in asks)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, names)
     if context.api_version < _GROUPS_SINCE:
-        answer = _fetch(context, request, request.group_id, None, -1, stable=request.require_stable)
+        answer = yield from _fetch(context, request, None, -1, seen, stable=stable)
         code = answer.get("error_code", ErrorCode.NONE)
         if code and context.api_version < _GROUP_ERROR_SINCE:
             return {"topics": _all_absent(request.topics, code)}
         return {"topics": answer["topics"], "error_code": code}
-    return {
-        "groups": [
-            _fetch(
-                context,
-                group,
-                group.group_id,
-                group.member_id,
-                group.member_epoch,
-                stable=request.require_stable,
-            )
-            for group in request.groups
-        ]
-    }
+    groups = []
+    for group in asks:
+        groups.append(
+            (yield from _fetch(context, group, group.member_id, group.member_epoch, seen, stable=stable))
+        )
+        yield
+    return {"groups": groups}
 
 
 def _fetch(
     context: RequestContext,
     asked: Any,
-    group_id: str,
     member_id: str | None,
     member_epoch: int,
+    groups_seen: Container[str],
     *,
     stable: bool,
-) -> dict[str, Any]:
+) -> Steps[dict[str, Any]]:
+    group_id = asked.group_id
     try:
-        context.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
+        if group_id not in groups_seen:
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         commits = context.broker.groups.commits.fetch(group_id, member_id, member_epoch)
     except KafkaError as error:
         return {"group_id": group_id, "topics": [], "error_code": error.code}
     by_id = context.api_version >= _IDS_SINCE
     topics = []
-    for key, name, partitions in _wanted(context, asked.topics, commits, by_id=by_id):
-        seen = name is None or context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
-        if not seen and asked.topics is None:
-            continue
-        refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED if name is not None else ErrorCode.UNKNOWN_TOPIC_ID
-        answers = [
-            _partition(context, group_id, TopicPartition(name, index), commits, stable=stable)
-            if name is not None and seen
-            else _absent(index, refusal)
-            for index in partitions
-        ]
+    wanted = yield from _wanted(context, asked.topics, commits, by_id=by_id)
+    names = (name for _, name, _ in wanted if name is not None)
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    for key, name, partitions in wanted:
+        refusal = ErrorCode.UNKNOWN_TOPIC_ID
+        if name is not None and name not in seen:
+            if asked.topics is None:
+                continue
+            name, refusal = None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        answers = []
+        for index in partitions:
+            if name is None:
+                answers.append(_absent(index, refusal))
+            else:
+                partition = TopicPartition(name, index)
+                answers.append(_partition(context, group_id, partition, commits, stable=stable))
+            yield
         topics.append({"topic_id" if by_id else "name": key, "partitions": answers})
     return {"group_id": group_id, "topics": topics}
 
 
 def _wanted(
     context: RequestContext, topics: Any, commits: Commits, *, by_id: bool
-) -> list[tuple[Any, str | None, list[int]]]:
+) -> Steps[list[tuple[Any, str | None, list[int]]]]:
     """Id or name as the answer has it, name if there is such a topic, and partitions: those asked for, or
     all.
     """
@@ -82,10 +94,12 @@ def _wanted(
             topic = catalogue.by_id(key) if by_id else None
             name = (topic.name if topic is not None else None) if by_id else key
             found.append((key, name, asked.partition_indexes))
+            yield
         return found
     by_name: dict[str, list[int]] = {}
     for partition in sorted(commits):
         by_name.setdefault(partition.topic, []).append(partition.partition)
+        yield
     everything: list[tuple[Any, str | None, list[int]]] = []
     for name, partitions in by_name.items():
         topic = catalogue.get(name)

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
-from sharecore.broker.context import NOT_REQUESTED, RequestContext
+from sharecore.broker.context import NOT_REQUESTED, RequestContext, Result
 from sharecore.broker.group_topics import HIDDEN_TOPICS, sees_topics
 from sharecore.coordinator.share.group import Assignment, Member, ShareGroup
 from sharecore.coordinator.topics import TopicView
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
+from sharecore.waiting import Steps
 
 _ASSIGNOR = "simple"
 
 
-def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    asked = request.include_authorized_operations
-    return {"groups": [_describe(context, group_id, asked=asked) for group_id in request.group_ids]}
+def handle(context: RequestContext, request: Any) -> Result:
+    return context.broker.turns.run(_describe_all(context, request))
 
 
-def _describe(context: RequestContext, group_id: str, *, asked: bool) -> dict[str, Any]:
+def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, request.group_ids)
+    described: dict[str, dict[str, Any]] = {}
+    for group_id in request.group_ids:
+        # a group that is named again takes no more memory
+        if group_id not in described:
+            described[group_id] = _describe(context, request, group_id, seen)
+        yield
+    return {"groups": [described[group_id] for group_id in request.group_ids]}
+
+
+def _describe(context: RequestContext, request: Any, group_id: str, seen: Container[str]) -> dict[str, Any]:
     share = context.broker.share
-    if not context.may(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+    if group_id not in seen:
         return {"group_id": group_id, "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}
     if not context.broker.features.has_share_groups:
         return {"group_id": group_id, "error_code": ErrorCode.UNSUPPORTED_VERSION}
@@ -44,6 +56,7 @@ def _describe(context: RequestContext, group_id: str, *, asked: bool) -> dict[st
             "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             "error_message": HIDDEN_TOPICS,
         }
+    asked = request.include_authorized_operations
     allowed = context.operations(ResourceType.GROUP, group_id) if asked else NOT_REQUESTED
     return answer | {"authorized_operations": allowed}
 

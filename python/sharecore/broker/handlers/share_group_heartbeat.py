@@ -8,16 +8,28 @@ from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.share.coordinator import Heartbeat, HeartbeatAnswer
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Gather, reply
+from sharecore.waiting import Gather, Steps, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups()
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
-    for name in request.subscribed_topic_names or ():
-        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    if request.subscribed_topic_names:
+        return context.broker.turns.run(_subscribe(context, request))
+    return _heartbeat(context, request)
+
+
+def _subscribe(context: RequestContext, request: Any) -> Steps[Result]:
+    names = request.subscribed_topic_names
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    if not all(name in seen for name in names):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return _heartbeat(context, request)
+
+
+def _heartbeat(context: RequestContext, request: Any) -> Result:
     heartbeat = Heartbeat(
         request.group_id,
         request.member_id,

@@ -11,7 +11,7 @@ from sharecore.coordinator.transactions import ProducerState
 from sharecore.coordinator_log.topic_log import Producer
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import promise
+from sharecore.waiting import Gather, Steps
 
 _IMPLICIT_SINCE = 5
 _GROUP_METADATA_SINCE = 3
@@ -19,20 +19,25 @@ _ABORTABLE_SINCE = 4
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    groups = context.broker.groups
-    version = context.api_version
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return refuse_all(request.topics, code, by_id=False)
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
         return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=False)
-    commits = read_commits(context, request.topics, by_id=False)
+    return context.broker.turns.run(_commit(context, request))
 
-    def answer(error: KafkaError | None) -> dict[str, Any]:
+
+def _commit(context: RequestContext, request: Any) -> Steps[Result]:
+    groups = context.broker.groups
+    version = context.api_version
+    commits = yield from read_commits(context, request.topics, by_id=False)
+
+    def answer(error: KafkaError | None) -> Steps[dict[str, Any]]:
         return answer_commit(request.topics, commits, _code(error, version), by_id=False)
 
     if commits.is_empty:
-        return answer(None)  # nothing for the coordinators, which are not asked
+        # nothing for the coordinators, which are not asked
+        return (yield from answer(None))
     wanted = CommitRequest(
         request.group_id,
         request.member_id,
@@ -54,10 +59,9 @@ def handle(context: RequestContext, request: Any) -> Result:
         )
         groups.commits.commit(wanted, done)
 
-    try:
-        return promise(start, answer)
-    except KafkaError as error:
-        return answer(error)
+    gather: Gather[None] = Gather()
+    gather.run(None, start)
+    return context.broker.turns.after(gather, lambda: answer(gather.outcomes[None]))
 
 
 def _code(error: KafkaError | None, version: int) -> ErrorCode | None:

@@ -51,7 +51,8 @@ def about_many(route: Handle, keys: Keys) -> Handle:
         if not ours:
             return await route(desk, context, request)
         own = await own_answer(context, keys.select(request, ours))
-        theirs = [group_id for group_id in named if group_id not in ours]
+        own_ids = set(ours)
+        theirs = [group_id for group_id in named if group_id not in own_ids]
         if not theirs:
             return own
         told = await route(desk, context, keys.select(request, theirs))

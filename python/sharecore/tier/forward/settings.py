@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import Any
 
-from sharecore.broker.config_rights import require_config
+from sharecore.broker.config_rights import config_rights
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
@@ -55,6 +55,12 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
     """Alters settings; those of topics on the cluster."""
     responses: dict[_Resource, Any] = {}
     ours, theirs = [], []
+    named = [
+        (ResourceType.TOPIC, each.resource_name)
+        for each in request.resources
+        if each.resource_type == ResourceType.TOPIC
+    ]
+    rights = await context.broker.turns.finish(config_rights(context, Operation.ALTER_CONFIGS, named))
     for resource in request.resources:
         if resource.resource_type != ResourceType.TOPIC:
             ours.append(resource)
@@ -63,7 +69,7 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
         rest = [each for each in resource.configs if each.name not in OWN_SETTINGS]
         name = resource.resource_name
         try:
-            require_config(context, Operation.ALTER_CONFIGS, ResourceType.TOPIC, name)
+            rights.require(ResourceType.TOPIC, name)
             if context.broker.topics.get(name) is not None:
                 desk.topic(context, name, Operation.ALTER_CONFIGS, writes=True)
             elif name.startswith(INTERNAL_PREFIX):

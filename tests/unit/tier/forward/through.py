@@ -20,6 +20,7 @@ from sharecore.tier.sources import Sources
 from sharecore.tier.topics import UpstreamTopics
 from sharecore.upstream import Administration
 from sharecore.upstream.apis import VERSIONS
+from sharecore.waiting import Turns
 
 STATE, SHOWN, COORDINATED = "__state", "__share_group_state", "__consumer_offsets"
 SETTINGS = "__state.settings"
@@ -102,6 +103,7 @@ class Through:
             groups=SimpleNamespace(registry=GroupRegistry()),
             cluster=SimpleNamespace(nodes=lambda _: [SimpleNamespace(node_id=1)]),
             identity=SimpleNamespace(node_id=1),
+            turns=Turns(),
         )
         return self
 

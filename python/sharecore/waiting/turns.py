@@ -1,0 +1,143 @@
+"""Long work, cut into turns of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Generator
+from itertools import islice
+from typing import Any, TypeVar
+
+from sharecore.waiting.callbacks import Gather
+from sharecore.waiting.later import Later
+
+Answer = TypeVar("Answer")
+Steps = Generator[None, None, Answer]
+"""Work that yields after each step and returns its result."""
+
+_STEPS_A_TURN = 256
+
+
+class Turns:
+    """Runs long work in slices: one slice a turn of the event loop, whoever and how many the work is for.
+
+    A request may name 100,000 partitions. Between two slices everybody else is served, so that nobody waits
+    for longer than a slice takes. Slices count steps, not time: the same request always takes the same turns.
+    """
+
+    def __init__(self, steps_a_turn: int = _STEPS_A_TURN) -> None:
+        self._steps_a_turn = steps_a_turn
+        self._waiting: deque[Callable[[], object]] = deque()
+
+    def run(self, steps: Steps[Any]) -> dict[str, Any] | Later[Any]:
+        """Begin the work for a request; return the answer, or a `Later` if one slice is not enough.
+
+        A `Later` that the work returns is waited for. If nobody wants the answer any more, the work ends.
+        """
+        answer: dict[str, Any] | Later[Any] = self._begin(steps)
+        return answer
+
+    def _begin(self, steps: Steps[Any]) -> Any:
+        ended: list[Any] = []
+        work = _collecting(steps, ended)
+        if self._run_slice(work, ended):
+            return ended[0]
+        later: Later[Any] = Later()
+        self._wait_for_turn(lambda: self._go_on(later, work, ended))
+        return later
+
+    def after(self, gather: Gather[Any], steps: Callable[[], Steps[Any]]) -> dict[str, Any] | Later[Any]:
+        """Begin the work for a request once all operations have ended; return as `run` does."""
+        if not gather.pending:
+            return self.run(steps())
+        later: Later[Any] = Later()
+
+        def begin() -> None:
+            ended: list[Any] = []
+            self._go_on(later, _collecting(steps(), ended), ended)
+
+        gather.when_ended(begin)
+        return later
+
+    async def finish(self, steps: Steps[Answer]) -> Answer:
+        """Run work to its end, and return its result."""
+        result = self._begin(steps)
+        answer: Answer = await result if isinstance(result, Later) else result
+        return answer
+
+    def pace(self) -> Pace:
+        """Return what a coroutine awaits after each of its steps."""
+        return Pace(self, self._steps_a_turn)
+
+    async def pause(self) -> None:
+        """Wait until it is this work's turn again."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._wait_for_turn(lambda: None if future.done() else future.set_result(None))
+        await future
+
+    def _run_slice(self, work: Steps[None], ended: list[Any]) -> bool:
+        deque(islice(work, self._steps_a_turn), 0)
+        return bool(ended)
+
+    def _go_on(self, later: Later[Any], work: Steps[None], ended: list[Any]) -> None:
+        if later.done():
+            work.close()
+            return
+        try:
+            has_ended = self._run_slice(work, ended)
+        except Exception as error:  # the request fails, not the turns of the others
+            later.set_exception(error)
+            return
+        if not has_ended:
+            self._wait_for_turn(lambda: self._go_on(later, work, ended))
+        elif isinstance(ended[0], Later):
+            _follow(later, ended[0])
+        else:
+            later.set_result(ended[0])
+
+    def _wait_for_turn(self, go_on: Callable[[], object]) -> None:
+        self._waiting.append(go_on)
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        go_on = self._waiting.popleft()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        go_on()
+
+
+class Pace:
+    """Lets others have the event loop after so many steps of a coroutine."""
+
+    __slots__ = ("_left", "_steps_a_turn", "_turns")
+
+    def __init__(self, turns: Turns, steps_a_turn: int) -> None:
+        self._turns = turns
+        self._steps_a_turn = self._left = steps_a_turn
+
+    async def step(self) -> None:
+        """Wait for the next turn if this one has had its steps."""
+        self._left -= 1
+        if self._left <= 0:
+            self._left = self._steps_a_turn
+            await self._turns.pause()
+
+
+def _collecting(steps: Steps[Any], ended: list[Any]) -> Steps[None]:
+    ended.append((yield from steps))
+
+
+def _follow(later: Later[Any], other: Later[Any]) -> None:
+    """Have a result end as another one does; if nobody wants it any more, nobody wants the other."""
+
+    def ended(_: object) -> None:
+        if other.cancelled():
+            later.cancel()
+        elif (error := other.exception()) is not None:
+            later.set_exception(error)
+        else:
+            later.set_result(other.result())
+
+    later.add_done_callback(lambda _: other.cancel())
+    other.add_done_callback(ended)
