@@ -81,9 +81,7 @@ def _find_coordinator(cluster: Cluster, broker: Broker, version: int, body: Any,
 def _grouped(name: str) -> Callable[[Cluster, Broker, int, Any, Reply], None]:
     def answer(cluster: Cluster, broker: Broker, version: int, body: Any, reply: Reply) -> None:
         key = f"group {body.group_id}"
-        code = cluster.check_coordinator(key, broker.node) or cluster.refused.get(
-            _instance(body), ErrorCode.NONE
-        )
+        code = _refusal(cluster, broker, key, body)
         if name == "heartbeat" and cluster.is_deposed(key, broker.node, body.member_id):
             # it was replaced, and does not know
             reply({"error_code": ErrorCode.NONE})
