@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile, confluent_settings
+from sharecore.cli.admin import (
+    API_TIMEOUT_MS,
+    Settings,
+    SettingsFile,
+    client_settings,
+    given_settings,
+    run_with,
+)
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
     CommandFailed,
-    check_clients,
-    confluent_failures,
+    connect,
+    ctrl_c_ends,
     failures_in_one_line,
-    is_refusal,
 )
+from sharecore.cli.interrupts import Interrupts
+from sharecore.cli.lines import Lines
+from sharecore.cli.printable import printable_bytes
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message, ShareConsumer
+    from sharecore.client import AcknowledgeType, Record
+    from sharecore.client.blocking import ShareConsumer
 
-ANSWER_SECONDS_MAX = 30
 Texts = Optional[list[str]]  # noqa: UP045 - typer evaluates the annotation
+_POLL_SECONDS = 0.2
+_POLL_RECORDS_MAX = 500
+_LOOK_SECONDS = 5.0
+"""How often a consumer that nothing comes for looks whether its topic is still there."""
+_REFUSED_SECONDS = 10.0
+"""A share partition that is refused for so long is given up."""
 
 
 def consume(
@@ -50,93 +67,197 @@ def consume(
     settings: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Take records as a member of a share group: accepted unless told otherwise, each shown on a line."""
-    with failures_in_one_line():
-        check_clients(bootstrap)
-        from confluent_kafka import ShareConsumer
+    """Take records as a member of a share group: accepted unless told otherwise, each shown on a line.
 
-        refused: list[str] = []
+    A pipe or a file gets the bytes of a record as they are, a terminal gets escape sequences for what it
+    would act on. A record is settled once its line is written: what a reader that ends early did not take
+    is released, and comes again.
+    """
+    with failures_in_one_line(), ctrl_c_ends():
+        connect(bootstrap).close()
+        interrupts = Interrupts()
+        lines = Lines(interrupts)
+        from sharecore.client.blocking import ShareConsumer
+        from sharecore.client.settings import read_settings
+        from sharecore.errors import ConfigError, KafkaError
 
-        def on_error(error: Any) -> None:
-            if is_refusal(error):
-                refused.append(error.str())
+        try:
+            config = {"enable.metrics.push": "false", **given_settings(bootstrap, settings, command_config)}
+            config |= _MEMBER | {"group.id": group}
+            read_settings(config)
+        except (ConfigError, OSError) as error:
+            raise CommandFailed(str(error)) from None
 
-        chosen = confluent_settings(bootstrap, settings, command_config) | {"error_cb": on_error}
-        with confluent_failures():
-            if from_beginning:
-                start_at_the_beginning(chosen, group, refused)
-            member = {"group.id": group, "share.acknowledgement.mode": "explicit"}
-            with ShareConsumer(chosen | member) as consumer:
+        # what goes wrong ends the command with a line; the consumer's own warnings would say it twice
+        logging.getLogger("sharecore").addHandler(logging.NullHandler())
+
+        def check_topic() -> None:
+            check_topic_exists(topic, bootstrap, settings, command_config)
+
+        check_topic()
+        if from_beginning:
+            start_at_the_beginning(group, bootstrap, settings, command_config)
+        try:
+            with interrupts, ShareConsumer(config) as consumer:
                 consumer.subscribe([topic])
-                settle(consumer, reject or [], release or [], max_records, idle, refused)
+                consuming = _Consuming(consumer, lines, interrupts, reject or [], release or [], check_topic)
+                consuming.run(max_records, idle)
+        except (KafkaError, OSError) as error:
+            raise CommandFailed(str(error)) from None
 
 
-def settle(
-    consumer: ShareConsumer,
-    reject: list[str],
-    release: list[str],
-    max_records: int | None,
-    idle: float | None,
-    refused: list[str],
-) -> None:
-    """Polls, settles and shows records until enough were seen or nothing came for `idle` seconds."""
-    from confluent_kafka import AcknowledgeType
-
-    taken = 0
-    last = time.monotonic()
-    while (max_records is None or taken < max_records) and (idle is None or time.monotonic() - last < idle):
-        messages = consumer.poll(0.2)
-        check_refused(refused)
-        settled: list[tuple[Message, str, str]] = []
-        for message in messages:
-            if (error := message.error()) is not None:
-                raise CommandFailed(error.str())
-            last = time.monotonic()
-            taken += 1
-            text = (message.value() or b"").decode(errors="replace")
-            if max_records is not None and taken > max_records:
-                consumer.acknowledge(message, AcknowledgeType.RELEASE)
-            elif any(part in text for part in reject):
-                consumer.acknowledge(message, AcknowledgeType.REJECT)
-                settled.append((message, "rejected", text))
-            elif any(part in text for part in release):
-                consumer.acknowledge(message, AcknowledgeType.RELEASE)
-                settled.append((message, "released", text))
-            else:
-                consumer.acknowledge(message, AcknowledgeType.ACCEPT)
-                settled.append((message, "accepted", text))
-        failed = {
-            (partition.topic, partition.partition): failure.args[0].str()
-            for partition, failure in consumer.commit_sync(30.0).items()
-            if failure is not None
-        }
-        for message, outcome, text in settled:
-            if (message.topic(), message.partition()) not in failed:
-                show(message, outcome, text)
-        for (name, index), why in failed.items():
-            raise CommandFailed(f"{name}-{index}: not settled: {why}")
+_MEMBER: dict[str, Any] = {
+    "share.acknowledgement.mode": "explicit",
+    # what is fetched ahead would have used up a delivery when it is given back
+    "prefetch.records": 0,
+    "share.acquire.mode": "record_limit",
+}
 
 
-def show(message: Message, outcome: str, text: str) -> None:
-    place = f"{message.topic()}-{message.partition()}@{message.offset()}"
-    typer.echo(f"{place}  delivery {message.delivery_count()}  {outcome}  {text}")
+class _Consuming:
+    """Takes records, writes each and settles it.
+
+    Args:
+        reject, release: records that hold one of these are rejected or released.
+        check_topic: raises CommandFailed once the topic is gone.
+    """
+
+    def __init__(
+        self,
+        consumer: ShareConsumer,
+        lines: Lines,
+        interrupts: Interrupts,
+        reject: Sequence[str],
+        release: Sequence[str],
+        check_topic: Callable[[], None],
+    ) -> None:
+        from sharecore.client import AcknowledgeType
+
+        self._consumer = consumer
+        self._lines = lines
+        self._interrupts = interrupts
+        self._check_topic = check_topic
+        self._wanted = [(os.fsencode(text), AcknowledgeType.REJECT, "rejected") for text in reject]
+        self._wanted += [(os.fsencode(text), AcknowledgeType.RELEASE, "released") for text in release]
+
+    def run(self, max_records: int | None, idle: float | None) -> None:
+        """Take records until enough were seen, nothing came for `idle` seconds, or nobody reads the lines.
+
+        Raises:
+            CommandFailed: the topic is gone, a share partition is refused, or records could not be settled.
+            KafkaError, OSError: as the consumer and standard output raise them.
+        """
+        taken, step = 0, 1
+        last = looked = time.monotonic()
+        while self._lines.has_reader:
+            wanted = step if max_records is None else min(step, max_records - taken)
+            if wanted == 0:
+                return
+            self._interrupts.check()
+            batch = self._consumer.poll(wanted, timeout=_POLL_SECONDS)
+            if batch:
+                # a reader that ends early leaves no more records behind than it took
+                step = min(2 * step, _POLL_RECORDS_MAX)
+                taken += len(batch)
+                if not self._write(batch):
+                    return
+                last = looked = time.monotonic()
+                continue
+            now = time.monotonic()
+            is_over = idle is not None and now - last >= idle
+            if is_over or now - looked > _LOOK_SECONDS:
+                looked = now
+                self._check_topic()
+            self._check_refused(0.0 if is_over and not taken else _REFUSED_SECONDS)
+            if is_over:
+                return
+
+    def _write(self, batch: Sequence[Record]) -> bool:
+        """Write and settle records, under locks that are renewed meanwhile; False where nobody reads on."""
+        from sharecore.client import AcknowledgeType
+
+        has_reader = True
+        with self._consumer.lease(batch):
+            try:
+                for index, record in enumerate(batch):
+                    kind, outcome = self._settlement(record)
+                    if not self._lines.write(self._line(record, outcome)):
+                        has_reader = False
+                        self._consumer.acknowledge(batch[index:], AcknowledgeType.RELEASE)
+                        break
+                    self._consumer.acknowledge(record, kind)
+                    self._interrupts.check()
+            finally:
+                failed = {
+                    partition: error
+                    for partition, error in self._consumer.commit_sync(30.0).items()
+                    if error is not None
+                }
+            for partition, error in failed.items():
+                place = f"{partition.topic}-{partition.partition}"
+                raise CommandFailed(f"{place}: not settled, what is shown of it may come again: {error}")
+        return has_reader
+
+    def _settlement(self, record: Record) -> tuple[AcknowledgeType, str]:
+        from sharecore.client import AcknowledgeType
+
+        value = record.value or b""
+        for text, kind, outcome in self._wanted:
+            if text in value:
+                return kind, outcome
+        return AcknowledgeType.ACCEPT, "accepted"
+
+    def _line(self, record: Record, outcome: str) -> bytes:
+        value = record.value or b""
+        place = f"{record.topic}-{record.partition}@{record.offset}"
+        start = f"{place}  delivery {record.delivery_count}  {outcome}  ".encode()
+        return start + (printable_bytes(value).encode() if self._lines.is_terminal else value) + b"\n"
+
+    def _check_refused(self, seconds: float) -> None:
+        for partition, refusal in self._consumer.refusals.items():
+            if refusal.for_ms >= seconds * 1000:
+                raise CommandFailed(
+                    f"{partition.topic}-{partition.partition} gives no records: {refusal.error}"
+                )
 
 
-def start_at_the_beginning(settings: Mapping[str, Any], group: str, refused: list[str]) -> None:
-    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+def check_topic_exists(topic: str, address: str, settings: list[str] | None, file: Any) -> None:
+    """Raise CommandFailed where there is no such topic."""
+    import difflib
 
-    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=[entry])
-    with AdminClient(dict(settings)) as admin:
-        altered = admin.incremental_alter_configs([resource])[resource]
-        until = time.monotonic() + ANSWER_SECONDS_MAX
-        while not altered.done() and time.monotonic() < until:
-            admin.poll(0.1)
-            check_refused(refused)
-        altered.result(0)
+    from sharecore.client.settings import connection_settings_among, read_connection_settings
+    from sharecore.client.wire.transport import Transport
+    from sharecore.errors import ErrorCode, KafkaError
+
+    async def look() -> None:
+        chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
+        transport = Transport(read_connection_settings(connection_settings_among(chosen)))
+        try:
+            await transport.topic(topic)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            near = difflib.get_close_matches(topic, await transport.topic_names(), n=3)
+            hint = f"; near names: {', '.join(near)}" if near else ""
+            raise CommandFailed(f"there is no topic {topic}{hint}") from None
+        finally:
+            await transport.close()
+
+    run_with(address, look)
 
 
-def check_refused(refused: list[str]) -> None:
-    """Raises CommandFailed where the broker accepts no credentials, or its certificate is not trusted."""
-    if refused:
-        raise CommandFailed(refused[0])
+def start_at_the_beginning(group: str, address: str, settings: list[str] | None, file: Any) -> None:
+    """Have a group that is new begin with the first record; raises CommandFailed."""
+    from sharecore.client.configs import ResourceKind, alter_configs
+    from sharecore.client.settings import connection_settings_among, read_connection_settings
+    from sharecore.client.wire.transport import Transport
+
+    async def alter() -> None:
+        chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
+        transport = Transport(read_connection_settings(connection_settings_among(chosen)))
+        try:
+            await alter_configs(transport, ResourceKind.GROUP, group, {"share.auto.offset.reset": "earliest"})
+        finally:
+            await transport.close()
+
+    run_with(address, alter)

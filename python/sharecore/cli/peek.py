@@ -9,6 +9,7 @@ import typer
 
 from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
 from sharecore.cli.clients import BootstrapOfOne, CommandFailed, failures_in_one_line, usual_bootstrap
+from sharecore.cli.printable import shortened
 from sharecore.cli.tables import show
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def _print_table(found: list[Peeked]) -> None:
             f"{each.partition}@{seen.record.offset}",
             seen.state,
             str(seen.deliveries),
-            _text(seen.record.key),
-            _text(seen.record.value),
+            shortened(seen.record.key, _WIDTH),
+            shortened(seen.record.value, _WIDTH),
         ]
         for each in found
         for seen in each.records
@@ -124,10 +125,3 @@ def _print_json(found: list[Peeked]) -> None:
 
 def _whole(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "backslashreplace")
-
-
-def _text(data: bytes | None) -> str:
-    if data is None:
-        return "-"
-    text = "".join(each if each.isprintable() else "." for each in data.decode("utf-8", "replace"))
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -35,6 +35,7 @@ class Records:
 
     Attributes:
         count: how many were sent.
+        written: how many the cluster has confirmed.
         failed: why records were not written, in the order in which it was heard.
     """
 
@@ -51,12 +52,12 @@ class Records:
             chosen |= {"debug": "msg", "log_level": "7"}
             logger = logging.Logger("librdkafka")
             logger.addHandler(_Errors(self._tried_again))
-        self._timed_out = KafkaError._MSG_TIMED_OUT
+        self._timed_out, self._exception = KafkaError._MSG_TIMED_OUT, KafkaException
         try:
             self._producer = Producer(chosen, logger=logger) if logger else Producer(chosen)
         except KafkaException as error:
             raise CommandFailed(error.args[0].str()) from None
-        self.count = 0
+        self.count = self.written = 0
         self.failed: list[str] = []
         self._sent_at: dict[int, float] = {}
         self._refused = ""
@@ -97,6 +98,9 @@ class Records:
         Args:
             partition: -1: as its key says.
             written: is called once the cluster has it.
+
+        Raises:
+            CommandFailed: the record cannot be sent at all, such as one that is too large.
         """
         number = self.count
 
@@ -105,9 +109,12 @@ class Records:
             self._sent_at.pop(number, None)
             if error is not None:
                 late = error.code() == self._timed_out
-                self.failed.append((self._answered or self._refused or error.str()) if late else error.str())
-            elif written is not None:
-                written()
+                refusal = f"{error.str()} (record {number + 1})"
+                self.failed.append((self._answered or self._refused or error.str()) if late else refusal)
+            else:
+                self.written += 1
+                if written is not None:
+                    written()
 
         while True:
             try:
@@ -115,6 +122,9 @@ class Records:
                 break
             except BufferError:
                 self._served(self._producer.poll, 0.1)
+            except self._exception as error:
+                reason = f"record {number + 1}: {error.args[0].str()}"
+                raise CommandFailed(reason) from None
         self._sent_at[number] = time.monotonic()
         self.count += 1
         self._served(self._producer.poll, 0)

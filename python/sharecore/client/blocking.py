@@ -22,6 +22,7 @@ from sharecore.client.errors import ConsumerClosed
 from sharecore.client.fetching.acknowledgements import Callback, TopicPartition
 from sharecore.client.fetching.batch import Batch, batch_of
 from sharecore.client.fetching.lease import AcknowledgeType
+from sharecore.client.fetching.refusals import Refusal
 from sharecore.client.metrics import MetricName
 from sharecore.errors import KafkaError
 
@@ -136,6 +137,10 @@ class ShareConsumer:
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         return self._call(lambda: self._inner.assignment)
+
+    @property
+    def refusals(self) -> dict[TopicPartition, Refusal]:
+        return self._call(lambda: self._inner.refusals)
 
     @property
     def member_id(self) -> str:

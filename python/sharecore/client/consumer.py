@@ -20,6 +20,7 @@ from sharecore.client.fetching.batch import Batch, Part, work_on
 from sharecore.client.fetching.buffer import done_by
 from sharecore.client.fetching.intake import take_in
 from sharecore.client.fetching.lease import HELD, AcknowledgeType
+from sharecore.client.fetching.refusals import Refusal
 from sharecore.client.keeper import Kept
 from sharecore.client.metrics import MetricName
 from sharecore.client.runtime import Runtime
@@ -104,6 +105,12 @@ class ShareConsumer:
             for key in self._runtime.membership.assignment
             if key.topic_id in topics
         )
+
+    @property
+    def refusals(self) -> dict[TopicPartition, Refusal]:
+        """The share partitions that give an error in place of records now; they are asked again."""
+        self._raise_in_callback()
+        return self._runtime.refused()
 
     @property
     def member_id(self) -> str:

@@ -10,13 +10,14 @@ from typing import Any
 from uuid import UUID
 
 from sharecore.client.errors import AuthenticationFailed
-from sharecore.client.fetching.acknowledgements import Results
+from sharecore.client.fetching.acknowledgements import Results, TopicPartition
 from sharecore.client.fetching.batch import Part
 from sharecore.client.fetching.buffer import Buffer, Fetched
 from sharecore.client.fetching.host import Demand
 from sharecore.client.fetching.intake import take_in
 from sharecore.client.fetching.lease import AcknowledgeType, Lease
 from sharecore.client.fetching.link import BrokerLink
+from sharecore.client.fetching.refusals import Refusal, Refusals
 from sharecore.client.keeper import Keeper
 from sharecore.client.membership import Membership
 from sharecore.client.metrics import Metrics
@@ -62,6 +63,7 @@ class Runtime:
         self.cluster: Cluster[Settings] = Cluster(settings)
         self.cluster.watch = self.metrics
         self.now_ms = clock.monotonic_ms
+        self.refusals = Refusals(self.now_ms)
         self.polled_ms = clock.monotonic_ms()
         self.keeper = Keeper(self)
         self.results.refused = self.keeper.refused
@@ -84,6 +86,15 @@ class Runtime:
     def leased(self) -> bool:
         """Whether anything is leased now."""
         return any(link.leases for link in self.links.values())
+
+    def refused(self) -> dict[TopicPartition, Refusal]:
+        """Return the share partitions that are refused now, by the names of their topics."""
+        topics = self.cluster.topics
+        return {
+            TopicPartition(topics[key.topic_id].name, key.partition): refusal
+            for key, refusal in self.refusals.now().items()
+            if key.topic_id in topics
+        }
 
     def start(self) -> None:
         """Starts the tasks; nothing happens the second time."""

@@ -33,6 +33,7 @@ from sharecore.cli.dlq.options import (
     Until,
     wanted_of,
 )
+from sharecore.cli.printable import shortened
 from sharecore.cli.tables import show as show_table
 from sharecore.cli.typers import commands
 
@@ -45,6 +46,7 @@ dlq = commands(
     "Dead letters (KIP-1191) of share groups, here or on Apache Kafka 4.4 and later.",
 )
 
+_WIDTH = 60
 DeadLetterTopic = Annotated[str, typer.Argument(metavar="TOPIC", help="A dead-letter topic.")]
 
 
@@ -122,8 +124,8 @@ def show(
             "{}-{}@{}".format(*letter.origin),
             letter.cause,
             str(letter.deliveries),
-            _text(letter.key),
-            _text(letter.value),
+            shortened(letter.key, _WIDTH),
+            shortened(letter.value, _WIDTH),
         ]
         for letter in letters
     ]
@@ -225,13 +227,6 @@ def _letters(consumer: Consumer, topic: str, wanted: Wanted) -> Iterator[Letter]
 
 def _time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000).astimezone().isoformat(timespec="seconds")
-
-
-def _text(content: bytes | None) -> str:
-    if content is None:
-        return "-"
-    text = content.decode(errors="replace")
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _fields(letter: Letter) -> dict[str, object]:

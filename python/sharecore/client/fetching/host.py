@@ -11,6 +11,7 @@ from sharecore.client.fetching.acknowledgements import Results
 from sharecore.client.fetching.buffer import Fetched
 from sharecore.client.fetching.lease import Lease
 from sharecore.client.fetching.outbox import Parcel
+from sharecore.client.fetching.refusals import Refusals
 from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
 from sharecore.client.wire.cluster import Cluster, TopicIdPartition
@@ -33,6 +34,7 @@ class Host(Protocol):
     cluster: Cluster[Settings]
     metrics: Metrics
     results: Results
+    refusals: Refusals
     lock_ms: int
 
     @property

@@ -329,6 +329,7 @@ class BrokerLink:
                 if answer.error_code:
                     self._partition_failed(key, answer, response.node_endpoints)
                 elif answer.acquired_records:
+                    self.host.refusals.clear(key)
                     size += len(answer.records or b"")
                     records += self.host.take_in(key, answer, self, self.host)
         self._settle_unanswered(parcel)
@@ -369,6 +370,7 @@ class BrokerLink:
         error = KafkaError(answer.error_code, answer.error_message or "")
         if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             host.fail(error, False)
+        host.refusals.add(key, error)
         logger.info("broker %d, partition %d of topic %s: %s", self.node, key.partition, key.topic_id, error)
         if error.code not in _MOVED:
             self._rest()

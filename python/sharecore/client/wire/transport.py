@@ -119,6 +119,11 @@ class Transport:
         (found,) = await self._topics([topic])
         return found.topic_id, [TopicPartition(topic, part.partition_index) for part in found.partitions]
 
+    async def topic_names(self) -> list[str]:
+        """Return the names of all topics that show, sorted; raises KafkaError."""
+        answer = await self.any(ApiKey.METADATA, {"topics": None, "allow_auto_topic_creation": False})
+        return sorted(topic.name for topic in answer.topics if not topic.error_code)
+
     async def wait_for_topic(self, topic: str) -> None:
         """Wait until a broker shows a topic that was created; raises KafkaError where none does in time."""
 

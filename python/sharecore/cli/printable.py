@@ -1,0 +1,33 @@
+"""Content of any bytes, as a terminal may be given it."""
+
+from __future__ import annotations
+
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def printable(text: str) -> str:
+    """Return a text with escape sequences in place of characters that a terminal would act on."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def printable_bytes(data: bytes) -> str:
+    """Return bytes as text: UTF-8 where they are, and an escape sequence for each byte that is not."""
+    return printable(data.decode("utf-8", "backslashreplace"))
+
+
+def shortened(data: bytes | None, width: int) -> str:
+    """Return content as a cell of a table, at most so many characters; a dash where there is none."""
+    if data is None:
+        return "-"
+    # a character has four bytes at most
+    text = printable_bytes(data[: 4 * width])
+    return text if len(text) <= width and len(data) <= 4 * width else f"{text[: width - 1]}…"
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if character in _SHORT:
+        return _SHORT[character]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
