@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -67,10 +68,16 @@ def work(
         config |= {name: value.strip() for name, value in key_values(settings or [], "--set").items()}
         connect(config["bootstrap.servers"]).close()
         try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(run_until_signal(found, config))
+            runner = asyncio.Runner(loop_factory=loop_factory())
+            runner.run(run_until_signal(found, config))
         except (ConfigError, KafkaError) as error:
             raise CommandFailed(str(error)) from None
+        if found.has_left:
+            # closing the loop would wait for handlers that ignore their cancellation
+            logging.shutdown()
+            sys.stdout.flush()
+            os._exit(0)
+        runner.close()
 
 
 def load(target: str) -> Worker:

@@ -18,7 +18,10 @@ from sharecore.client.fetching.batch import Batch
 from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.keeper import Kept
 from sharecore.client.metrics import MetricName
-from sharecore.client.worker import Backoff, Reject, Release, Worker, run_until_signal, worker
+from sharecore.client.workers.retry import Backoff, Retry
+from sharecore.client.workers.signals import run_until_signal
+from sharecore.client.workers.verdicts import Reject, Release
+from sharecore.client.workers.worker import Worker, worker
 
 __all__ = [
     "AcknowledgeType",
@@ -36,6 +39,7 @@ __all__ = [
     "Record",
     "Reject",
     "Release",
+    "Retry",
     "ShareConsumer",
     "TopicPartition",
     "WakeupError",

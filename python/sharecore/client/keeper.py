@@ -69,31 +69,31 @@ class Kept:
         self._to_cancel: asyncio.Handle | None = None
         self._cancelled = False
         self._cancelling = 0
-        self._error: KafkaError | None = None
+        self.error: KafkaError | None = None
 
     async def __aenter__(self) -> Kept:
         self._task = asyncio.current_task()
         self._cancelling = self._task.cancelling() if self._task is not None else 0
         self.until_ms = self._keeper.now_ms() + self._max_ms
         self._keeper.keep(self)
-        if self._error is not None:
+        if self.error is not None:
             self._end()
             self._keeper.settle(self.parts, AcknowledgeType.RELEASE)
-            raise LeaseLost(self._error.code, self._error.message)
+            raise LeaseLost(self.error.code, self.error.message)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
-        if self._error is None:
+        if self.error is None:
             self._keeper.settle(self.parts, AcknowledgeType.ACCEPT if kind is None else self._on_error)
             return
         # a lock that is gone says nothing about the other records, whatever a failing block would do to them
         self._keeper.settle(self.parts, AcknowledgeType.RELEASE)
         ours = self._cancelled and self._task is not None and self._task.uncancel() <= self._cancelling
         if kind is None or (ours and kind is asyncio.CancelledError):
-            raise LeaseLost(self._error.code, self._error.message) from error
+            raise LeaseLost(self.error.code, self.error.message) from error
 
     @property
     def held(self) -> bool:
@@ -103,7 +103,7 @@ class Kept:
     def lose(self, error: KafkaError) -> None:
         """The locks are gone."""
         if not self.lost.is_set():
-            self._error = error
+            self.error = error
             self.lost.set()
             if self.when_lost is not None:
                 self.when_lost()

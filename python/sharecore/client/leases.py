@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 from sharecore._core import Record, damaged_batches
 from sharecore.client.arguments import check_max_records, check_timeout
-from sharecore.client.consumer import ASKS_MS_MIN, ShareConsumer
+from sharecore.client.consumer import ASKS_MS_MIN
 from sharecore.client.errors import CorruptRecords
 from sharecore.client.fetching.batch import Part
 from sharecore.client.fetching.buffer import Fetched, done_by
 from sharecore.client.fetching.host import Host
-from sharecore.client.fetching.lease import _HELD_BYTE, AcknowledgeType, Lease, Span
+from sharecore.client.fetching.lease import _HELD_BYTE, AcknowledgeType, Lease
 from sharecore.client.fetching.link import BrokerLink
-from sharecore.client.keeper import Kept
+from sharecore.client.keeping import KeepingConsumer
 from sharecore.client.wire.cluster import TopicIdPartition
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -109,7 +109,7 @@ def _take_in(key: TopicIdPartition, answer: Any, link: BrokerLink, host: Host) -
     return size
 
 
-class LeaseConsumer(ShareConsumer):
+class LeaseConsumer(KeepingConsumer):
     """A member of a share group that acquires offsets and does not read their records.
 
     What is acquired is fetched by whoever works on it, by an ordinary fetch from the partition's leader. To
@@ -150,27 +150,6 @@ class LeaseConsumer(ShareConsumer):
         finally:
             runtime.metrics.poll_ended()
             runtime.polled_ms = runtime.now_ms()
-
-    def when_answered(self, told: Callable[[Lease, Sequence[Span], KafkaError | None], None]) -> None:
-        """Has `told` called in the event loop with each answer to what was acknowledged or renewed."""
-        self._runtime.results.answered = told
-
-    def settle(self, part: Part, kind: AcknowledgeType) -> None:
-        """Acknowledges a part of a lease; sent with the next `acquire` or commit."""
-        part.lease.owner.mark(part.lease, part.low, part.high, kind)
-
-    def keep(self, parts: Iterable[Part]) -> Kept:
-        """Renews the locks of these parts until `drop`."""
-        kept = Kept(
-            self._runtime.keeper, list(parts), self.settings.lease_max_ms, AcknowledgeType.RELEASE, False
-        )
-        kept.until_ms = self._runtime.now_ms() + self.settings.lease_max_ms
-        self._runtime.keeper.keep(kept)
-        return kept
-
-    def drop(self, kept: Kept) -> None:
-        """Ends what `keep` began."""
-        self._runtime.keeper.drop(kept)
 
     @property
     def joined(self) -> bool:

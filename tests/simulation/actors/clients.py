@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from sharecore.client import Backoff, Record, Reject, Release, ShareConsumer, worker
+from sharecore.client import Record, Reject, Release, Retry, ShareConsumer, worker
 from sharecore.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ async def work(world: World, name: str) -> None:
     """A worker whose handlers succeed, fail, refuse and take their time."""
     chance = world.chance(name)
 
-    @worker(*world.topics, concurrency=4, backoff=Backoff(first_ms=200, last_ms=2000))
+    retry = Retry(first_seconds=0.2, max_seconds=2.0, give_up_seconds=chance.choice([1.0, 30.0]))
+
+    @worker(world.topics, concurrency=4, retry=retry)
     async def handle(record: Record) -> None:
         await asyncio.sleep(chance.choice([0, 0.01, 0.3, 3.5 if chance.random() < 0.1 else 0]))
         drawn = chance.random()
@@ -69,6 +71,7 @@ async def work(world: World, name: str) -> None:
             raise RuntimeError("a handler fails")
 
     group = chance.choice(list(world.groups))
+    handle.has_thread = False  # all processes of the world share one loop
     running = asyncio.ensure_future(handle.run(_settings(world, group)))
     await world.until(lambda: world.quiet or running.done())
     handle.stop()

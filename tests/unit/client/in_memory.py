@@ -93,7 +93,9 @@ class BrokerInMemory:
         self.asked.append(asked)
         said = self.says[api].popleft() if self.says[api] else 0.0
         answer: Said = said(body) if callable(said) else said
-        respond = partial(_respond, link, messages, header.correlation_id)
+        turn = _Turn()
+        link.turns.append(turn)
+        respond = partial(_respond, link, turn, messages, header.correlation_id)
         if isinstance(answer, float):
             self.usual(asked, answer, respond)
         elif answer is not None:
@@ -115,7 +117,16 @@ class BrokerInMemory:
         }
 
 
-def _respond(link: Link, messages: Codec, correlation_id: int, answer: Message | bytes) -> None:
+class _Turn:
+    """The place of an answer among those of its connection; a broker answers in the order of the requests."""
+
+    def __init__(self) -> None:
+        self.answer: bytes | None = None
+
+
+def _respond(link: Link, turn: _Turn, messages: Codec, correlation_id: int, answer: Message | bytes) -> None:
     if not isinstance(answer, bytes):
         answer = b"".join(messages.write_response(correlation_id, answer))
-    link.answer(answer)
+    turn.answer = answer
+    while link.turns and link.turns[0].answer is not None:
+        link.answer(link.turns.popleft().answer)

@@ -29,6 +29,8 @@ class ScriptedBroker(BrokerInMemory):
         says: by API, what is answered next in place of the usual: values, or functions of the request.
         leaders: node by partition, as Metadata tells.
         interval_ms: the heartbeat interval of the usual answer.
+        empty_wait_s: how long a fetch that brings nothing takes at least.
+        group_configs: value and source of the group's settings.
         metrics: those that clients are asked for, each second; None where they are not asked.
         acknowledged: (first, last, types) of each batch, in the order in which they came.
     """
@@ -40,6 +42,12 @@ class ScriptedBroker(BrokerInMemory):
         self.nodes = nodes
         self.leaders = {0: 0}
         self.interval_ms = 5_000
+        self.empty_wait_s = 0.0
+        self.group_configs = {
+            "share.auto.offset.reset": ("latest", 5),
+            "share.delivery.count.limit": ("5", 5),
+            "share.partition.max.record.locks": ("2000", 5),
+        }
         self.epoch = 0
         self.acknowledged: list[tuple[int, int, bytes]] = []
         self.available: deque[tuple[int, int, int]] = deque()
@@ -66,7 +74,7 @@ class ScriptedBroker(BrokerInMemory):
             return
         answer = self._share_fetch(asked.body)
         if not answer["responses"]:
-            wait = max(wait, asked.body.max_wait_ms / 1000)
+            wait = max(wait, asked.body.max_wait_ms / 1000, self.empty_wait_s)
         self.loop.call_later(wait, respond, answer)
 
     def _metadata(self, _: Any) -> dict[str, Any]:
@@ -99,6 +107,25 @@ class ScriptedBroker(BrokerInMemory):
 
     def _push_telemetry(self, _: Any) -> dict[str, Any]:
         return {}
+
+    def _describe_configs(self, body: Any) -> dict[str, Any]:
+        """A group's settings; Kafka numbers the source of a group's own as 8, and that of defaults as 5."""
+        configs = [
+            {"name": name, "value": value, "config_source": source}
+            for name, (value, source) in self.group_configs.items()
+        ]
+        (resource,) = body.resources
+        named = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
+        return {"results": [{**named, "configs": configs}]}
+
+    def _incremental_alter_configs(self, body: Any) -> dict[str, Any]:
+        (resource,) = body.resources
+        self.group_configs |= {config.name: (config.value, 8) for config in resource.configs}
+        named = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
+        return {"responses": [named]}
+
+    def _list_groups(self, _: Any) -> dict[str, Any]:
+        return {"groups": []}
 
     def _find_coordinator(self, body: Any) -> dict[str, Any]:
         where = {"node_id": self.node, "host": "broker", "port": 9092 + self.node}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -26,6 +27,8 @@ class Link(asyncio.Transport):
         self._loop, self._protocol, self._listener = loop, protocol, listener
         self._closing = False
         self.buffered = b""
+        self.turns: deque[Any] = deque()
+        """The answers that are due, in their order."""
 
     def write(self, data: Any) -> None:
         if not self._closing:

@@ -1,0 +1,48 @@
+"""A consumer whose records are kept and acknowledged outside of the task that asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from sharecore.client.consumer import ShareConsumer
+from sharecore.client.fetching.batch import Part
+from sharecore.client.fetching.lease import AcknowledgeType, Lease, Span
+from sharecore.client.keeper import Kept
+from sharecore.errors import KafkaError
+
+
+class KeepingConsumer(ShareConsumer):
+    """A member in explicit mode that renews locks until told otherwise, and hears of every answer."""
+
+    def when_answered(self, told: Callable[[Lease, Sequence[Span], KafkaError | None], None]) -> None:
+        """Call `told` in the event loop with each answer to what was acknowledged or renewed."""
+        self._runtime.results.answered = told
+
+    def settle(self, part: Part, kind: AcknowledgeType) -> None:
+        """Acknowledge a part of a lease; sent with the next fetch or commit."""
+        part.lease.owner.mark(part.lease, part.low, part.high, kind)
+
+    def keep(self, parts: Iterable[Part]) -> Kept:
+        """Renew the locks of these parts until `drop`, for `lease.max.ms` at most."""
+        kept = Kept(
+            self._runtime.keeper, list(parts), self.settings.lease_max_ms, AcknowledgeType.RELEASE, False
+        )
+        self.keep_on(kept)
+        self._runtime.keeper.keep(kept)
+        return kept
+
+    def keep_on(self, kept: Kept) -> None:
+        """Let `lease.max.ms` begin anew."""
+        kept.until_ms = self._runtime.now_ms() + self.settings.lease_max_ms
+
+    def drop(self, kept: Kept) -> None:
+        """End the renewals that `keep` began."""
+        self._runtime.keeper.drop(kept)
+
+    def release_fetched(self) -> None:
+        """Release the records that were fetched and not asked for."""
+        runtime = self._runtime
+        parts = runtime.buffer.drop(lambda _: True)
+        if parts:
+            runtime.acknowledge_parts(parts, AcknowledgeType.RELEASE)
+            runtime.commit()

@@ -1,0 +1,1 @@
+"""Workers: one handler call per record, several at once, with retries in place."""

@@ -1,0 +1,242 @@
+"""A worker's consumer, in an event loop of its own: a handler that blocks the other loop stops no renewal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from sharecore.client.errors import ConsumerClosed, CorruptRecords, LeaseLost, WakeupError
+from sharecore.client.fetching.batch import parts_of, work_on
+from sharecore.client.fetching.lease import AcknowledgeType, Lease, Span
+from sharecore.client.keeping import KeepingConsumer
+from sharecore.client.workers.jobs import Job
+from sharecore.client.workers.log import WorkerLog
+from sharecore.client.workers.mailbox import Mailbox
+from sharecore.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+_TICK_SECONDS = 0.25
+CLOSE_SECONDS = 30.0
+HURRIED_CLOSE_SECONDS = 2.0
+
+
+class Limits(Protocol):
+    """What the group's configuration says that concerns a worker."""
+
+    @property
+    def delivery_limit(self) -> int | None: ...
+    @property
+    def window(self) -> int: ...
+
+
+class Listener(Protocol):
+    """The worker's run, whose methods are called in the handlers' loop."""
+
+    def started(self, member_id: str, limits: Limits) -> None: ...
+    def arrived(self, jobs: Sequence[Job], lock_ms: int) -> None: ...
+    def lost(self, job: Job, error: KafkaError) -> None: ...
+    def settled(self, job: Job, kind: AcknowledgeType, error: KafkaError | None) -> None: ...
+    def failed(self, error: Exception) -> None: ...
+    def ended(self) -> None: ...
+
+
+Prepare = Callable[[], Awaitable[Limits]]
+
+
+class Feed:
+    """Fetches as many records as the run wants, renews their locks, and acknowledges them.
+
+    All methods run in the loop of `serve`; the run calls them through `inbox`.
+
+    Args:
+        loop: where `serve` will run.
+        settings: the consumer's.
+        topics: what to subscribe to.
+        prepare: makes sure that all is there; it may take its time.
+        run: hears of records and answers.
+        to_run: the way to the run's loop.
+        tick: called several times a second.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        settings: Mapping[str, Any],
+        topics: Sequence[str],
+        prepare: Prepare,
+        run: Listener,
+        to_run: Mailbox,
+        log: WorkerLog,
+        tick: Callable[[], None],
+    ) -> None:
+        self._settings, self._topics, self._prepare = settings, topics, prepare
+        self._run, self._to_run, self._log, self._tick = run, to_run, log, tick
+        self.inbox = Mailbox(loop)
+        self._consumer: KeepingConsumer | None = None
+        self._wanted = self._given = 0
+        """How many records the run has asked for since it began, and how many it got."""
+        self._polling_for = 0
+        self._work = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._close_seconds = CLOSE_SECONDS
+        self._unasked_ticks = 0
+        self._pending: dict[tuple[Lease, int], tuple[Job, AcknowledgeType]] = {}
+        self._committing = False
+
+    async def serve(self) -> None:
+        """Work until `close`; a failure is told to the run, which brings its jobs to an end and closes."""
+        ticking = asyncio.create_task(self._ticks(), name="sharecore worker ticks")
+        try:
+            try:
+                await self._until(self._stopping, self._work_on())
+            except Exception as error:
+                self._to_run.post(self._run.failed, error)
+            await self._closing.wait()
+            if self._consumer is not None:
+                await self._consumer.close(self._close_seconds)
+        except Exception:
+            logger.exception("the consumer could not be closed")
+        finally:
+            ticking.cancel()
+            late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the broker did not answer in time")
+            for job, kind in self._pending.values():
+                self._to_run.post(self._run.settled, job, kind, late)
+            self._to_run.post(self._run.ended)
+
+    async def _until(self, stopped: asyncio.Event, work: Awaitable[None]) -> None:
+        """Do something until it ends or `stopped` is set."""
+        doing = asyncio.ensure_future(work)
+        waiting = asyncio.create_task(stopped.wait())
+        try:
+            await asyncio.wait((doing, waiting), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            doing.cancel()
+            await asyncio.wait((doing, waiting))
+        if not doing.cancelled():
+            doing.result()
+
+    async def _work_on(self) -> None:
+        limits = await self._prepare()
+        consumer = self._consumer = KeepingConsumer(self._settings)
+        consumer.when_answered(self._answered)
+        consumer.subscribe(self._topics)
+        self._to_run.post(self._run.started, consumer.member_id, limits)
+        while True:
+            count = self._wanted - self._given
+            if count <= 0:
+                self._work.clear()
+                await self._work.wait()
+                continue
+            try:
+                self._polling_for = count
+                batch = await consumer.poll(count)
+            except WakeupError:
+                continue
+            except CorruptRecords as error:
+                self._log(logging.ERROR, "corrupt", error=error)
+                continue
+            finally:
+                self._polling_for = 0
+            jobs = []
+            for record in batch:
+                parts = list(parts_of(record))
+                # from here on the next poll need not wait for it
+                work_on(parts)
+                kept = consumer.keep(parts)
+                job = Job(record, kept)
+                kept.when_lost = partial(self._lost, job)
+                jobs.append(job)
+                if kept.lost.is_set():
+                    self._lost(job)
+            self._given += len(jobs)
+            self._to_run.post(self._run.arrived, jobs, consumer.acquisition_lock_timeout_ms or 0)
+
+    # what the run asks
+
+    def want(self, total: int) -> None:
+        """Fetch until the run has had `total` records since it began; fewer than before takes some back."""
+        self._wanted = total
+        self._work.set()
+        if total - self._given < self._polling_for and self._consumer is not None:
+            self._consumer.wakeup()
+
+    def keep_on(self, job: Job) -> None:
+        """Renew the lock of a job that is tried again; `lease.max.ms` is the limit of one attempt."""
+        if self._consumer is not None:
+            self._consumer.keep_on(job.kept)
+
+    def settle(self, job: Job, kind: AcknowledgeType) -> None:
+        """Acknowledge a job's record, and tell the run what the broker answers."""
+        consumer = self._consumer
+        assert consumer is not None, "a job comes from the consumer"
+        consumer.drop(job.kept)
+        (part,) = job.kept.parts
+        self._pending[part.lease, part.low] = job, kind
+        try:
+            consumer.settle(part, kind)
+        except KafkaError as error:
+            self._to_run.post(self._run.settled, *self._pending.pop((part.lease, part.low)), error)
+            return
+        if not self._committing:
+            # one request for all that the run settled in this turn
+            self._committing = True
+            asyncio.get_running_loop().call_soon(self._commit)
+
+    def stop(self) -> None:
+        """Fetch no more; locks are renewed and records acknowledged until `close`."""
+        self._wanted = self._given
+        self._stopping.set()
+
+    def close(self, seconds: float) -> None:
+        """Send what is acknowledged, give back the rest, leave the group, and end `serve`."""
+        self._close_seconds = seconds
+        self.stop()
+        self._closing.set()
+
+    # what the consumer tells
+
+    def _commit(self) -> None:
+        self._committing = False
+        if self._consumer is not None:
+            try:
+                self._consumer.commit_async()
+            except (ConsumerClosed, RuntimeError):
+                return  # closing sends it
+
+    def _answered(self, lease: Lease, spans: Sequence[Span], error: KafkaError | None) -> None:
+        for span in spans:
+            for position, kind in enumerate(span.types, span.at):
+                if kind != AcknowledgeType.RENEW and (found := self._pending.pop((lease, position), None)):
+                    self._to_run.post(self._run.settled, *found, error)
+
+    def _lost(self, job: Job) -> None:
+        if self._consumer is not None:
+            self._consumer.drop(job.kept)
+        error = job.kept.error or LeaseLost(ErrorCode.INVALID_RECORD_STATE, "the lock was lost")
+        self._to_run.post(self._run.lost, job, error)
+
+    async def _ticks(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            self._tick()
+            self._release_unasked()
+
+    def _release_unasked(self) -> None:
+        """Give back records of a fetch that was under way when the run wanted no more.
+
+        Only after half a lock: a slot that is taken for a moment is no reason to use up a delivery.
+        """
+        consumer = self._consumer
+        if consumer is None or self._wanted > self._given:
+            self._unasked_ticks = 0
+            return
+        self._unasked_ticks += 1
+        lock_ms = consumer.acquisition_lock_timeout_ms or 0
+        if self._stopping.is_set() or self._unasked_ticks * _TICK_SECONDS * 1000 > lock_ms / 2:
+            consumer.release_fetched()

@@ -1,0 +1,40 @@
+"""Calls from one thread to the event loop of another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+
+class Mailbox:
+    """Runs posted calls in a loop, in order; one wake-up of the loop serves all that are waiting."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._calls: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._scheduled = False
+
+    def post(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call a function in the loop soon; dropped if the loop is closed. Safe in any thread."""
+        self._calls.append((function, arguments))
+        if not self._scheduled:
+            self._scheduled = True
+            # a handler's thread may end after its worker and the loop
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        # before the first call is taken: one that is posted after the last was taken must schedule anew
+        self._scheduled = False
+        calls = self._calls
+        try:
+            while calls:
+                function, arguments = calls.popleft()
+                function(*arguments)
+        finally:
+            if calls and not self._scheduled:
+                self._scheduled = True
+                self._loop.call_soon(self._deliver)

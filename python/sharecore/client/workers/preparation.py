@@ -1,0 +1,275 @@
+"""What a worker needs before it begins: a broker, its topics, and its group's settings."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, describe_configs
+from sharecore.client.dead_letters import set_up_dead_letters
+from sharecore.client.errors import RETRIED, AuthenticationFailed, Disconnected
+from sharecore.client.groups import group_type
+from sharecore.client.settings import (
+    ConnectionSettings,
+    connection_settings_among,
+    read_connection_settings,
+    read_settings,
+)
+from sharecore.client.topics import create_topic
+from sharecore.client.wire.cluster import Backoff
+from sharecore.client.wire.transport import Transport
+from sharecore.client.workers.log import WorkerLog
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+
+_RESET, _LIMIT = "share.auto.offset.reset", "share.delivery.count.limit"
+_WINDOW, _RENEWALS = "share.partition.max.record.locks", "share.renew.acknowledge.enable"
+_DENIED = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
+_WINDOW_DEFAULT = 2000
+_TOPIC_SECONDS = 10.0
+_TOPIC_PAUSE_SECONDS = 0.5
+_NAMES_NEAR_MAX = 3
+_PAUSE_MS, _PAUSE_MAX_MS = 1_000, 30_000
+_SETTING_SECONDS, _SETTING_PAUSE_SECONDS = 5.0, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a worker wants to have made or set; as `worker` names it."""
+
+    create_topics: bool = False
+    from_beginning: bool | None = None
+    max_deliveries: int | None = None
+    dead_letters: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimits:
+    """The group's settings that concern a worker.
+
+    Args:
+        delivery_limit: None where it may not be seen.
+        window: records in flight that a share partition may have.
+    """
+
+    delivery_limit: int | None
+    window: int
+
+
+async def prepare(
+    config: Mapping[str, Any], topics: Sequence[str], needs: Needs, log: WorkerLog
+) -> GroupLimits:
+    """Wait for a broker, and have it provide what the worker needs.
+
+    Raises:
+        KafkaError: a topic does not exist, a right is missing, or a setting is refused.
+    """
+    group_id = read_settings(config).group_id
+    settings = read_connection_settings(connection_settings_among(config))
+    pauses = Backoff(_PAUSE_MS, _PAUSE_MAX_MS)
+    while True:
+        # asks once, so that a failure is logged at once
+        quick, transport = Transport(replace(settings, default_api_timeout_ms=0)), Transport(settings)
+        try:
+            await quick.check()
+            return await _Preparation(transport, group_id, topics, needs, log).run()
+        except AuthenticationFailed:
+            raise
+        except KafkaError as error:
+            if not isinstance(error, Disconnected) and error.code not in RETRIED:
+                raise
+            pause = pauses.seconds()
+            log(
+                logging.ERROR,
+                "no answer",
+                brokers=_shown(settings),
+                error=error,
+                next_try_in_seconds=round(pause, 1),
+            )
+        finally:
+            await quick.close()
+            await transport.close()
+        await asyncio.sleep(pause)
+
+
+class _Preparation:
+    def __init__(
+        self, transport: Transport, group_id: str, topics: Sequence[str], needs: Needs, log: WorkerLog
+    ) -> None:
+        self._transport, self._group_id, self._topics = transport, group_id, topics
+        self._needs, self._log = needs, log
+
+    async def run(self) -> GroupLimits:
+        await self._provide_topics()
+        configs = await self._configs()
+        self._check_renewals(configs)
+        await self._set_start(configs)
+        await self._set_limit(configs)
+        if self._needs.dead_letters is not None:
+            await self._set_dead_letters(self._needs.dead_letters)
+        configs = await self._configs()
+        return GroupLimits(_number(configs, _LIMIT), _number(configs, _WINDOW) or _WINDOW_DEFAULT)
+
+    # topics
+
+    async def _provide_topics(self) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _TOPIC_SECONDS
+        while missing := await self._missing():
+            if self._needs.create_topics:
+                for name in missing:
+                    await self._create(name)
+            elif loop.time() >= until:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, await self._complaint(missing))
+            else:
+                await asyncio.sleep(_TOPIC_PAUSE_SECONDS)
+
+    async def _missing(self) -> list[str]:
+        missing = []
+        for topic in await self._metadata([{"name": name} for name in sorted(set(self._topics))]):
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                missing.append(topic.name)
+            elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise KafkaError(topic.error_code, f"the right READ on topic {topic.name} is missing")
+            elif topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+                raise KafkaError(topic.error_code, f"no topic can be named {topic.name!r}")
+        return missing
+
+    async def _metadata(self, topics: list[dict[str, str]] | None) -> Collection[Any]:
+        message = {"topics": topics, "allow_auto_topic_creation": False}
+        answer = await self._transport.any(ApiKey.METADATA, message)
+        found: Collection[Any] = answer.topics
+        return found
+
+    async def _create(self, name: str) -> None:
+        try:
+            await create_topic(self._transport, name)
+        except KafkaError as error:
+            if error.code in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+                right = f"the right CREATE on topic {name} or the cluster is missing, so it cannot be created"
+                raise KafkaError(error.code, right) from None
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+        else:
+            self._log(logging.INFO, "topic created", topic=name)
+
+    async def _complaint(self, missing: Sequence[str]) -> str:
+        names = [topic.name for topic in await self._metadata(None) if topic.name]
+        said = []
+        for name in missing:
+            near = difflib.get_close_matches(name, names, n=_NAMES_NEAR_MAX)
+            hint = f"; did you mean {', '.join(near)}?" if near else ""
+            said.append(f"topic {name} does not exist{hint}")
+        return ". ".join(said) + ". Create it, or let the worker do it: create_topics=True"
+
+    # the group
+
+    async def _configs(self) -> dict[str, ConfigEntry] | None:
+        """Return the group's settings; None where this client may not see them."""
+        names = (_RESET, _LIMIT, _WINDOW, _RENEWALS)
+        try:
+            return await describe_configs(self._transport, ResourceKind.GROUP, self._group_id, names)
+        except KafkaError as error:
+            if error.code in _DENIED or error.code is ErrorCode.UNSUPPORTED_VERSION:
+                return None
+            raise
+
+    def _check_renewals(self, configs: dict[str, ConfigEntry] | None) -> None:
+        entry = (configs or {}).get(_RENEWALS)
+        if entry is not None and entry.value == "false":
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"group {self._group_id} does not allow its members to renew locks, which workers need: "
+                f"{self._command(_RENEWALS, 'true')}",
+            )
+
+    async def _set_start(self, configs: dict[str, ConfigEntry] | None) -> None:
+        """Let share partitions start at their first record: jobs may be there before the first worker."""
+        wanted = self._needs.from_beginning
+        entry = (configs or {}).get(_RESET)
+        if wanted is False or (entry is not None and entry.value == "earliest"):
+            return
+        if wanted is None:
+            if entry is not None and entry.own:
+                return
+            if await group_type(self._transport, self._group_id) is not None:
+                return
+        try:
+            await self._set(_RESET, "earliest")
+        except KafkaError as error:
+            if error.code not in _DENIED:
+                raise
+            remedy = (
+                f"{self._command(_RESET, 'earliest')}, or grant ALTER_CONFIGS on the group, "
+                "or accept it: from_beginning=False"
+            )
+            if wanted is None and configs is None:
+                self._log(
+                    logging.WARNING,
+                    "start unknown",
+                    group=self._group_id,
+                    advice=f"unless it is set otherwise, a new group skips all that is there: {remedy}",
+                )
+                return
+            raise KafkaError(
+                error.code,
+                f"group {self._group_id} is new and would skip all that its topics hold already: {remedy}",
+            ) from None
+
+    async def _set_limit(self, configs: dict[str, ConfigEntry] | None) -> None:
+        wanted = self._needs.max_deliveries
+        if wanted is None or _number(configs, _LIMIT) == wanted:
+            return
+        try:
+            await self._set(_LIMIT, str(wanted))
+        except KafkaError as error:
+            if error.code not in _DENIED:
+                raise KafkaError(error.code, f"max_deliveries={wanted}: {error.message}") from None
+            raise KafkaError(
+                error.code,
+                f"max_deliveries={wanted}: the right ALTER_CONFIGS on group {self._group_id} is missing; "
+                f"grant it, or {self._command(_LIMIT, str(wanted))}",
+            ) from None
+
+    async def _set(self, name: str, value: str) -> None:
+        """Set the group, and wait until the brokers show it."""
+        await alter_configs(self._transport, ResourceKind.GROUP, self._group_id, {name: value})
+        self._log(logging.INFO, "group set", group=self._group_id, setting=f"{name}={value}")
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _SETTING_SECONDS
+        while loop.time() < until:
+            configs = await self._configs()
+            if configs is None or configs[name].value == value:
+                return
+            await asyncio.sleep(_SETTING_PAUSE_SECONDS)
+
+    async def _set_dead_letters(self, topic: str) -> None:
+        setup = await set_up_dead_letters(self._transport, self._group_id, topic, create=True)
+        for change in setup.changes:
+            self._log(logging.INFO, "dead letters set up", change=change)
+        for unchecked in setup.unchecked:
+            self._log(logging.WARNING, "dead letters not checked", what=unchecked)
+
+    def _command(self, name: str, value: str) -> str:
+        return f"run `sharecore groups config {self._group_id} --set {name}={value}`"
+
+
+def _number(configs: Mapping[str, ConfigEntry] | None, name: str) -> int | None:
+    entry = (configs or {}).get(name)
+    return int(entry.value) if entry is not None and entry.value is not None else None
+
+
+def _shown(settings: ConnectionSettings) -> str:
+    return ",".join(f"{host}:{port}" for host, port in settings.bootstrap_servers)
+
+
+def check_needs(needs: Needs) -> None:
+    """Raise ConfigError for needs that no cluster can meet."""
+    if needs.max_deliveries is not None and needs.max_deliveries < 1:
+        raise ConfigError(f"max_deliveries={needs.max_deliveries}: at least 1 is needed")
+    if needs.dead_letters is not None and not needs.dead_letters:
+        raise ConfigError("dead_letters needs the name of a topic")

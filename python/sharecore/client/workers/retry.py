@@ -1,0 +1,82 @@
+"""When a failed job is tried again, and when it is given up."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+from sharecore.errors import ConfigError
+
+_EXPONENT_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How a failed job is retried in place: under its renewed lock, using up no delivery and no slot.
+
+    When a delivery's retries end, `on_error` decides: the job is released for another delivery, or rejected.
+
+    Args:
+        first_seconds: the wait after the first failure.
+        factor: each further wait is so many times as long.
+        max_seconds: the longest wait.
+        jitter: each wait is longer by up to this share of itself, at random.
+        give_up_seconds: no more retries so long after the job's first failure in this delivery.
+        attempts: the most calls in one delivery; None for no limit, 1 for no retries in place.
+        max_waiting: jobs that may wait for a retry at once; no records are fetched while there are as many.
+
+    Raises:
+        ConfigError: a value out of range.
+    """
+
+    first_seconds: float = 1.0
+    factor: float = 2.0
+    max_seconds: float = 20.0
+    jitter: float = 0.2
+    give_up_seconds: float = 1800.0
+    attempts: int | None = None
+    max_waiting: int = 1000
+
+    def __post_init__(self) -> None:
+        numbers = (self.first_seconds, self.factor, self.max_seconds, self.jitter, self.give_up_seconds)
+        if not all(map(math.isfinite, numbers)):
+            raise ConfigError(f"{self}: every value must be a finite number")
+        if not 0 <= self.first_seconds <= self.max_seconds or self.factor < 1:
+            raise ConfigError(f"{self}: 0 <= first_seconds <= max_seconds and factor >= 1 are needed")
+        if not 0 <= self.jitter <= 1 or self.give_up_seconds < 0:
+            raise ConfigError(f"{self}: jitter from 0 to 1 and give_up_seconds >= 0 are needed")
+        if self.max_waiting < 1 or (self.attempts is not None and self.attempts < 1):
+            raise ConfigError(f"{self}: max_waiting and attempts must be at least 1")
+
+    def wait_seconds(self, attempts: int) -> float:
+        """Return how long a job waits after so many failed attempts."""
+        exponent = min(attempts - 1, _EXPONENT_MAX)
+        wait = min(self.max_seconds, self.first_seconds * self.factor**exponent)
+        return wait * random.uniform(1, 1 + self.jitter)
+
+    def is_over(self, attempts: int, failing_seconds: float) -> bool:
+        """Whether a job is given up after so many attempts, so long after the first of them failed."""
+        return attempts >= (self.attempts or math.inf) or failing_seconds >= self.give_up_seconds
+
+
+NO_RETRY = Retry(attempts=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The waits of a `Retry` in milliseconds: `first_ms`, `factor` times as long each time, at most
+    `last_ms`.
+    """
+
+    first_ms: int = 1_000
+    factor: float = 2.0
+    last_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        if self.first_ms < 0 or self.last_ms < self.first_ms or self.factor < 1:
+            raise ConfigError(f"{self}: 0 <= first_ms <= last_ms and factor >= 1 are needed")
+
+    def as_retry(self) -> Retry:
+        """Return the retry policy with these waits."""
+        return Retry(first_seconds=self.first_ms / 1000, factor=self.factor, max_seconds=self.last_ms / 1000)

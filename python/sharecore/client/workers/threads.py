@@ -1,0 +1,43 @@
+"""Threads for handlers that are plain functions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+_Call = Callable[[], None]
+
+
+class HandlerThreads:
+    """Runs calls in up to `most` threads, each started when it is first needed.
+
+    concurrent.futures' pool is not used because Python waits for its threads at exit: one that hangs would
+    keep a worker's process alive for ever.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._idle = threading.Semaphore(0)
+
+    def submit(self, call: _Call) -> None:
+        """Run a call in a thread; it must not raise."""
+        self._calls.put(call)
+        if not self._idle.acquire(blocking=False) and len(self._threads) < self._most:
+            name = f"sharecore handler {len(self._threads)}"
+            thread = threading.Thread(target=self._serve, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def close(self) -> None:
+        """End the threads, each after the call that it runs."""
+        for _ in self._threads:
+            self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+            del call  # nothing of a job may stay alive until the next one comes
+            self._idle.release()

@@ -1,0 +1,56 @@
+"""Decide what an exception from a handler means, and describe it."""
+
+from __future__ import annotations
+
+from builtins import BaseExceptionGroup  # of Python 3.11, which the client needs
+
+from sharecore.client.fetching.lease import AcknowledgeType
+
+_TEXT_LENGTH_MAX = 500
+
+
+class Reject(Exception):
+    """Raised by a handler: this record can never be processed. It is not delivered again."""
+
+
+class Release(Exception):
+    """Raised by a handler: deliver this record again at once, to this worker or another.
+
+    It uses up one delivery, whatever `on_error` and `retry` say.
+    """
+
+
+def verdict_of(error: BaseException) -> AcknowledgeType | None:
+    """Return REJECT or RELEASE if the handler asked for it, None for any other failure.
+
+    A group counts as what it contains, and `Reject` wins over `Release`: asyncio.TaskGroup wraps what its
+    tasks raise.
+    """
+    found = {type_of for leaf in _leaves(error) for type_of in (Reject, Release) if isinstance(leaf, type_of)}
+    if Reject in found:
+        return AcknowledgeType.REJECT
+    return AcknowledgeType.RELEASE if Release in found else None
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    leaves, rest = [], [error]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, BaseExceptionGroup):
+            rest += each.exceptions
+        else:
+            leaves.append(each)
+    return leaves
+
+
+def describe(error: BaseException) -> str:
+    """Return the exception's class and text in one line; the text may raise, or be very long."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except BaseException as broken:
+        text = f"<its text raises {type(broken).__name__}>"
+    if len(text) > _TEXT_LENGTH_MAX:
+        text = text[:_TEXT_LENGTH_MAX] + "..."
+    text = " ".join(text.split())
+    return f"{name}: {text}" if text else name

@@ -1,0 +1,254 @@
+"""The decorator that makes a worker of a function."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sharecore._core import Record
+from sharecore.client.fetching.lease import AcknowledgeType
+from sharecore.client.settings import Settings, read_settings
+from sharecore.client.workers.feed import Feed
+from sharecore.client.workers.handlers import Handler, check_handler, name_of
+from sharecore.client.workers.log import WorkerLog
+from sharecore.client.workers.preparation import Needs, check_needs, prepare
+from sharecore.client.workers.retry import NO_RETRY, Backoff, Retry
+from sharecore.client.workers.run import Decode, Plan, Run
+from sharecore.client.workers.watch import Watch
+from sharecore.errors import ConfigError
+
+_OUTCOMES = {"release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
+_DESERIALIZERS = ("key.deserializer", "value.deserializer")
+_NEEDED = {
+    "share.acknowledgement.mode": "explicit",
+    "share.acquire.mode": "record_limit",
+    "prefetch.records": 0,
+}
+
+
+@dataclass(slots=True)
+class Worker:
+    """A handler and how it is run; made by `worker`.
+
+    Calling it calls the handler, so that it can be tested like any function.
+
+    Attributes:
+        counts: how many jobs were accepted, released, rejected, given_up and lost, and how many attempts
+            failed, in all runs; only what the broker has confirmed, except for failed and lost.
+    """
+
+    handler: Handler
+    topics: tuple[str, ...]
+    concurrency: int
+    on_error: AcknowledgeType
+    retry: Retry
+    handler_timeout: float | None
+    drain_seconds: float | None
+    needs: Needs
+    settings: Mapping[str, Any]
+    has_thread: bool = True
+    """The consumer has a thread and a loop of its own; a simulator allows no threads."""
+    counts: Counter[str] = field(default_factory=Counter, init=False)
+    _left: list[asyncio.Task[BaseException | None]] = field(default_factory=list, init=False)
+    _runs: dict[Run, asyncio.AbstractEventLoop] = field(default_factory=dict, init=False)
+
+    def __call__(self, record: Record) -> Awaitable[object] | object:
+        return self.handler(record)
+
+    @property
+    def name(self) -> str:
+        return name_of(self.handler)
+
+    async def run(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        """Work until `stop` is called; then let handlers end for `drain_seconds`, and cancel those that do
+        not.
+
+        Args:
+            config, keywords: settings of the consumer, which win over those of the decorator.
+
+        Raises:
+            ConfigError: a setting that cannot stand.
+            KafkaError: what the brokers refuse for good, and what the worker needs and cannot get.
+        """
+        given = {key.replace("_", "."): value for key, value in self.settings.items()}
+        given |= {**(config or {}), **{key.replace("_", "."): value for key, value in keywords.items()}}
+        for key, value in _NEEDED.items():
+            if given.setdefault(key, value) != value and key != "prefetch.records":
+                raise ConfigError(f"{key}={given[key]}: a worker needs {value}")
+        settings = read_settings(given)
+        given = {key: value for key, value in given.items() if key not in _DESERIALIZERS}
+        log = WorkerLog(self.name)
+        plan = Plan(
+            self.handler,
+            _decoder(settings),
+            self.topics,
+            self.concurrency,
+            self.on_error,
+            self.retry,
+            self.handler_timeout,
+            self.drain_seconds,
+        )
+        run = Run(plan, log, self.counts)
+        watch = Watch(run.running, run.inbox, log)
+
+        loop = asyncio.get_running_loop()
+        feed_loop = _new_loop() if self.has_thread else loop
+        feed = Feed(
+            feed_loop,
+            given,
+            self.topics,
+            lambda: prepare(given, self.topics, self.needs, log),
+            run,
+            run.inbox,
+            log,
+            watch.tick,
+        )
+        self._runs[run] = loop
+        try:
+            if self.has_thread:
+                _serve_in_thread(feed_loop, feed)
+                await run.work(feed)
+            else:
+                serving = asyncio.create_task(feed.serve(), name="sharecore worker feed")
+                await run.work(feed)
+                await serving
+        finally:
+            del self._runs[run]
+            self._left += [job.task for job in run.running if job.task is not None]
+
+    def stop(self) -> None:
+        """Take no more records, let handlers end, and then return from `run`; may be called from any
+        thread.
+        """
+        for run, loop in list(self._runs.items()):
+            loop.call_soon_threadsafe(run.stop)
+
+    def interrupt(self) -> None:
+        """Raise in the handler that runs in the event loop at this moment; called by a signal's handler."""
+        for run, loop in list(self._runs.items()):
+            run.interrupt(asyncio.current_task(loop))
+
+    @property
+    def has_left(self) -> bool:
+        """Whether coroutines of ended runs go on, as they ignore their cancellation."""
+        return any(not task.done() for task in self._left)
+
+
+def worker(
+    topics: str | Iterable[str],
+    *,
+    concurrency: int = 1,
+    on_error: str = "release",
+    retry: Retry | None = None,
+    backoff: Backoff | None = None,
+    handler_timeout: float | None = None,
+    drain_seconds: float | None = None,
+    create_topics: bool = False,
+    from_beginning: bool | None = None,
+    max_deliveries: int | None = None,
+    dead_letters: str | None = None,
+    **settings: Any,
+) -> Callable[[Handler], Worker]:
+    """Make a worker of a function that takes a record: a coroutine function, or a plain one that runs in a
+    thread.
+
+    A record is accepted when the function returns. Whatever it raises is a failure of that record alone: it
+    is retried in place as `retry` says, and then released or rejected as `on_error` says. `Reject` and
+    `Release` end it at once.
+
+    Args:
+        topics: one topic or several.
+        concurrency: how many records are worked on at once.
+        on_error: what becomes of a record when its retries in one delivery end. release: it is delivered
+            again, up to the group's delivery limit; reject: it is not, and unless `retry` is given, it is
+            rejected at its first failure.
+        retry: when a failed record is tried again; see `Retry`.
+        backoff: the same in milliseconds; see `Backoff`.
+        handler_timeout: seconds after which a call of the function has failed. A coroutine is cancelled; a
+            thread cannot be ended, and keeps its place.
+        drain_seconds: how long handlers may go on after `stop`; without it one and a half times the group's
+            lock duration, and 45 s at least.
+        create_topics: create the topics that do not exist, with the brokers' defaults.
+        from_beginning: True: share partitions that the group has not read yet start at their first record;
+            False: as the cluster says, usually behind their last. Without it, a new group whose
+            share.auto.offset.reset is not set starts at the first record.
+        max_deliveries: the group's delivery limit.
+        dead_letters: the topic that takes the group's dead-letter records; created if it does not exist.
+        settings: of the consumer, with `_` for each dot.
+
+    Raises:
+        ConfigError: a value that cannot stand, or a function that cannot be called with a record.
+    """
+    names = (topics,) if isinstance(topics, str) else tuple(topics)
+    if not names:
+        raise ConfigError("a worker needs a topic")
+    if concurrency < 1:
+        raise ConfigError(f"concurrency={concurrency}: at least 1 is needed")
+    if on_error not in _OUTCOMES:
+        raise ConfigError(f"on_error={on_error!r}: one of {', '.join(_OUTCOMES)} is needed")
+    if retry is not None and backoff is not None:
+        raise ConfigError("retry and backoff say the same: give one of them")
+    if handler_timeout is not None and handler_timeout <= 0:
+        raise ConfigError(f"handler_timeout={handler_timeout}: more than 0 s are needed")
+    if drain_seconds is not None and drain_seconds < 0:
+        raise ConfigError(f"drain_seconds={drain_seconds}: 0 s or more are needed")
+    if backoff is not None:
+        retry = backoff.as_retry()
+    policy = retry or (NO_RETRY if on_error == "reject" else Retry())
+    needs = Needs(create_topics, from_beginning, max_deliveries, dead_letters)
+    check_needs(needs)
+
+    def decorate(handler: Handler) -> Worker:
+        if isinstance(handler, Worker):
+            raise ConfigError(f"{handler.name} is a worker already: decorate the function once")
+        check_handler(handler)
+        return Worker(
+            handler,
+            names,
+            concurrency,
+            _OUTCOMES[on_error],
+            policy,
+            handler_timeout,
+            drain_seconds,
+            needs,
+            settings,
+        )
+
+    return decorate
+
+
+def _decoder(settings: Settings) -> Decode | None:
+    """Return what the deserializers do to a record. They run with the handler: their failures are the job's,
+    and a slow one holds up no renewal.
+    """
+    key_of, value_of = settings.key_deserializer, settings.value_deserializer
+    if key_of is None and value_of is None:
+        return None
+
+    def decode(record: Record) -> Record:
+        key, value = record.key, record.value
+        if key_of is not None and key is not None:
+            key = key_of(key)
+        if value_of is not None and value is not None:
+            value = value_of(value)
+        return record.replace(key, value)
+
+    return decode
+
+
+def _serve_in_thread(loop: asyncio.AbstractEventLoop, feed: Feed) -> None:
+    def serve() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(feed.serve())
+
+    threading.Thread(target=serve, name="sharecore consumer", daemon=True).start()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """Return a loop of the kind that runs here: uvloop's or asyncio's."""
+    running = type(asyncio.get_running_loop())
+    return running() if running.__module__.startswith("uvloop") else asyncio.new_event_loop()
