@@ -260,6 +260,7 @@ class ShareConsumer:
         out.
 
         Raises:
+            KafkaError: INVALID_RECORD_STATE, a record was not delivered by this consumer.
             RuntimeError: in implicit mode.
         """
         self._need_explicit("put_back")

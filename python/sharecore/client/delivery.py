@@ -167,7 +167,14 @@ class Deliveries:
         return batch_of(given)
 
     def put_back(self, records: Iterable[Record]) -> None:
-        """Put records before all others that wait, as long as they are held."""
+        """Put records before all others that wait, as long as they are held.
+
+        Raises:
+            KafkaError: INVALID_RECORD_STATE, a record was not delivered by this consumer.
+        """
+        records = list(records)
+        for record in records:
+            self._check_ours(record.lease, record)
         held = [record for record in records if record.lease.holds(record.position, record.position + 1)]
         if self.deserializes:
             self._read = {place for place in self._read if place[0].open}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 POLL = "consumer-share-metrics"
 COORDINATOR = "consumer-share-coordinator-metrics"
@@ -14,12 +14,55 @@ WINDOW_SECONDS = 30.0
 """Averages, maxima and rates look back over one to two windows, as Kafka's two samples of 30 s do."""
 
 
-class MetricName(NamedTuple):
-    """A metric's name, the group that Kafka puts it in, and what it is of."""
+@dataclass(frozen=True, slots=True)
+class MetricName:
+    """A metric's name, the group that Kafka puts it in, and what it is of.
+
+    Args:
+        tags: the client's id, and the broker where it is about one; part of what tells metrics apart.
+        description: what it measures, in a sentence; two names that differ in it alone are equal.
+    """
 
     name: str
     group: str
     tags: tuple[tuple[str, str], ...] = ()
+    description: str = field(default="", compare=False)
+
+
+_DESCRIPTIONS = {
+    "last-poll-seconds-ago": "Seconds since the application last called poll, -1 before the first time",
+    "time-between-poll-avg": "Average time between calls of poll, in ms",
+    "time-between-poll-max": "Longest time between calls of poll, in ms",
+    "poll-idle-ratio-avg": "Average fraction of time in poll, the rest being the application's own work",
+    "last-heartbeat-seconds-ago": "Seconds since the last heartbeat was sent, -1 before the first",
+    "heartbeat-response-time-max": "Longest time to an answer to a heartbeat, in ms",
+    "heartbeat-rate": "Heartbeats a second",
+    "heartbeat-total": "Heartbeats sent",
+    "rebalance-total": "Changes of the assignment",
+    "rebalance-rate-per-hour": "Changes of the assignment an hour",
+    "fetch-size-avg": "Average size of a fetch's records, in bytes",
+    "fetch-size-max": "Largest size of a fetch's records, in bytes",
+    "records-per-request-avg": "Average number of records a fetch",
+    "records-per-request-max": "Largest number of records a fetch",
+    "fetch-latency-avg": "Average time of a fetch, in ms",
+    "fetch-latency-max": "Longest time of a fetch, in ms",
+    "fetch-throttle-time-avg": "Average throttle time of a fetch, in ms",
+    "fetch-throttle-time-max": "Longest throttle time of a fetch, in ms",
+    "fetch-rate": "Fetches a second",
+    "fetch-total": "Fetches answered",
+    "bytes-fetched-rate": "Bytes of records a second",
+    "bytes-fetched-total": "Bytes of records fetched",
+    "records-fetched-rate": "Records a second",
+    "records-fetched-total": "Records fetched",
+    "acknowledgements-send-rate": "Acknowledged records a second",
+    "acknowledgements-send-total": "Acknowledged records that were answered",
+    "acknowledgements-error-rate": "Acknowledged records a second whose answer was an error",
+    "acknowledgements-error-total": "Acknowledged records whose answer was an error",
+    "connection-creation-rate": "Connections made a second",
+    "connection-creation-total": "Connections made",
+    "request-latency-avg": "Average time to a broker's answer, in ms",
+    "request-latency-max": "Longest time to a broker's answer, in ms",
+}
 
 
 class _Sample:
@@ -84,10 +127,12 @@ class Metrics:
 
     Args:
         clock: seconds that never go backwards.
+        client_id: of the consumer, a tag of each metric.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], client_id: str) -> None:
         self.clock = clock
+        self._client = ("client-id", client_id)
         now = clock()
         self._started = now
         self._sensors = {
@@ -165,13 +210,16 @@ class Metrics:
             sensor = self._nodes[node] = Sensor(now)
         sensor.record(seconds * 1000, now)
 
+    def _name(self, name: str, group: str, *tags: tuple[str, str]) -> MetricName:
+        return MetricName(name, group, (self._client, *tags), _DESCRIPTIONS[name])
+
     def read(self) -> dict[MetricName, float]:
         """All metrics now; NaN where nothing was measured lately. Times are in milliseconds unless named."""
         now = self.clock()
         sensor = self._sensors
         since = {
-            MetricName("last-poll-seconds-ago", POLL): self._poll_began,
-            MetricName("last-heartbeat-seconds-ago", COORDINATOR): self._last_heartbeat,
+            self._name("last-poll-seconds-ago", POLL): self._poll_began,
+            self._name("last-heartbeat-seconds-ago", COORDINATOR): self._last_heartbeat,
         }
         found = {name: -1.0 if at is None else now - at for name, at in since.items()}
         for group, name, of in (
@@ -181,28 +229,28 @@ class Metrics:
             (FETCH, "fetch-latency", "fetch"),
             (FETCH, "fetch-throttle-time", "throttle"),
         ):
-            found[MetricName(f"{name}-avg", group)] = sensor[of].average(now)
-            found[MetricName(f"{name}-max", group)] = sensor[of].highest(now)
+            found[self._name(f"{name}-avg", group)] = sensor[of].average(now)
+            found[self._name(f"{name}-max", group)] = sensor[of].highest(now)
         for node, latency in self._nodes.items():
-            tags = (("node-id", f"node-{node}"),)
-            found[MetricName("request-latency-avg", NODE, tags)] = latency.average(now)
-            found[MetricName("request-latency-max", NODE, tags)] = latency.highest(now)
-        found[MetricName("connection-creation-rate", CONNECTIONS)] = sensor["connections"].rate(now)
-        found[MetricName("connection-creation-total", CONNECTIONS)] = sensor["connections"].total
-        found[MetricName("poll-idle-ratio-avg", POLL)] = sensor["idle-ratio"].average(now)
+            tag = ("node-id", f"node-{node}")
+            found[self._name("request-latency-avg", NODE, tag)] = latency.average(now)
+            found[self._name("request-latency-max", NODE, tag)] = latency.highest(now)
+        found[self._name("connection-creation-rate", CONNECTIONS)] = sensor["connections"].rate(now)
+        found[self._name("connection-creation-total", CONNECTIONS)] = sensor["connections"].total
+        found[self._name("poll-idle-ratio-avg", POLL)] = sensor["idle-ratio"].average(now)
         for name, of in (
             ("bytes-fetched", "bytes"),
             ("records-fetched", "records"),
             ("acknowledgements-send", "acknowledgements"),
             ("acknowledgements-error", "acknowledgement-errors"),
         ):
-            found[MetricName(f"{name}-rate", FETCH)] = sensor[of].rate(now)
-            found[MetricName(f"{name}-total", FETCH)] = sensor[of].total
-        found[MetricName("fetch-rate", FETCH)] = sensor["fetch"].rate(now, of_count=True)
-        found[MetricName("fetch-total", FETCH)] = sensor["fetch"].count
-        found[MetricName("heartbeat-response-time-max", COORDINATOR)] = sensor["heartbeat"].highest(now)
-        found[MetricName("heartbeat-rate", COORDINATOR)] = sensor["heartbeat"].rate(now, of_count=True)
-        found[MetricName("heartbeat-total", COORDINATOR)] = self._heartbeats
-        found[MetricName("rebalance-total", COORDINATOR)] = sensor["rebalance"].total
-        found[MetricName("rebalance-rate-per-hour", COORDINATOR)] = sensor["rebalance"].rate(now) * 3600
+            found[self._name(f"{name}-rate", FETCH)] = sensor[of].rate(now)
+            found[self._name(f"{name}-total", FETCH)] = sensor[of].total
+        found[self._name("fetch-rate", FETCH)] = sensor["fetch"].rate(now, of_count=True)
+        found[self._name("fetch-total", FETCH)] = sensor["fetch"].count
+        found[self._name("heartbeat-response-time-max", COORDINATOR)] = sensor["heartbeat"].highest(now)
+        found[self._name("heartbeat-rate", COORDINATOR)] = sensor["heartbeat"].rate(now, of_count=True)
+        found[self._name("heartbeat-total", COORDINATOR)] = self._heartbeats
+        found[self._name("rebalance-total", COORDINATOR)] = sensor["rebalance"].total
+        found[self._name("rebalance-rate-per-hour", COORDINATOR)] = sensor["rebalance"].rate(now) * 3600
         return found

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from math import isnan
-from typing import Any
-
-from opentelemetry.proto.common.v1.common_pb2 import KeyValue
-from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, MetricsData
 
 from sharecore.client.metrics import MetricName
 
 _PREFIX = "org.apache.kafka."
 _EVERY = "*"
 _TOTAL = ".total"
-_DELTA = AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
-_CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+_DELTA, _CUMULATIVE = 1, 2
+_CLIENT_ID = "client-id"
+"""The cluster knows it by the connection, and Java's clients leave it out."""
+_VARINT, _FIXED64, _BYTES = 0, 1, 2
+_NUMBER, _MOMENT = struct.Struct("<d"), struct.Struct("<Q")
 
 
 def pushed_name(metric: MetricName) -> str:
@@ -34,7 +34,7 @@ class Pushes:
     """
 
     def __init__(self, about: Mapping[str, str | None], began_ns: int) -> None:
-        self._about = [_text(name, text) for name, text in about.items() if text]
+        self._about = b"".join(_field(1, _text(name, text)) for name, text in about.items() if text)
         self._since_ns = self._began_ns = began_ns
         self._arrived: dict[MetricName, float] = {}
         self._sent: dict[MetricName, float] = {}
@@ -45,29 +45,30 @@ class Pushes:
     ) -> bytes:
         """One push: those metrics whose names begin as wanted and that have a value."""
         self._sent, self._sent_ns = {}, now_ns
-        data = MetricsData()
-        resource = data.resource_metrics.add()
-        resource.resource.attributes.extend(self._about)
-        scope = resource.scope_metrics.add()
-        for metric, value in metrics.items():
-            name = pushed_name(metric)
-            if isnan(value) or not (_EVERY in wanted or name.startswith(tuple(wanted))):
-                continue
-            written = scope.metrics.add(name=name)
-            if name.endswith(_TOTAL):
-                self._sent[metric] = value
-                written.sum.is_monotonic = True
-                written.sum.aggregation_temporality = _DELTA if delta else _CUMULATIVE
-                point = written.sum.data_points.add()
-                point.start_time_unix_nano = self._since_ns if delta else self._began_ns
-                value -= self._arrived.get(metric, 0) if delta else 0
-            else:
-                point = written.gauge.data_points.add()
-            point.time_unix_nano = now_ns
-            point.as_double = value
-            point.attributes.extend(_text(key.replace("-", "_"), text) for key, text in metric.tags)
-        written_bytes: bytes = data.SerializeToString()
-        return written_bytes
+        named = ((pushed_name(metric), metric, value) for metric, value in metrics.items())
+        scope = b"".join(
+            _field(2, self._metric(name, metric, value, now_ns, delta=delta))
+            for name, metric, value in named
+            if not isnan(value) and (_EVERY in wanted or name.startswith(tuple(wanted)))
+        )
+        return _field(1, _field(1, self._about) + _field(2, scope))
+
+    def _metric(self, name: str, metric: MetricName, value: float, now_ns: int, *, delta: bool) -> bytes:
+        """A `Metric` with one point: a sum where it is a total, else a gauge."""
+        attributes = b"".join(
+            _field(7, _text(key.replace("-", "_"), text)) for key, text in metric.tags if key != _CLIENT_ID
+        )
+        moment = _fixed(3, _MOMENT.pack(now_ns))
+        named = _field(1, name.encode())
+        if not name.endswith(_TOTAL):
+            return named + _field(5, _field(1, moment + _fixed(4, _NUMBER.pack(value)) + attributes))
+        self._sent[metric] = value
+        began = _fixed(2, _MOMENT.pack(self._since_ns if delta else self._began_ns))
+        came = value - self._arrived.get(metric, 0) if delta else value
+        point = _field(1, began + moment + _fixed(4, _NUMBER.pack(came)) + attributes)
+        temporality = _key(2, _VARINT) + bytes([_DELTA if delta else _CUMULATIVE])
+        monotonic = _key(3, _VARINT) + b"\1"
+        return named + _field(7, point + temporality + monotonic)
 
     def arrived(self) -> None:
         """What was written last has arrived."""
@@ -75,7 +76,26 @@ class Pushes:
         self._since_ns = self._sent_ns
 
 
-def _text(name: str, text: str) -> Any:
-    attribute = KeyValue(key=name)
-    attribute.value.string_value = text
-    return attribute
+# protobuf's encoding, of as much as a push needs
+
+
+def _text(name: str, text: str) -> bytes:
+    """A `KeyValue` with a string."""
+    return _field(1, name.encode()) + _field(2, _field(1, text.encode()))
+
+
+def _key(number: int, kind: int) -> bytes:
+    return bytes([number << 3 | kind])
+
+
+def _field(number: int, content: bytes) -> bytes:
+    size, head = len(content), bytearray(_key(number, _BYTES))
+    while size > 0x7F:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    head.append(size)
+    return bytes(head) + content
+
+
+def _fixed(number: int, content: bytes) -> bytes:
+    return _key(number, _FIXED64) + content

@@ -58,7 +58,7 @@ class Runtime:
         self.errors: deque[Exception] = deque(maxlen=_ERRORS_MAX)
         self.closing = False
         self.buffer = Buffer()
-        self.metrics = Metrics(lambda: clock.monotonic_ms() / 1000)
+        self.metrics = Metrics(lambda: clock.monotonic_ms() / 1000, settings.client_id)
         self.results = Results()
         self.cluster: Cluster[Settings] = Cluster(settings)
         self.cluster.watch = self.metrics

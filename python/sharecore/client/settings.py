@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sharecore.client import java_unused
 from sharecore.client.java_names import from_java
 from sharecore.errors import ConfigError
+
+logger = logging.getLogger(__name__)
 
 Deserializer = Callable[[bytes], Any]
 Parser = Callable[[str, Any], Any]
@@ -274,6 +278,12 @@ def _read(
     dotted = {key.replace("_", "."): value for key, value in keywords.items()}
     for name, value in [*from_java(config or {}).items(), *from_java(dotted).items()]:
         name = _ALIASES.get(name, name)
+        if name in java_unused.REFUSED and "group.id" in keys:
+            raise ConfigError(f"{name} cannot be set for {client}: {java_unused.REFUSED[name]}")
+        if name in java_unused.UNUSED:
+            if (warning := java_unused.warning(name, value)) is not None:
+                logger.warning(warning)
+            continue
         if name not in keys:
             close = difflib.get_close_matches(name, keys, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""

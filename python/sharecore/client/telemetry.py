@@ -8,19 +8,17 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from sharecore.client.errors import AuthenticationFailed
 from sharecore.client.metrics import MetricName
+from sharecore.client.pushed import Pushes
 from sharecore.client.wire.brokers import AnySettings
 from sharecore.client.wire.cluster import Backoff, Cluster
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
-
-if TYPE_CHECKING:
-    from sharecore.client.pushed import Pushes
 
 logger = logging.getLogger(__name__)
 
@@ -50,10 +48,8 @@ class Telemetry:
     ) -> None:
         self._cluster = cluster
         self._read = read
-        self._about = about
-        self._began_ns = time.time_ns()
+        self._pushes = Pushes(about, time.time_ns())
         self._asked: Any = None
-        self._pushes: Pushes | None = None
         self._id: UUID | None = None
         self._known = asyncio.Event()
         self._refused: KafkaError | None = None
@@ -115,9 +111,9 @@ class Telemetry:
 
     async def _push(self, connection: Connection, *, terminating: bool) -> float | None:
         asked = self._asked
-        data = self._written(asked)
-        if data is None:
-            return None
+        data = self._pushes.write(
+            self._read(), asked.requested_metrics, time.time_ns(), delta=asked.delta_temporality
+        )
         compress = _GZIP in asked.accepted_compression_types
         answer = await connection.request(
             ApiKey.PUSH_TELEMETRY,
@@ -131,22 +127,8 @@ class Telemetry:
         )
         if answer.error_code:
             return self._after(answer.error_code)
-        assert self._pushes is not None
         self._pushes.arrived()
         return self._interval
-
-    def _written(self, asked: Any) -> bytes | None:
-        """A push; None where what writes it is not installed."""
-        if self._pushes is None:
-            try:
-                from sharecore.client.pushed import Pushes
-            except ModuleNotFoundError as error:
-                logger.info("metrics are asked for, and not pushed: %s; install sharecore[telemetry]", error)
-                return None
-            self._pushes = Pushes(self._about, self._began_ns)
-        return self._pushes.write(
-            self._read(), asked.requested_metrics, time.time_ns(), delta=asked.delta_temporality
-        )
 
     def _after(self, code: int) -> float | None:
         """The seconds until the next time after a refusal; None where there is none."""

@@ -17,7 +17,9 @@ from tests.interop.client.receive import commit, nothing_comes, receive, values
 
 from sharecore.client import Acknowledged, AcknowledgeType, Record
 from sharecore.client.blocking import ShareConsumer
-from sharecore.errors import ErrorCode, KafkaError
+from sharecore.client.java_unused import REFUSED
+from sharecore.client.settings import read_settings
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
 
 PATIENCE = 60.0
 
@@ -156,7 +158,8 @@ def test_ours_refuses_what_javas_refuses(broker: Broker, topic: str, group: str)
     groups = [[f"{group}-{kind}-{part}" for part in range(5)] for kind in ("java", "ours")]
     for name in groups[0] + groups[1]:
         configure_group(broker.bootstrap, name, share_auto_offset_reset="earliest")
-    theirs = java_says(broker, topic, groups[0])
+    said = java_says(broker, topic, groups[0])
+    theirs = [line for line in said if not line.startswith("setting ")]
     probe = Probe(broker.bootstrap, topic)
     probe.explicit(groups[1][0])
     # a call that waits for the thread in which it runs would wait for ever
@@ -169,6 +172,23 @@ def test_ours_refuses_what_javas_refuses(broker: Broker, topic: str, group: str)
     probe.implicit(groups[1][4])
     assert probe.lines == theirs
     assert len(theirs) == 3 + 5 + 12 + 6 + 6 + 9
+    named = [line.removeprefix("setting ").split(": ") for line in said if line.startswith("setting ")]
+    assert len(named) > 90
+    assert {name for name, outcome in named if outcome == "refused"} == REFUSED.keys()
+    assert {name for name, _ in named if not _is_known(name)} == NOT_TAKEN
+
+
+NOT_TAKEN = {"ssl.keystore.certificate.chain", "ssl.keystore.key"}
+"""Java's settings that would be missed if they were passed over: they name who the client is."""
+
+
+def _is_known(name: str) -> bool:
+    """Whether a setting is taken, warned of, refused by its name, or for its value alone."""
+    try:
+        read_settings({"bootstrap.servers": "broker:9092", "group.id": "g"} | {name: "1"})
+    except ConfigError as error:
+        return "is no setting" not in str(error)
+    return True
 
 
 @in_loop

@@ -1,4 +1,5 @@
 import org.apache.kafka.clients.consumer.AcknowledgeType;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.errors.ApiException;
@@ -9,6 +10,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
+import java.util.TreeSet;
 
 /** What Java's share consumer allows and refuses, step by step: a line each, `step: outcome`. */
 public final class RulesProbe {
@@ -27,6 +29,7 @@ public final class RulesProbe {
         names(args[4]);
         renewed(args[5]);
         implicit(args[6]);
+        settings();
         System.exit(0);
     }
 
@@ -132,6 +135,24 @@ public final class RulesProbe {
         }
         try (var consumer = open(group, topic, "implicit")) {
             tell("after a commit in implicit mode", () -> shown(consumer.poll(Duration.ofSeconds(2))));
+        }
+    }
+
+    private static void settings() {
+        for (String name : new TreeSet<>(ConsumerConfig.configNames())) {
+            Properties settings = new Properties();
+            settings.put(name, "1");
+            settings.put("bootstrap.servers", bootstrap);
+            settings.put("group.id", "settings");
+            boolean refused = false;
+            try {
+                new KafkaShareConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())
+                    .close(Duration.ZERO);
+            } catch (RuntimeException e) {
+                // whatever the value is; a value that cannot be has another message
+                refused = String.valueOf(e.getMessage()).contains("cannot be set when using a share group");
+            }
+            System.out.println("setting " + name + ": " + (refused ? "refused" : "taken"));
         }
     }
 

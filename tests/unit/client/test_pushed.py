@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, MetricsData
 
-from sharecore.client.metrics import FETCH, NODE, MetricName
+from sharecore.client.metrics import FETCH, NODE, MetricName, Metrics
 from sharecore.client.pushed import Pushes, pushed_name
 
 TOTAL = MetricName("fetch-total", FETCH)
 AVERAGE = MetricName("fetch-latency-avg", FETCH)
-LATENCY = MetricName("request-latency-max", NODE, (("node-id", "node-0"),))
+LATENCY = MetricName("request-latency-max", NODE, (("client-id", "c"), ("node-id", "node-0")))
 EVERY = ["*"]
 
 
@@ -69,3 +69,28 @@ def test_only_what_is_wanted_and_known_is_written(wanted: list[str], names: set[
     if "node.request.latency.max" in names:
         (point,) = written["node.request.latency.max"].gauge.data_points
         assert [(each.key, each.value.string_value) for each in point.attributes] == [("node_id", "node-0")]
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16_383, 16_384, 300_000])
+def test_texts_of_any_size(size: int) -> None:
+    told = "ä" * size
+    pushes = Pushes({"group_id": told or None, "client_rack": "r"}, 2**63)
+    (resource,) = MetricsData.FromString(
+        pushes.write({TOTAL: 1e300}, EVERY, 2**64 - 1, delta=False)
+    ).resource_metrics
+    about = {each.key: each.value.string_value for each in resource.resource.attributes}
+    assert about == ({"group_id": told} if told else {}) | {"client_rack": "r"}
+    (metric,) = resource.scope_metrics[0].metrics
+    (point,) = metric.sum.data_points
+    assert (point.as_double, point.time_unix_nano, point.start_time_unix_nano) == (1e300, 2**64 - 1, 2**63)
+    assert metric.sum.is_monotonic
+    assert metric.sum.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+
+
+def test_every_metric_of_a_consumer_has_the_clients_id_and_a_description() -> None:
+    metrics = Metrics(lambda: 1.0, "me")
+    metrics.answered("0", 0.1)
+    names = list(metrics.read())
+    assert {name.tags[0] for name in names} == {("client-id", "me")}
+    assert all(name.description for name in names)
+    assert MetricName("fetch-total", FETCH, (("client-id", "me"),)) in names
