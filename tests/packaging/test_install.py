@@ -117,6 +117,22 @@ def test_a_command_of_an_extra_says_what_to_run(empty: Environment, command: str
     assert "Traceback" not in ended.stderr
 
 
+def test_records_are_written_and_worked_off_without_an_extra(empty: Environment, broker: str) -> None:
+    (empty.home / "work.py").write_text(
+        "from sharecore.client import Record, worker\n\n\n"
+        '@worker("jobs", group_id="workers")\n'
+        "def done(record: Record) -> None:\n"
+        "    print(record.value.decode(), flush=True)\n"
+    )
+    options = "--group", "readers", "--from-beginning", "--max", "1", "-b", broker
+    assert "2 records" in empty.run("sharecore", "produce", "-b", broker, "jobs", "one", "two")
+    assert "one" in empty.run("sharecore", "consume", "jobs", *options)
+    assert "readers" in empty.run("sharecore", "groups", "list", "-b", broker)
+    with empty.started("sharecore", "work", "work:done", "-b", broker) as worker:
+        assert worker.stdout is not None
+        assert [worker.stdout.readline().strip() for _ in range(2)] == ["one", "two"]
+
+
 def test_the_tests_of_the_page_pass(empty: Environment) -> None:
     page = (ROOT / "docs/testing.md").read_text()
     files = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
