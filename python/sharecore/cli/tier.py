@@ -76,7 +76,7 @@ def status(
 
     \b
     exit status 0  every slot has an owner, and enough replicas upstream
-                1  some have not, or no node is there
+                1  some have not, no node is there, or the tier's topics have wrong settings
     """
     found = _run(upstream, upstream_settings, config, settings, lambda operator: operator.status())
     ailing = _ailing(found)
@@ -84,7 +84,7 @@ def status(
         typer.echo(json.dumps(_as_dict(found), indent=2))
     else:
         _show(found, slots=slots)
-        for line in ailing:
+        for line in (*ailing, *(str(each) for each in found.wrong if not each.is_ours)):
             typer.echo(line)
     if ailing:
         raise typer.Exit(1)
@@ -192,14 +192,15 @@ def repair(
     settings: Assignments = None,
 ) -> None:
     """Read all of the state topic and tell what is wrong with it; with --yes, put that right. The nodes must
-    be stopped for that.
+    be stopped for that, unless only settings are wrong.
 
     \b
     sharecore tier repair --upstream kafka-1:9092
     sharecore tier repair --upstream kafka-1:9092 --yes
 
     Wrong are: records that cannot be read, records that are missing between others, and those without a
-    claim before them, as compaction leaves them; a cleanup.policy other than delete; a topic that is gone.
+    claim before them, as compaction leaves them; settings of the state or the settings topic under which
+    the cluster deletes what is needed, such as a retention.ms; a topic that is gone.
     What can be read is written once more. What a record would have settled that is lost comes again; a topic
     that is gone is made anew, and all groups begin where their reset policy says. What an unclean election
     has cut off needs no repair: nodes go on with what is left.
@@ -211,6 +212,7 @@ def repair(
 
     async def work(operator: Operator) -> bool:
         from sharecore.tier import repair as repairs
+        from sharecore.tier.own_topics import find_wrong, set_right
 
         if await repairs.is_missing(operator):
             typer.echo(
@@ -225,14 +227,15 @@ def repair(
             return yes
         topic = await operator.load()
         whole = True
-        policy = await repairs.find_policy(operator)
-        if policy is not None:
-            typer.echo(f"{operator.topic}: cleanup.policy is {policy}, and is to be delete")
-            whole = False
+        wrong = await find_wrong(operator.admin, operator.config)
+        for each in wrong:
+            typer.echo(str(each))
+        ours = [each for each in wrong if each.is_ours]
+        whole = not ours
         findings = [await repairs.look(operator, slot) for slot in range(len(topic.partitions))]
         damaged = [each for each in findings if not each.is_whole]
-        for each in damaged:
-            typer.echo(_told(each))
+        for finding in damaged:
+            typer.echo(_told(finding))
         records = sum(each.records for each in findings)
         if not damaged and whole:
             typer.echo(f"{operator.topic} is whole: {len(findings)} slots, {records} records")
@@ -241,13 +244,15 @@ def repair(
             typer.echo("sharecore tier repair --yes puts that right, once the nodes are stopped")
             return False
         _, nodes, _, _ = await operator.members()
-        if nodes:
+        if nodes and (damaged or any(each.is_fatal for each in ours)):
             raise CommandFailed(f"{len(nodes)} nodes are there: stop them first")
-        if policy is not None:
-            await repairs.set_policy(operator)
-        for each in damaged:
-            await repairs.rewrite(operator, each)
-            typer.echo(f"slot {each.slot}: {len(each.kept)} records were written once more")
+        for each, error in await set_right(operator.admin, ours):
+            raise CommandFailed(f"{each.topic}: {each.name} could not be set to {each.wanted}: {error}")
+        for each in ours:
+            typer.echo(f"{each.topic}: {each.name} was set to {each.wanted}")
+        for finding in damaged:
+            await repairs.rewrite(operator, finding)
+            typer.echo(f"slot {finding.slot}: {len(finding.kept)} records were written once more")
         return True
 
     if not _run(upstream, upstream_settings, config, settings, work):
@@ -292,8 +297,9 @@ def _slots_of(status: Status, node: int) -> int:
 
 def _ailing(status: Status) -> list[str]:
     """What is wrong, a line each."""
+    wrong = [str(each) for each in status.wrong if each.is_ours]
     if not status.nodes:
-        return ["no node is there"]
+        return ["no node is there", *wrong]
     ownerless = [each.slot for each in status.slots if each.owner is None]
     behind_ = [each.slot for each in status.slots if each.leader < 0 or each.in_sync[0] < each.in_sync[1]]
     lines = []
@@ -301,7 +307,7 @@ def _ailing(status: Status) -> list[str]:
         lines.append(f"no node has slots {_list(ownerless)}")
     if behind_:
         lines.append(f"replicas upstream are not in sync of slots {_list(behind_)}")
-    return lines
+    return [*lines, *wrong]
 
 
 def _list(slots: list[int]) -> str:
@@ -355,6 +361,7 @@ def _as_dict(status: Status) -> dict[str, object]:
     return status._asdict() | {
         "nodes": [each._asdict() for each in status.nodes],
         "slots": [each._asdict() for each in status.slots],
+        "wrong": [each._asdict() for each in status.wrong],
     }
 
 

@@ -43,6 +43,7 @@ _HEADER = Struct(">qi")
 _LAST_OFFSET_DELTA = Struct(">i")
 _PRODUCER = Struct(">qh")
 _SEQUENCE = Struct(">i")
+_ATTRIBUTES_LOW_AT, _CONTROL = 22, 1 << 5
 _LOG_OVERHEAD, _DELTA_AT, _PRODUCER_AT, _SEQUENCE_AT = 12, 23, 43, 53
 
 Scanned = tuple[int, int, bytes | None, bytes | None]
@@ -90,6 +91,11 @@ class Batch(NamedTuple):
         """Of its first record, among those of its producer; 0 follows 2**31 - 1."""
         (sequence,) = _SEQUENCE.unpack_from(self.data, _SEQUENCE_AT)
         return int(sequence)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is the marker of a transaction."""
+        return bool(self.data[_ATTRIBUTES_LOW_AT] & _CONTROL)
 
     @property
     def following_sequence(self) -> int:

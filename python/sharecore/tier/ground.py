@@ -30,6 +30,7 @@ from sharecore.tier.leadership import Leadership, Slot
 from sharecore.tier.lease import Lease, LeaseEnd
 from sharecore.tier.names import group_of, settings_topic, transactional_id
 from sharecore.tier.nodes import Nodes
+from sharecore.tier.own_topics import Wrong, find_wrong, set_right
 from sharecore.tier.peers import Peers, inter_node_listener, inter_node_settings
 from sharecore.tier.persister import TierPersister
 from sharecore.tier.sending import Sending
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UPKEEP_MS = 60_000
+_TOPICS_MS = 3_600_000
+"""How often the settings of the tier's own topics are looked at: somebody may alter them."""
 _HEARTBEAT_MS = 1_000
 """How soon a node hears that others have joined, or give something up."""
 _REBALANCE_MS = 3_000
@@ -101,6 +104,7 @@ class TierGround:
         self._sending = Sending(upstream, self._outlet)
         self._fetchers: dict[bool, Fetcher] = {}
         self._forwarding: Forwarding | None = None
+        self._said: set[Wrong] = set()
         self._sources = self.sources(config, admin, self._sending.send)
         slots = await self._make_topics()
         await upstream.all_topics()
@@ -122,6 +126,7 @@ class TierGround:
         self._state_is_gone = False
         self._join(broker, group)
         self._upkeep = Periodic(self._leadership.upkeep, lambda: _UPKEEP_MS, "the upkeep of slots")
+        self._looks = Periodic(self._look_at_topics, lambda: _TOPICS_MS, "a look at the tier's topics")
         if config.sharecore_tier_pass_through:
             own = Own(
                 {group},
@@ -207,14 +212,54 @@ class TierGround:
         # that it is there is known from one broker: another one may not have heard of it
         found = self._upstream.metadata.get(topic)
         assert found is not None
-        policy = (await admin.topic_configs(topic)).get("cleanup.policy")
-        if policy != "delete":
-            raise ConfigError(
-                f"sharecore.tier.state.topic={topic}: its cleanup.policy upstream is {policy}; "
-                "allowed: delete, as state is written in updates that follow on each other"
-            )
+        await self._check_topics()
         self._state_ids = {found.topic_id, id_under(OFFSETS_TOPIC, found.topic_id)}
         return len(found.partitions)
+
+    async def _check_topics(self) -> None:
+        """Refuse topics of the tier with settings that cost share state; set right what can be, and log it.
+
+        Raises:
+            ConfigError: a setting that has to be put right first.
+        """
+        wrong = await find_wrong(self._admin, self._config)
+        if fatal := next((each for each in wrong if each.is_fatal), None):
+            raise ConfigError(
+                f"sharecore.tier.state.topic={fatal.topic}: its {fatal.name} upstream is {fatal.found}; "
+                f"allowed: {fatal.wanted}, as {fatal.why}"
+            )
+        for each, error in await self._set_right(wrong):
+            text = f"{each}. This node could not set it: {error}. Set it upstream"
+            if each.costs_data:
+                raise ConfigError(text)
+            logger.warning("%s", text)
+
+    async def _set_right(self, wrong: Sequence[Wrong]) -> list[tuple[Wrong, KafkaError]]:
+        """Set right what is the tier's to set, and log each setting once; return what could not be set."""
+        failed = await set_right(self._admin, wrong)
+        kept = {each for each, _ in failed}
+        for each in wrong:
+            if each.is_ours and each not in kept:
+                logger.warning("%s; it was set to %s", each, each.wanted)
+            elif not each.is_ours and each not in self._said:
+                logger.warning("%s", each)
+        self._said = set(wrong)
+        return failed
+
+    async def _look_at_topics(self) -> None:
+        """Set right what somebody has altered since, or say that it has to be."""
+        try:
+            wrong = await find_wrong(self._admin, self._config)
+            said = self._said
+            for each, error in await self._set_right([each for each in wrong if not each.is_fatal]):
+                if each not in said:
+                    logger.error("%s; this node may not set it: %s", each, error)
+            for each in wrong:
+                if each.is_fatal and each not in said:
+                    logger.error("%s; stop the nodes and run `sharecore tier repair --yes`", each)
+            self._said = set(wrong)
+        except KafkaError as error:
+            logger.warning("the settings of the tier's topics cannot be looked at: %s", error)
 
     async def _holds_state(self) -> bool:
         """Whether slots have records though there are no settings, as no new tier has."""
@@ -261,6 +306,7 @@ class TierGround:
         """Takes the slots that are this node's."""
         await self._leadership.settled()
         self._upkeep.start()
+        self._looks.start()
         self._lease_end.start()
 
     async def drain(self) -> None:
@@ -283,6 +329,7 @@ class TierGround:
         """Looks after the slots no longer."""
         self._duties.close()
         self._upkeep.stop()
+        self._looks.stop()
         self._lease_end.stop()
 
     async def settle(self) -> None:

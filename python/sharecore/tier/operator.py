@@ -19,6 +19,7 @@ from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.tier.names import group_of, settings_topic
+from sharecore.tier.own_topics import Wrong, find_wrong
 from sharecore.tier.seats import Report, Seat, unpack_seats
 from sharecore.tier.sending import Sending
 from sharecore.tier.settings import SettingsCatalogue
@@ -88,6 +89,7 @@ class Status(NamedTuple):
         cluster_id, brokers: of the cluster behind it.
         state: of the nodes' group, such as Stable, PreparingRebalance, Empty.
         drained: nodes that are to have no slots, there or not.
+        wrong: settings of the tier's topics that must not stay as they are.
     """
 
     cluster_id: str
@@ -97,6 +99,7 @@ class Status(NamedTuple):
     nodes: list[NodeStatus]
     slots: list[SlotStatus]
     drained: list[int]
+    wrong: list[Wrong]
 
 
 class Operator:
@@ -224,7 +227,14 @@ class Operator:
         ]
         metadata = self.upstream.metadata
         return Status(
-            metadata.cluster_id, len(metadata.nodes), self.topic, state, nodes, slots, sorted(drained)
+            metadata.cluster_id,
+            len(metadata.nodes),
+            self.topic,
+            state,
+            nodes,
+            slots,
+            sorted(drained),
+            await find_wrong(self.admin, self.config),
         )
 
     async def find_slots(self, what: str) -> list[int]:

@@ -16,16 +16,12 @@ from sharecore.clock import SystemClock
 from sharecore.coordinator_log.staged_log import cut
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
 from sharecore.tier.claims import Batch, Scanned, SlotHistory, claim_record, cut_batches, decode, is_mark
 from sharecore.tier.names import transactional_id
 from sharecore.tier.operator import Operator
 from sharecore.tier.replay import bounds_of, replay
 from sharecore.tier.settings import make_own_topic, topics_of
 from sharecore.upstream import ExclusiveWriter
-from sharecore.upstream.errors import refusal
-
-_TOPIC, _SET = 2, 0
 
 
 class Finding(NamedTuple):
@@ -68,10 +64,14 @@ class _Reading:
     def take(self, batch: Batch) -> None:
         self.lost += max(0, batch.base_offset - self._expected)
         self._expected = batch.last_offset + 1
+        if batch.is_control:
+            return  # of a stranger's transaction
         try:
             records = decode([batch], self._name)
         except ValueError as error:
-            self.unreadable.append(str(error))
+            claim = self.history.claim
+            if claim is None or batch.producer == claim.producer:
+                self.unreadable.append(str(error))
             return
         self.lost += batch.last_offset - batch.base_offset + 1 - len(records)
         own = [record for record in records if not is_mark(record)]
@@ -135,26 +135,6 @@ async def _append(writer: ExclusiveWriter, records: Sequence[Record], now_ms: in
     error = await ended
     if error is not None:
         raise error
-
-
-async def find_policy(operator: Operator) -> str | None:
-    """The clean-up policy of the state topic where it is a wrong one."""
-    policy = (await operator.admin.topic_configs(operator.topic)).get("cleanup.policy")
-    return None if policy == "delete" else str(policy)
-
-
-async def set_policy(operator: Operator) -> None:
-    """Has the state topic kept as nodes need it; raises KafkaError."""
-    wanted = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-    configs = [{"name": name, "config_operation": _SET, "value": value} for name, value in wanted.items()]
-    resource = {"resource_type": _TOPIC, "resource_name": operator.topic, "configs": configs}
-    node = next(iter(operator.upstream.metadata.nodes), -1)
-    message = {"resources": [resource], "validate_only": False}
-    answer = await operator.upstream.request(node, ApiKey.INCREMENTAL_ALTER_CONFIGS, message)
-    (changed,) = answer.responses
-    if changed.error_code:
-        doing, words = "to set cleanup.policy of", changed.error_message
-        raise refusal(changed.error_code, doing, operator.topic, "AlterConfigs", words)
 
 
 async def is_missing(operator: Operator) -> bool:

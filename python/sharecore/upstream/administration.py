@@ -16,7 +16,7 @@ from sharecore.upstream.fetched import Fetched, Wanted, fetch_message, read_fetc
 
 EARLIEST, LATEST = -2, -1
 """Timestamps that stand for the start and the end of a log, in ListOffsets."""
-_TOPIC_RESOURCE = 2
+_TOPIC_RESOURCE, _SET = 2, 0
 _SOME = uuid.UUID(int=0)
 """The id of a topic from a cluster that tells none."""
 
@@ -255,6 +255,26 @@ class Administration:
             return {each.name: each.value for each in found.configs}
 
         return await self._upstream.retry(ask)
+
+    async def set_topic_configs(self, name: str, values: Mapping[str, str]) -> None:
+        """Set some settings of a topic; the others stay.
+
+        Raises:
+            KafkaError: the right is missing, the cluster refuses a value, or nobody answers.
+        """
+        configs = [{"name": key, "config_operation": _SET, "value": value} for key, value in values.items()]
+        resource = {"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configs": configs}
+        message = {"resources": [resource], "validate_only": False}
+
+        async def ask() -> None:
+            node = next(iter(self._upstream.metadata.nodes), -1)
+            answer = await self._upstream.request(node, ApiKey.INCREMENTAL_ALTER_CONFIGS, message)
+            (changed,) = answer.responses
+            if changed.error_code:
+                doing, words = f"to set {', '.join(values)} of", changed.error_message
+                raise refusal(changed.error_code, doing, name, "AlterConfigs", words)
+
+        await self._upstream.retry(ask)
 
     async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int | KafkaError]:
         """Deletes the records before an offset of each partition; returns where each log begins then.
