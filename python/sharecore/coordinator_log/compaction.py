@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sharecore.coordinator_log.topic_log import Record, TopicLog
 from sharecore.storage import ScannedBatch
@@ -40,9 +40,23 @@ class Compaction:
             self.end = batch.records[-1][0] + 1
         return True
 
-    def live(self) -> Iterator[Record]:
-        """Keys that have a value, with it, in the order in which they were last written."""
-        yield from self._values.items()
+    def redundant_before(self, stable: int, under_way: Collection[bytes]) -> int:
+        """Return the offset up to which records may be deleted once `live` is written again.
+
+        An older value written behind one that a transaction may yet undo would win over it. So what open
+        transactions have written stays where it is, and so do the values that it may replace.
+
+        Args:
+            stable: the offset of the first record of an open transaction.
+            under_way: keys that open transactions have written since.
+        """
+        keys = {key for pending in self._open.values() for _, key, _ in pending}.union(under_way)
+        needed = (self._offsets[key] for key in keys if key in self._values)
+        return min(self.end, stable, *needed)
+
+    def live(self, before: int) -> Iterator[Record]:
+        """Keys whose value stands before an offset, with it, in the order in which they were last written."""
+        return ((key, value) for key, value in self._values.items() if self._offsets[key] < before)
 
     def _take(self, batch: ScannedBatch) -> None:
         if batch.is_control:

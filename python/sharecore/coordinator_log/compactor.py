@@ -58,28 +58,21 @@ class Compactor:
         if compaction.read_some():
             self._timers.call_soon(self._go_on)
             return
-        if not self._may_rewrite():
+        before = compaction.redundant_before(
+            self._log.last_stable_offset, self._staged.keys_under_way(in_transactions=True)
+        )
+        # open transactions keep what they may yet change; a newer value that is tried again may be given up
+        is_worth_it = 2 * (before - self._log.start_offset) > compaction.end - self._log.start_offset
+        if self._staged.failing or not is_worth_it:
             self._timers.call_later(_RETRY_S, self._go_on)
             return
         self._compaction = None
-        newer = self._staged.keys_under_way()
-        live = [(key, value) for key, value in compaction.live() if key not in newer]
+        newer = self._staged.keys_under_way(in_transactions=False)
+        live = [(key, value) for key, value in compaction.live(before) if key not in newer]
         try:
             for some in cut(live) if live else ():
                 self._log.append_local(some, now_ms=self._clock.now_ms())
-            self._log.delete_records(compaction.end)
+            self._log.delete_records(before)
         except KafkaError as error:
             logger.warning("%s is not compacted now: %s", self._staged.name, error)
-        self._limit = max(self._least, _GROWTH * (self._log.end_offset - compaction.end))
-
-    def _may_rewrite(self) -> bool:
-        """Whether what was read is the last word on its keys, but for what is under way.
-
-        An older value written behind one that a transaction may yet undo would win over it; and a newer one
-        that is tried again may yet be given up.
-        """
-        return not (
-            self._staged.in_transaction
-            or self._staged.failing
-            or self._log.last_stable_offset < self._log.high_watermark
-        )
+        self._limit = max(self._least, _GROWTH * (self._log.end_offset - before))

@@ -122,14 +122,14 @@ class StagedLog(Staging):
         """Whether memory holds what may never be in the log: a write has failed, and is not made good."""
         return self.stale or self.failing
 
-    @property
-    def in_transaction(self) -> bool:
-        """Whether records of a transaction are under way."""
-        return any(batch.producer is not None for batch in self._sent)
-
-    def keys_under_way(self) -> set[bytes]:
-        """Keys of the records whose write has not ended."""
-        return {key for batch in self._sent for key, _ in batch.records}
+    def keys_under_way(self, *, in_transactions: bool) -> set[bytes]:
+        """Keys of the records whose write has not ended, those of transactions or the others."""
+        return {
+            key
+            for batch in self._sent
+            if (batch.producer is not None) is in_transactions
+            for key, _ in batch.records
+        }
 
     def when_ended(self, done: Done) -> None:
         """Calls back when what is staged and under way now has ended, at once where there is nothing.

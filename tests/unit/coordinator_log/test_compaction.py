@@ -10,6 +10,7 @@ from tests.unit.coordinator_log.world import Appended, MemoryLog, Ticket, World,
 
 from sharecore.coordinator.offset_records import CommittedOffset, TopicPartition
 from sharecore.coordinator.offsets import Offsets
+from sharecore.coordinator_log.compaction import Compaction
 from sharecore.coordinator_log.compactor import Compactor
 from sharecore.coordinator_log.staged_log import ATTEMPTS_MAX, BATCH_BYTES, WRITE_TIMEOUT_MS, StagedLog
 from sharecore.coordinator_log.topic_log import Producer, Record, WriteTicket
@@ -82,6 +83,50 @@ def test_open_transactions_put_it_off() -> None:
     world.run(2000)
     assert log.start_offset > 0
     assert read_back(log) == {b"old": b"2", b"other": b"1", b"k": b"199"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_goes_on_while_transactions_are_always_open(seed: int) -> None:
+    """Each of a few producers begins its next transaction before the others have ended theirs."""
+    shuffled = random.Random(seed)
+    world, log = World(), MemoryLog()
+    subject = Partition(log, world, compact_records=500)
+    wanted: dict[bytes, tuple[int, bytes]] = {}
+    pending: dict[int, dict[bytes, tuple[int, bytes]]] = {}
+
+    def count(commits: dict[bytes, tuple[int, bytes]]) -> None:
+        wanted.update({key: it for key, it in commits.items() if it[0] > wanted.get(key, (-1, b""))[0]})
+
+    for step in range(6000):
+        producer = shuffled.randrange(5)
+        key, value = b"%d" % shuffled.randrange(40), b"%d" % step
+        if step and shuffled.random() < 0.3:
+            subject.append([(key, value)])
+            count({key: (step, value)})
+        else:
+            subject.append([(key, value)], None, Producer(producer, 0))
+            pending.setdefault(producer, {})[key] = step, value
+        if len(pending) > 1 and shuffled.random() < 0.3:
+            ended = shuffled.choice([*pending])
+            commit = shuffled.random() < 0.7
+            log.append_marker(ended, commit=commit)
+            commits = pending.pop(ended)
+            count(commits if commit else {})
+        if shuffled.random() < 0.3:
+            world.run(shuffled.choice([1, 2000]))
+        assert pending
+    world.run(10_000)
+    assert log.end_offset - log.start_offset < 2500
+    reread = Compaction(log)
+    while reread.read_some():
+        pass
+    for producer in pending:
+        log.append_marker(producer, commit=True)
+    for commits in pending.values():
+        count(commits)
+    while reread.read_some():
+        pass
+    assert dict(reread.live(log.end_offset)) == {key: value for key, (_, value) in wanted.items()}
 
 
 def test_an_aborted_transaction_leaves_what_was_there() -> None:
