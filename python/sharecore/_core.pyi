@@ -1287,6 +1287,9 @@ class StateFold:
             ValueError: the record is damaged; what was taken before stands.
         """
 
+    @property
+    def repaired(self) -> int:
+        """How many state batches so far were impossible ones; their records are delivered again."""
     def states(self) -> list[tuple[bytes, int, StateContent]]:
         """A copy of each state with what follows the type in its records' keys, and the offset of its last
         snapshot.

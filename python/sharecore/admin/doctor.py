@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from sharecore.admin.data_dir import share_state
 from sharecore.admin.overview import in_words, look_at_groups
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.transport import Transport
@@ -28,13 +29,15 @@ from sharecore.config import (
     remarks_on,
     unknown_names,
 )
-from sharecore.errors import ConfigError, KafkaError
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.sharestate.keys import STATE_TOPIC
 from sharecore.storage import Storage, StorageOptions
 from sharecore.storage.identity import FILE_NAME, judge, repeated_by
 
 _FREE_BYTES_MIN = 1 << 30
 _FREE_PART_MIN = 0.05
 _FILES_MIN = 4096
+_PROBLEMS_MAX = 20
 _HIDDEN = "[hidden]"
 _SECRET_WORDS = ("password", "secret", "jaas", "credential", "token", ".key")
 _PACKAGES = ("sharecore", "kio", "uvloop", "cryptography", "typer", "prometheus-client", "confluent-kafka")
@@ -145,7 +148,27 @@ def data_directory(directory: Path) -> list[Finding]:
         found.append(Finding(about, "good", text))
     finally:
         storage.close()
-    return found
+    return found + _share_state(directory)
+
+
+def _share_state(directory: Path) -> list[Finding]:
+    """Records of share state that cannot be what a share-partition leader wrote."""
+    about = "data directory"
+    try:
+        problems = share_state(directory).problems
+    except KafkaError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return []
+        return [Finding(about, "bad", f"share state cannot be read: {error}")]
+    return [
+        Finding(
+            about,
+            "bad" if each.damaged else "doubt",
+            f"{STATE_TOPIC}-{each.partition} at offset {each.offset}: {each.reason}",
+            "`sharecore store salvage` keeps what is whole" if each.damaged else "",
+        )
+        for each in problems[:_PROBLEMS_MAX]
+    ]
 
 
 async def cluster(settings: Mapping[str, str]) -> list[Finding]:

@@ -115,7 +115,11 @@ class LiveState(_Reading):
     def _take(self, record: RawRecord) -> None:
         if self._key is not None and decode_key(record.key or b"")[1] != self._key:
             return
-        passed_over = self._folds[record.partition].take(record.offset, record.key, record.value)
+        fold = self._folds[record.partition]
+        repaired = fold.repaired
+        passed_over = fold.take(record.offset, record.key, record.value)
+        if fold.repaired > repaired:
+            passed_over = "a state batch is impossible: its records are delivered again"
         if passed_over is not None:
             self.problem(StateProblem(record.partition, record.offset, passed_over, damaged=False))
 

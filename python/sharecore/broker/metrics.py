@@ -223,6 +223,7 @@ class BrokerMetrics:
         sheet.add(f.STATE_WRITES, writes.items)
         _spans(sheet, writes, f.STATE_WRITE_TIME, f.STATE_WRITE_MAX)
         sheet.add(f.STATE_WRITE_FAILURES, writes.failed)
+        sheet.add(f.STATE_REPAIRED, coordinator.repaired + self._broker.share.partitions.repaired)
 
 
 def _spans(sheet: Sheet, spans: Spans, times: Family, longest: Family) -> None:

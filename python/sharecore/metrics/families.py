@@ -260,6 +260,10 @@ STATE_WRITE_MAX = gauge(
 STATE_WRITE_FAILURES = counter(
     "sharecore_share_coordinator_write_failures", "Batches of share state that were given up."
 )
+STATE_REPAIRED = counter(
+    "sharecore_share_coordinator_repaired_batches",
+    "State batches that were read and could not be as they were: their records are delivered again.",
+)
 
 SHARE_PARTITIONS = gauge("sharecore_share_partitions", "Share partitions that have state or a leader.")
 SHARE_PARTITIONS_UNSEEN = gauge(

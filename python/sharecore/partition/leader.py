@@ -15,7 +15,7 @@ from sharecore.deadletters import DeadLetter, DeadLetterOffice
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.failures import client_error, is_fenced
 from sharecore.partition.leasing import Leasing
-from sharecore.partition.loading import Loaded, load
+from sharecore.partition.loading import Loaded, load, without_locks
 from sharecore.persister import Persister, SharePartitionKey
 from sharecore.waiting import CallLater, Done, Spans, settle
 
@@ -51,13 +51,14 @@ class SharePartition(Leader):
         loads: how long loading took is added there.
         office: writes dead letters; without one there are none.
         stateless: called when the persister has no state of it.
+        repaired: called with the number of state batches that could not be as they were.
         when_configured: calls back once the configuration is what was set last, wherever that was; one that
             has changed meanwhile was told by `configure`.
     """
 
     __slots__ = (
         "_call_later", "_clock", "_closed", "_fenced", "_load_began_ms", "_loading", "_loads", "_office",
-        "_on_loaded", "_on_read", "_outbox", "_persister", "_rests", "_stateless", "_switches",
+        "_on_loaded", "_on_read", "_outbox", "_persister", "_repaired", "_rests", "_stateless", "_switches",
         "_when_configured", "config", "key", "leasing", "log", "now_ms",
     )  # fmt: skip
 
@@ -75,6 +76,7 @@ class SharePartition(Leader):
         leader_epoch: int = 0,
         loads: Spans | None = None,
         stateless: Callable[[SharePartitionKey], None] = lambda key: None,
+        repaired: Callable[[int], None] = lambda batches: None,
         when_configured: Callable[[Done], object] = lambda done: done(None),
     ) -> None:
         self.key = key
@@ -89,6 +91,7 @@ class SharePartition(Leader):
         self._call_later = call_later
         self._fenced = fenced
         self._stateless = stateless
+        self._repaired = repaired
         self._when_configured = when_configured
         self._office = office
         self._outbox: Outbox | None = None
@@ -146,8 +149,14 @@ class SharePartition(Leader):
 
     def _begin(self, loaded: Loaded) -> None:
         state, start_offset, self._start_is_persisted = loaded
+        batches, freed = without_locks(state.batches)
+        if freed:
+            self._log(
+                logging.ERROR, "state of %s: nobody holds the locks of %s state batches any more", freed
+            )
+            self._repaired(freed)
         try:
-            self.engine = Partition(start_offset, state.batches, **self._limits())
+            self.engine = Partition(start_offset, batches, **self._limits())
         except (KafkaError, ValueError) as error:
             self._log(logging.ERROR, "persisted state of %s cannot stand: %s", error)
             self.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the persisted share state is damaged")
@@ -299,7 +308,7 @@ class SharePartition(Leader):
             self._fenced(self)
         return client_error(error)
 
-    def _log(self, level: int, text: str, error: Exception) -> None:
+    def _log(self, level: int, text: str, error: object) -> None:
         about = {"group": self.key.group_id, "topic": self.log.topic, "partition": self.key.partition}
         logger.log(level, text, self.key.coordinator_key(), error, extra=about)
 

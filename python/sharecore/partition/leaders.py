@@ -67,6 +67,8 @@ class SharePartitions(Leaders):
         self._resting: dict[int, Which] = {}
         self._held: Counter[tuple[str, UUID | None]] = Counter()
         self.loads = Spans()
+        self.repaired = 0
+        """State batches that were loaded and could not be as they were."""
         self.retired: dict[tuple[str, UUID], Tally] = {}
         """What leaders that are gone had counted, by group and topic."""
 
@@ -101,6 +103,7 @@ class SharePartitions(Leaders):
             loads=self.loads,
             office=self._office,
             stateless=self._stateless,
+            repaired=self._count_repaired,
             when_configured=self._when_configured,
         )
         leader.rest(resting=any(which(topic_id, partition) for which in self._resting.values()))
@@ -232,6 +235,9 @@ class SharePartitions(Leaders):
             KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER),
         )
         return before - len(self)
+
+    def _count_repaired(self, batches: int) -> None:
+        self.repaired += batches
 
     def _fenced(self, leader: SharePartition) -> None:
         self._forget(leader)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,13 +11,14 @@ from sharecore.config import GroupConfig
 from sharecore.errors import KafkaError
 from sharecore.partition.failures import load_error
 from sharecore.partition.reset import find_first_offset
-from sharecore.persister import LoadedState, Persister, SharePartitionKey
+from sharecore.persister import LoadedState, Persister, SharePartitionKey, StateBatch
 from sharecore.waiting import Done
 
 if TYPE_CHECKING:
     from sharecore.storage import Log
 
 _UNKNOWN = -1
+_AVAILABLE, _ACQUIRED = 0, 1
 
 
 class Loaded(NamedTuple):
@@ -31,6 +32,21 @@ class Loaded(NamedTuple):
     state: LoadedState
     start_offset: int
     start_is_persisted: bool
+
+
+def without_locks(batches: Sequence[StateBatch]) -> tuple[Sequence[StateBatch], int]:
+    """Make acquired records available, as nobody holds their lock any more; returns how many batches were so.
+
+    Leaders never persist the state, but Kafka's share coordinator takes it from whoever may write.
+    """
+    freed = sum(batch[2] == _ACQUIRED for batch in batches)
+    if not freed:
+        return batches, 0
+    available = [
+        (first, last, _AVAILABLE if state == _ACQUIRED else state, count)
+        for first, last, state, count in batches
+    ]
+    return available, freed
 
 
 def load(

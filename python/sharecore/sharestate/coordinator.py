@@ -243,6 +243,11 @@ class ShareCoordinator(States):
         return self._shards
 
     @property
+    def repaired(self) -> int:
+        """State batches that were read and could not be as they were."""
+        return sum(shard.repaired for shard in self._shards)
+
+    @property
     def writes(self) -> Spans:
         """Batches of records that were written, with the writes in them."""
         return self._runtime.writes

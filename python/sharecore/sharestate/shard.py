@@ -34,6 +34,8 @@ class StateShard:
     ) -> None:
         self.states: dict[SharePartitionKey, ShareState] = {}
         self.index = staged.log.index
+        self.repaired = 0
+        """State batches that were read and could not be as they were."""
         self._log = staged.log
         self._staged = staged
         self._prune_at = _PRUNE_RECORDS
@@ -54,6 +56,7 @@ class StateShard:
         began_ms = self._monotonic_ms()
         fold = StateFold()
         offset = self._log.start_offset
+        repaired: list[int] = []
         # nothing that is replayed is garbage, and the collector would walk all of it again and again
         collects = gc.isenabled()
         gc.disable()
@@ -62,12 +65,22 @@ class StateShard:
                 passed_over = fold.take(offset, key, value)
                 if passed_over is not None:
                     logger.warning("%s at offset %d: %s", self._staged.name, offset, passed_over)
+                if fold.repaired and not repaired:
+                    repaired.append(offset)
         except ValueError as error:
             text = f"{self._staged.name} at offset {offset}: {error}"
             logger.error("share state cannot be read: %s", text)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
         else:
             self.states = {state.key: state for state in _drain(fold)}
+            if repaired:
+                self.repaired += fold.repaired
+                logger.error(
+                    "%s, from offset %d on: records of %d impossible state batches are delivered again",
+                    self._staged.name,
+                    repaired[0],
+                    fold.repaired,
+                )
         finally:
             if collects:
                 gc.enable()

@@ -175,14 +175,13 @@ impl PyStateContent {
 
 /// The states in one partition of the topic, built record by record.
 #[pyclass(name = "StateFold", module = "sharecore._core")]
-#[derive(Default)]
 pub(crate) struct PyStateFold(Fold);
 
 #[pymethods]
 impl PyStateFold {
     #[new]
     fn new() -> Self {
-        Self::default()
+        Self(Fold::repairing())
     }
 
     fn take(
@@ -199,6 +198,11 @@ impl PyStateFold {
             Err(fault) if fault.is_damage() => Err(damaged(&fault)),
             Err(fault) => Ok(Some(format!("passed over: {fault}"))),
         }
+    }
+
+    #[getter]
+    fn repaired(&self) -> usize {
+        self.0.repaired()
     }
 
     fn states<'py>(&self, py: Python<'py>) -> Vec<State<'py>> {

@@ -3,12 +3,20 @@
 //! A list of them travels as bytes, in the form in which Kafka's `ShareSnapshotValue` and `ShareUpdateValue` hold it
 //! (without the array's length): first offset, last offset, delivery state, delivery count, no tagged fields.
 
-use crate::offset::Offset;
+use crate::offset::{OFFSET_MAX, Offset};
 use crate::partition::StateBatch;
 use crate::record_state::RecordState;
 
 /// Bytes that one batch takes.
 pub const ENCODED_LEN: usize = 8 + 8 + 1 + 2 + 1;
+
+/// The longest state batch that is accepted.
+const LENGTH_MAX: Offset = 1 << 48;
+
+/// Whether records may have the offsets from `first` to `last`.
+pub fn is_range(first: Offset, last: Offset) -> bool {
+    first >= 0 && first <= last && last - first < LENGTH_MAX && last <= OFFSET_MAX
+}
 
 /// Why bytes are not a list of state batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What the records of one share partition say: the one place that knows what a snapshot and an update mean.
 
-use sharecore_engine::{Combiner, RecordState, StateBatch};
+use sharecore_engine::{Combiner, RecordState, StateBatch, state_batch::is_range};
 
 use crate::{
     fault::RecordFault,
@@ -224,19 +224,40 @@ impl Content {
 /// Reads a value whose state batches are all possible ones.
 pub(crate) fn read(kind: Kind, value: &[u8], room: &mut Vec<Batch>) -> Result<Head, RecordFault> {
     let head = read_value(kind, value, room)?;
-    if room.iter().all(possible) {
+    if room.iter().all(is_possible) {
         Ok(head)
     } else {
         Err(RecordFault::StateBatch)
     }
 }
 
-fn possible(batch: &Batch) -> bool {
-    let state = RecordState::from_id(batch.state.cast_unsigned());
-    state.is_some() && batch.first >= 0 && batch.last >= batch.first && batch.delivery_count >= 0
+/// As [`read`], but makes impossible state batches into such that one can go on with; returns their number as well.
+///
+/// Kafka's coordinator takes any number for a delivery state. One such batch must not take the share partition out of
+/// service, or all that share a partition of the topic with it: its records are delivered again, which loses nothing.
+pub(crate) fn read_repaired(
+    kind: Kind,
+    value: &[u8],
+    room: &mut Vec<Batch>,
+) -> Result<(Head, usize), RecordFault> {
+    let head = read_value(kind, value, room)?;
+    let repaired = room.iter().filter(|batch| !is_possible(batch)).count();
+    if repaired > 0 {
+        room.retain(|batch| is_range(batch.first, batch.last));
+        for batch in room.iter_mut().filter(|batch| !is_possible(batch)) {
+            batch.state = RecordState::Available.id().cast_signed();
+            batch.delivery_count = batch.delivery_count.max(0);
+        }
+    }
+    Ok((head, repaired))
 }
 
-/// A batch that is [`possible`].
+fn is_possible(batch: &Batch) -> bool {
+    let state = RecordState::from_id(batch.state.cast_unsigned());
+    state.is_some() && is_range(batch.first, batch.last) && batch.delivery_count >= 0
+}
+
+/// A batch that [`is_possible`].
 fn known(batch: &Batch) -> StateBatch {
     StateBatch {
         first: batch.first,

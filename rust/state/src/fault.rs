@@ -33,8 +33,8 @@ impl fmt::Display for RecordFault {
             Self::Version(version) => write!(f, "version {version} of the value is not known"),
             Self::Key(what) => write!(f, "damaged key: {what}"),
             Self::Value(what) => write!(f, "damaged value: {what}"),
-            Self::NoSnapshot => f.write_str("an update without a snapshot before it"),
             Self::StateBatch => f.write_str("a state batch is impossible"),
+            Self::NoSnapshot => f.write_str("an update without a snapshot before it"),
         }
     }
 }

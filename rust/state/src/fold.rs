@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    content::{Content, read},
+    content::{Content, read, read_repaired},
     fault::RecordFault,
     key::{Key, split_kind},
     value::{Batch, Head, Kind},
@@ -16,6 +16,8 @@ use crate::{
 pub struct Fold {
     states: HashMap<Box<[u8]>, Folded>,
     room: Vec<Batch>,
+    repairs: bool,
+    repaired: usize,
 }
 
 /// The state of a share partition, and where it was written.
@@ -32,6 +34,14 @@ pub struct Folded {
 }
 
 impl Fold {
+    /// A fold that goes on with records whose state batches are impossible, see [`repaired`](Self::repaired).
+    pub fn repairing() -> Self {
+        Self {
+            repairs: true,
+            ..Self::default()
+        }
+    }
+
     /// Takes a record of a group that is wanted; one that cannot be read changes nothing.
     ///
     /// An update without a snapshot before it is a [`RecordFault::NoSnapshot`].
@@ -44,7 +54,19 @@ impl Fold {
         wants: impl Fn(&str) -> bool,
     ) -> Result<(), RecordFault> {
         let (kind, rest) = split_kind(key)?;
-        let Self { states, room } = self;
+        let Self {
+            states,
+            room,
+            repairs,
+            repaired,
+        } = self;
+        let read = |value, room| {
+            if *repairs {
+                read_repaired(kind, value, room)
+            } else {
+                read(kind, value, room).map(|head| (head, 0))
+            }
+        };
         let Some(value) = value else {
             return match states.remove(rest) {
                 Some(_) => Ok(()),
@@ -52,21 +74,28 @@ impl Fold {
             };
         };
         if let Some(state) = states.get_mut(rest) {
-            let head = read(kind, value, room)?;
+            let (head, found) = read(value, room)?;
+            *repaired += found;
             state.take(offset, timestamp, kind, head, room);
             return Ok(());
         }
         if !wants(Key::read_rest(rest)?.group) {
             return Ok(());
         }
-        let head = read(kind, value, room)?;
+        let (head, found) = read(value, room)?;
         if kind == Kind::Update {
             return Err(RecordFault::NoSnapshot);
         }
+        *repaired += found;
         let mut state = Folded::default();
         state.take(offset, timestamp, kind, head, room);
         states.insert(rest.into(), state);
         Ok(())
+    }
+
+    /// How many state batches so far were impossible ones; their records are delivered again.
+    pub fn repaired(&self) -> usize {
+        self.repaired
     }
 
     /// What follows the type in the keys of the share partitions that have state, in no order.

@@ -6,11 +6,9 @@ use super::writes::Writes;
 use super::{Config, Partition, StateBatch};
 use crate::error::Refusal;
 use crate::inflight::{Cell, Run, RunMap};
-use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
+use crate::offset::{Offset, OffsetRange};
 use crate::record_state::RecordState;
-
-/// The longest state batch that is accepted.
-const LENGTH_MAX: i64 = 1 << 48;
+use crate::state_batch::is_range;
 
 impl Partition {
     /// A partition as it was persisted: nothing is leased, and offsets that no state batch covers are fetched again.
@@ -47,10 +45,9 @@ impl Partition {
         let mut gap = None;
         for batch in &state {
             let possible = next <= batch.first
-                && batch.first <= batch.last
-                && batch.last - batch.first < LENGTH_MAX
+                && is_range(batch.first, batch.last)
                 && i16::try_from(batch.delivery_count).is_ok();
-            if !possible || batch.last > OFFSET_MAX || batch.state == RecordState::Acquired {
+            if !possible || batch.state == RecordState::Acquired {
                 return Err(Refusal::CorruptState {
                     first: batch.first,
                     last: batch.last,
