@@ -397,12 +397,19 @@ class Auditor:
         if answer.error_code:
             self._left_open(asked, group, answer.error_code)
             return
+        wanted = {
+            (topic.topic_name, part.partition_index): part.start_offset
+            for topic in asked.request.topics
+            for part in getattr(topic, "partitions", ())
+        }
         for topic in answer.responses:
             # offsets are altered by partition and deleted by topic
-            altered = {part.partition_index for part in getattr(topic, "partitions", ())}
+            altered = {part.partition_index: part.error_code for part in getattr(topic, "partitions", ())}
             for (name, topic_id, index), share in self.shares.items():
                 if name == group and topic_id == topic.topic_id and (not altered or index in altered):
                     share.forget()
+                    if altered and not altered[index] and not share.unsure:
+                        share.set_to = wanted[topic.topic_name, index]
 
     def _groups_deleted(self, asked: _Asked, answer: Any) -> None:
         for result in answer.results:

@@ -25,6 +25,7 @@ from sharecore.errors import KafkaError
 from sharecore.network import Connection, Server
 from sharecore.partition import leader as leader_module
 from sharecore.partition.leader import SharePartition
+from sharecore.partition.leaders import SharePartitions
 from sharecore.partition.leasing import Leasing
 from sharecore.partition.loading import Loaded
 from sharecore.persister import CoordinatorPersister, LoadedState
@@ -107,6 +108,7 @@ _trim = Retention._trim
 _end = TransactionCoordinator.end
 _options = ground_module._storage_options
 _lost = Connection.connection_lost
+_hold = SharePartitions.hold
 
 
 def _refusals_hidden(self: SharePartition, member: str, batches: Any, done: Any) -> None:
@@ -181,6 +183,12 @@ def _whole_lag(self: CoordinatorPersister, key: Any, done: Any) -> None:
         done(summary._replace(delivery_complete_count=0) if known else summary)
 
     _summary(self, key, read)
+
+
+def _dropped_first(self: SharePartitions, group_id: str, topics: Any = None) -> Any:
+    """Leaders are ended before their state is replaced, and may load the old one again."""
+    _hold(self, group_id, topics)()
+    return lambda: None
 
 
 def _neighbours(self: Leasing, log: Any, ready: Any) -> None:
@@ -267,6 +275,10 @@ CANARIES: dict[str, Canary] = {
         _instead(ShareGroupCoordinator, "state_lost", _nothing),
         "members,misdirected writes,kills",
         events=3_000,
+    ),
+    "leaders that load while their state is replaced": Canary(
+        _instead(SharePartitions, "hold", _dropped_first),
+        "members,idempotent,offset administrators,slow disk",
     ),
     "retention that does not wait": Canary(_instead(Retention, "_trim", _trimmed_early), "idempotent"),
     "retention that never comes": Canary(_instead(Retention, "_trim", _never)),

@@ -38,6 +38,12 @@ class Lags:
         self._extent = extent
         self.lettered: set[str] = set()
 
+    def _first_from(self, key: Key, offset: int) -> int:
+        """The first offset from one on that may hold a record: a start offset passes what holds none."""
+        log = self._ledger.log(*key[1:])
+        there = [each for each in log.values if each >= max(offset, log.gone_below)]
+        return min(there, default=log.end)
+
     def asked(self, request: Any) -> dict[Key, Known]:
         """What is so now of the groups that somebody asks for."""
         groups = {group.group_id for group in request.groups}
@@ -63,6 +69,9 @@ class Lags:
         if start < share.start_offset and not share.start_may_fall:
             text = f"{share.where}: from {share.start_offset} to {start}"
             self._story.broken("start offset went back", text)
+        if share.set_to is not None and start > self._first_from(key, share.set_to):
+            text = f"{share.where}: set to {share.set_to}, {start} is told"
+            self._story.broken("start offset that was set", text)
         share.start_offset = start if share.start_may_fall else max(start, share.start_offset)
         extent = self._extent(*key[1:])
         if start < 0 or extent is None or ledger.names.get(key[1]) in ledger.compacted:

@@ -80,6 +80,7 @@ class SharePartition:
         suspended: resets that are under way.
         going: somebody asked for its deletion and was refused: that may be tried again at any time.
         lives: how often it was begun anew.
+        set_to: where an administrator had it begin, as long as nothing was delivered since; else None.
         over_below: records below may have been settled, as far as is known.
         over: records that were settled, or may have been, before it was perhaps begun anew.
     """
@@ -99,6 +100,7 @@ class SharePartition:
     lives: int = 0
     loaded_at: float = 0.0
     start_may_fall: bool = False
+    set_to: int | None = None
     first: tuple[int, int] = (1, 1)
 
     @property
@@ -120,6 +122,7 @@ class SharePartition:
                 entry = self.entries.get(offset)
                 if entry is None:
                     entry = self.entries[offset] = Entry(counts=self.first)
+                self.set_to = None
                 at = f"{self.where} offset {offset}, delivery {count} to {member}"
                 if not self.unsure:
                     if entry.settled:
@@ -294,4 +297,5 @@ class SharePartition:
         self.lives += 1
         self.going = False
         self.first = 1, self.limits[1] if perhaps else 1
+        self.set_to = None
         self.start_offset = -1

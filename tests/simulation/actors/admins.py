@@ -81,6 +81,9 @@ async def offsets(world: World, name: str) -> None:
             elif drawn < 0.5:
                 topic = chance.choice(list(world.topics))
                 start = {"partition_index": 0, "start_offset": chance.choice([0, 3, 10])}
+                stays = asyncio.create_task(_fetch_on(world, member)) if chance.random() < 0.5 else None
+                if stays is not None:
+                    await asyncio.sleep(chance.choice([0.5, 1.0]))
                 answer = await wire.ask(
                     ApiKey.ALTER_SHARE_GROUP_OFFSETS,
                     0,
@@ -88,6 +91,9 @@ async def offsets(world: World, name: str) -> None:
                     topics=[{"topic_name": topic, "partitions": [start]}],
                 )
                 world.story.tell(name, f"sets {group}'s {topic} to {start}: {answer.error_code}")
+                await describe(wire, [group])
+                if stays is not None:
+                    await stays
             elif drawn < 0.6:
                 topic = chance.choice(list(world.topics))
                 answer = await wire.ask(
@@ -131,6 +137,28 @@ async def _use(world: World, member: Member) -> None:
         if acks and member.session:
             await member.acknowledge(acks)
     await member.leave()
+
+
+async def _fetch_on(world: World, member: Member) -> None:
+    """Leaves the group while its session goes on, and fetches and settles as if it had not."""
+    try:
+        for _ in range(10):
+            await member.beat()
+            if member.assigned:
+                break
+            await asyncio.sleep(0.1)
+        await member.depart()
+        for _ in range(200):
+            answer = await member.fetch(max_wait_ms=0)
+            acks = member.take(world.loop.random)
+            if acks and member.session:
+                await member.acknowledge(acks)
+            if answer.error_code:
+                break
+            await asyncio.sleep(0.005)
+        await member.leave()
+    except Gone:
+        world.story.tell(member.name, "is not answered")
 
 
 async def topics(world: World, name: str) -> None:

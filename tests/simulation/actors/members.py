@@ -145,7 +145,13 @@ class Member:
         wire = await self.connect()
         if self.session:
             await self.fetch(epoch=-1, max_wait_ms=0)
-        await wire.ask(
+        await self.depart()
+        self.session = 0
+        wire.close()
+
+    async def depart(self) -> None:
+        """Leaves the group; its session goes on for a while."""
+        await (await self.connect()).ask(
             ApiKey.SHARE_GROUP_HEARTBEAT,
             1,
             group_id=self.group,
@@ -153,8 +159,8 @@ class Member:
             member_epoch=-1,
             subscribed_topic_names=None,
         )
-        self._epoch = self.session = 0
-        wire.close()
+        self._epoch = 0
+        self._beat_at = 0.0
 
     def take(self, chance: random.Random) -> dict[Place, list[tuple[int, int, bytes]]]:
         """Acknowledges what it holds, each run in some way; some of it is kept and forgotten."""
