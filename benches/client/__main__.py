@@ -20,6 +20,7 @@ from tests.harness import java
 from tests.harness.broker import ROOT, Broker
 from tests.harness.clients import configure_group, create_topic, produce
 
+WORKERS = (("coroutine", 8), ("coroutine", 64), ("thread", 8))
 CLIENTS = ("sharecore", "sharecore-blocking", "confluent", "java")
 PARTITIONS = 4
 RECORD_BYTES = 100
@@ -41,6 +42,13 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--only", nargs="+", choices=TITLES, default=list(TITLES))
     parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS))
+    parser.add_argument(
+        "--workers",
+        nargs="+",
+        metavar="TREE",
+        help="instead: rates of workers without failures, of each tree with a package sharecore in turn; "
+        "`installed` for the one that is installed",
+    )
     parser.add_argument("--broker", choices=("sharecore", "apache"), default="sharecore")
     return parser.parse_args()
 
@@ -83,6 +91,42 @@ def measure(broker: Broker, client: str, mode: str, number: int, records: int) -
     return figures
 
 
+def rate(
+    broker: Broker, tree: str, kind: str, concurrency: int, number: int, records: int
+) -> dict[str, float]:
+    """Run a worker of a tree over `records` records of the topic."""
+    group = f"worker-{Path(tree).resolve().parent.name}-{kind}-{concurrency}-{number}"
+    configure_group(broker.bootstrap, group, share_auto_offset_reset="earliest")
+    arguments = (tree, kind, str(concurrency), broker.bootstrap, group, "bench", str(records))
+    done = subprocess.run(
+        [sys.executable, "-m", "benches.client.workers", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def compare_workers(broker: Broker, chosen: argparse.Namespace) -> None:
+    """Measure workers of several trees in turn, so that what the machine does meanwhile meets them all."""
+    table = Table("handler", "figure", *chosen.workers, box=box.MARKDOWN)
+    for kind, concurrency in WORKERS:
+        found: dict[str, list[dict[str, float]]] = defaultdict(list)
+        for number in range(chosen.rounds):
+            for tree in chosen.workers:
+                found[tree].append(rate(broker, tree, kind, concurrency, number, chosen.records))
+        for name in ("records/s", "CPU s a million"):
+            medians = (statistics.median(each[name] for each in found[tree]) for tree in chosen.workers)
+            table.add_row(f"{kind}, {concurrency} at once", name, *(f"{value:,.4g}" for value in medians))
+    console = Console(width=max(140, Console().width))
+    console.print(f"{chosen.records:,} records; medians of {chosen.rounds}; {machine()}")
+    console.print(table)
+
+
 def main() -> None:
     chosen = options()
     as_kafka_starts_it()
@@ -96,6 +140,9 @@ def main() -> None:
                 # what ends early leaves no record behind that others wait for
                 share = chosen.records // PARTITIONS + 1
                 produce(broker.bootstrap, "bench", (bytes(RECORD_BYTES) for _ in range(share)), partition)
+            if chosen.workers:
+                compare_workers(broker, chosen)
+                return
             for mode in chosen.only:
                 for number in range(chosen.rounds):
                     for client in chosen.clients:

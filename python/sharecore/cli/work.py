@@ -7,12 +7,13 @@ import importlib
 import logging
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from sharecore.cli.admin import SettingsFile, key_values
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, connect, failures_in_one_line
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
 
 if TYPE_CHECKING:
     from sharecore.client import Worker
@@ -30,6 +31,26 @@ def work(
             "--set", "-s", metavar="KEY=VALUE", help="One setting of the consumer; repeat for more."
         ),
     ] = None,
+    create_topics: Annotated[
+        Optional[bool],  # noqa: UP045
+        typer.Option("--create-topics/--no-create-topics", help="Create topics that do not exist."),
+    ] = None,
+    from_beginning: Annotated[
+        Optional[bool],  # noqa: UP045
+        typer.Option(
+            "--from-beginning/--no-from-beginning",
+            help="Start at the first record of partitions that the group has not read yet, or where the "
+            "cluster says.  [default: a new group starts at the first record]",
+        ),
+    ] = None,
+    max_deliveries: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(metavar="NUMBER", min=1, help="Set the group's delivery limit."),
+    ] = None,
+    dead_letters: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="TOPIC", help="Set up a topic for the group's dead-letter records."),
+    ] = None,
     log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
     log_format: Annotated[str, typer.Option(metavar="text|json", help="json: an object a line.")] = "text",
     bootstrap: Bootstrap = BOOTSTRAP,
@@ -40,8 +61,8 @@ def work(
     \b
     sharecore work jobs:resize --group resizers
 
-    The function is made a worker by the decorator sharecore.client.worker. SIGTERM or Ctrl-C lets it end what
-    it works on; a second one gives the rest back at once.
+    The function is made a worker by the decorator sharecore.client.worker; options given here win over the
+    decorator's. SIGTERM or Ctrl-C lets it end what it works on; a second one gives the rest back at once.
     """
     from sharecore.cli.json_lines import JsonLines
     from sharecore.cli.logs import LEVELS, set_up_logging
@@ -56,6 +77,14 @@ def work(
             raise CommandFailed(f"--log-format {log_format}: unknown; allowed: text, json")
         set_up_logging(log_level, JsonLines() if log_format == "json" else None)
         found = load(target)
+        given = {
+            "create_topics": create_topics,
+            "from_beginning": from_beginning,
+            "max_deliveries": max_deliveries,
+            "dead_letters": dead_letters,
+        }
+        wanted: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        found.needs = replace(found.needs, **wanted)
         config: dict[str, Any] = {}
         try:
             if command_config is not None:
@@ -66,7 +95,6 @@ def work(
         if group is not None:
             config["group.id"] = group
         config |= {name: value.strip() for name, value in key_values(settings or [], "--set").items()}
-        connect(config["bootstrap.servers"]).close()
         try:
             runner = asyncio.Runner(loop_factory=loop_factory())
             runner.run(run_until_signal(found, config))

@@ -253,14 +253,18 @@ async def test_a_thread_past_its_time_out_gives_its_record_up(
     broker: Broker, topic: str, group: str, consumer: ConsumerMaker
 ) -> None:
     produce(broker.bootstrap, topic, values(1))
-    freed = threading.Event()
+    began, freed = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
 
     @worker(topic, drain_seconds=0.1, handler_timeout=0.5)
     def handle(_: Record) -> None:
+        loop.call_soon_threadsafe(began.set)
         freed.wait(PATIENCE)
 
     working = asyncio.create_task(handle.run(bootstrap_servers=broker.bootstrap, group_id=group))
     try:
+        async with asyncio.timeout(PATIENCE):
+            await began.wait()
         async with consumer() as other:
             assert [record.delivery_count for record in await other.poll(timeout=PATIENCE)] == [2]
         handle.stop()

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.harness.broker import SHARECORE, Broker
+from tests.harness.broker import SHARECORE, Broker, free_port
 from tests.harness.clients import produce
 from tests.interop.client.receive import values
 
@@ -55,6 +55,51 @@ def test_the_command(broker: Broker, topic: str, group: str, tmp_path: Path, sig
         assert out == ""
         assert events["accepted"] == 0
     assert events["started"] == events["stopped"] == 1
+
+
+def test_options_name_what_the_worker_needs(broker: Broker, topic: str, group: str, tmp_path: Path) -> None:
+    (tmp_path / "jobs.py").write_text(PROGRAM.format(topic=f"{topic}-created"))
+    process = subprocess.Popen(
+        [
+            *(SHARECORE, "work", "jobs:handle", "-b", broker.bootstrap, "--group", f"{group}-new"),
+            *("--create-topics", "--max-deliveries", "3"),
+        ],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    log = ""
+    while "event=started" not in log:
+        line = process.stderr.readline()
+        assert line, log
+        log += line
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert f"event=topic created worker=handle topic={topic}-created" in log
+    assert "setting=share.auto.offset.reset=earliest" in log
+    assert "setting=share.delivery.count.limit=3" in log
+
+
+def test_nobody_at_the_address_is_said_again_and_again(tmp_path: Path) -> None:
+    (tmp_path / "jobs.py").write_text(PROGRAM.format(topic="jobs"))
+    address = f"127.0.0.1:{free_port()}"
+    process = subprocess.Popen(
+        [SHARECORE, "work", "jobs:handle", "--group", "workers", "-b", address],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    lines = [process.stderr.readline() for _ in range(2)]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+    for line in lines:
+        assert "ERROR" in line, lines
+        assert f"event=no answer worker=handle brokers={address} next_try_in_seconds=" in line, lines
+        assert "error=Disconnected: NETWORK_EXCEPTION" in line, lines
 
 
 FORKING = """
