@@ -2,10 +2,10 @@
 
 import asyncio
 
-from sharecore.client import Backoff, Record, Reject, worker
+from sharecore.client import Record, Reject, worker
 
 
-@worker("foo", group_id="myshare", concurrency=8, on_error="release", backoff=Backoff())
+@worker("foo", group_id="myshare", concurrency=8)
 async def square(record: Record) -> None:
     await asyncio.sleep(0.1)
     try:

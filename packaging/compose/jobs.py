@@ -6,7 +6,7 @@ import time
 
 from confluent_kafka import Producer
 
-from sharecore.client import Record, worker
+from sharecore.client import Record, Retry, worker
 
 TOPIC = "jobs"
 POISONED_EACH = 10
@@ -17,9 +17,9 @@ def job(number: int) -> bytes:
     return b"poisoned" if number % POISONED_EACH == 0 else b"image-%d" % number
 
 
-@worker(TOPIC, concurrency=4)
+@worker(TOPIC, concurrency=4, retry=Retry(attempts=1))
 def resize(record: Record) -> None:
-    """Takes a moment. A job that fails comes again; at the group's limit it leaves a dead letter."""
+    """Take a moment. A job that fails is released; at the group's limit it leaves a dead letter."""
     if record.value == b"poisoned":
         raise ValueError(f"offset {record.offset} is no image")
     time.sleep(0.2)
