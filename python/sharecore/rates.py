@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+_WAIT_MS_MAX = 2**31 - 1
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -59,7 +61,7 @@ class Rate:
         value = self.measure(now_ms)
         if value <= bound:
             return 0
-        return max(int((value - bound) / bound * self._elapsed_ms(now_ms) + 0.5), 0)
+        return _whole_ms((value - bound) / bound * self._elapsed_ms(now_ms))
 
     def _forget(self, now_ms: float) -> None:
         samples, window = self._samples, self._window
@@ -95,7 +97,7 @@ class TokenBucket:
     def throttle_ms(self, bound: float, now_ms: float) -> int:
         """How long until nothing is overdrawn, at `bound` tokens a second."""
         self._refill(bound, now_ms)
-        return max(int(-self._tokens * 1000 / bound + 0.5), 0)
+        return _whole_ms(-self._tokens * 1000 / bound)
 
     def _burst(self, bound: float) -> float:
         return self._window.samples * self._window.sample_ms / 1000 * bound
@@ -103,6 +105,11 @@ class TokenBucket:
     def _refill(self, bound: float, now_ms: float) -> None:
         self._tokens = min(self._burst(bound), self._tokens + bound * (now_ms - self._at_ms) / 1000)
         self._at_ms = now_ms
+
+
+def _whole_ms(milliseconds: float) -> int:
+    """Return a wait as answers can carry it: a quota may be so small that it would be infinite."""
+    return int(min(max(milliseconds, 0.0) + 0.5, _WAIT_MS_MAX))
 
 
 class Recent(Generic[Key, Value]):

@@ -62,3 +62,13 @@ def test_what_was_not_used_for_longest_is_forgotten_first() -> None:
     assert [recent["a"], recent["c"]] == [1, 3]
     assert recent["b"] == 4
     assert len(recent) == 2
+
+
+@pytest.mark.parametrize("bound", [1e-7, 1e-300, 5e-324])
+def test_a_wait_fits_an_answer_however_small_the_quota(bound: float) -> None:
+    rate = Rate(Window(11, 1000))
+    rate.record(4_000_000, 0)
+    assert rate.throttle_ms(bound, 0) == 2**31 - 1
+    bucket = TokenBucket(Window(11, 1000))
+    bucket.take(1, bound, 0)
+    assert bucket.throttle_ms(bound, 0) == 2**31 - 1

@@ -17,6 +17,9 @@ _ALGORITHMS = [
     *("ES256", "ES384", "ES512", "EdDSA"),
 ]
 _FETCH_TIMEOUT_S = 10.0
+_EXPIRES_S_MAX = 253402300799
+"""The end of the year 9999: a token that is valid for longer is valid until then."""
+_NAME_MAX = 1024
 _KEYS_BYTES_MAX = 1 << 20
 _REFUSED = json.dumps({"status": "invalid_token"})
 
@@ -116,13 +119,17 @@ class OAuth:
                 leeway=config.sasl_oauthbearer_clock_skew_seconds,
                 options={"require": ["exp", "iat"], "verify_aud": bool(audience)},
             )
-        except (PyJWTError, ValueError, TypeError) as error:
+            # the library lets numbers through that are no moment
+            expires_ms = int(min(float(claims["exp"]), _EXPIRES_S_MAX) * 1000)
+        except (PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
             # the library's messages name claims, and nothing that is secret
             raise Refused(f"the token is not valid: {type(error).__name__}") from None
         name = claims.get(config.sasl_oauthbearer_sub_claim_name)
         if not isinstance(name, str) or not name:
             raise Refused(f"the token has no {config.sasl_oauthbearer_sub_claim_name}")
-        return name, int(claims["exp"] * 1000)
+        if len(name) > _NAME_MAX:
+            raise Refused(f"the token's name is longer than {_NAME_MAX} characters")
+        return name, expires_ms
 
 
 class OAuthExchange:

@@ -1,4 +1,8 @@
-"""SASL SCRAM (RFC 5802, 7677), with users in the catalogue (KIP-554)."""
+"""SASL SCRAM (RFC 5802, 7677), with users in the catalogue (KIP-554).
+
+Names, passwords and salts count as they are, as with Apache Kafka: nothing is prepared (RFC 4013), as no
+client of Kafka's does, and a salt may have any length.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,18 @@ import base64
 import hashlib
 import hmac
 import json
+import secrets
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sharecore.security.first_users import ITERATIONS_MIN, FirstUser
 from sharecore.security.sasl import Refused
 from sharecore.storage import Catalogue, Ticket
 
-if TYPE_CHECKING:
-    from scramp import ScramMechanism
-
 SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 """Kafka's numbers of the mechanisms."""
 _PREFIX = b"scram/"
+_SALT_BYTES = _NONCE_BYTES = 24
 
 
 class Credential(NamedTuple):
@@ -32,17 +35,14 @@ class Credential(NamedTuple):
     @classmethod
     def of_password(cls, mechanism: str, password: str, iterations: int = ITERATIONS_MIN) -> Credential:
         """Made of a password, with a new salt."""
-        from scramp import ScramMechanism
-
-        salt, stored, server, _ = ScramMechanism(mechanism).make_auth_info(
-            password, iteration_count=iterations
-        )
-        return cls(salt, stored, server, iterations)
+        salt = secrets.token_bytes(_SALT_BYTES)
+        salted = hashlib.pbkdf2_hmac(_digest(mechanism), password.encode(), salt, iterations)
+        return cls.of_salted(mechanism, salt, salted, iterations)
 
     @classmethod
     def of_salted(cls, mechanism: str, salt: bytes, salted: bytes, iterations: int) -> Credential:
         """Made of a password that a client has salted, as AlterUserScramCredentials carries it."""
-        digest = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
+        digest = _digest(mechanism)
         client_key = hmac.digest(salted, b"Client Key", digest)
         stored = hashlib.new(digest, client_key).digest()
         return cls(salt, stored, hmac.digest(salted, b"Server Key", digest), iterations)
@@ -117,51 +117,102 @@ class Scram:
     """
 
     def __init__(self, name: str, credentials: Credentials) -> None:
-        # a broker that has no such listener starts without it
-        from scramp import ScramMechanism
-
-        self._mechanism = ScramMechanism(name)
+        self._name = name
         self._credentials = credentials
 
     def start(self) -> ScramExchange:
         """Begins with a client."""
-        return ScramExchange(self._mechanism, self._credentials)
+        return ScramExchange(self._name, self._credentials)
+
+
+class _Proof(NamedTuple):
+    """What the client's second message is held against."""
+
+    credential: Credential
+    binding: str
+    nonce: str
+    messages: str
+    """The client's first message without its header, and the answer to it."""
 
 
 class ScramExchange:
-    """Two messages: who it is, and the proof."""
+    """Two messages: who it is, and the proof.
+
+    What it costs grows with the length of a message and no faster: anybody can send one.
+    """
 
     expires_ms: int | None = None
 
-    def __init__(self, mechanism: ScramMechanism, credentials: Credentials) -> None:
+    def __init__(self, mechanism: str, credentials: Credentials) -> None:
         self._mechanism = mechanism
         self._credentials = credentials
-        self._server = mechanism.make_server(self._look_up)
-        self._begun = False
+        self._proof: _Proof | None = None
         self.user = ""
         self.complete = False
 
     def step(self, message: bytes) -> bytes:
-        """Handles the client's next message and returns the answer; raises `Refused`."""
-        from scramp import ScramException
-
+        """Handle the client's next message and return the answer; raise `Refused`."""
         try:
             text = message.decode()
-            if not self._begun:
-                self._begun = True
-                self._server.set_client_first(text)
-                return str(self._server.get_server_first()).encode()
-            self._server.set_client_final(text)
-            answer = str(self._server.get_server_final()).encode()
-        except (ScramException, ValueError) as error:
-            reason = str(error) if isinstance(error, ScramException) else "the message cannot be read"
-            raise Refused(reason, user=self.user) from None
-        self.complete = True
+            answer = self._first(text) if self._proof is None else self._final(text, self._proof)
+        except ValueError:  # UnicodeDecodeError and what base64 raises are some
+            raise Refused("the message cannot be read", user=self.user) from None
+        return answer.encode()
+
+    def _first(self, text: str) -> str:
+        flag, act_for, bare = text.split(",", 2)
+        if flag not in ("n", "y"):
+            raise Refused("channel binding is not offered")
+        name, nonce = (_value(part, key) for part, key in zip(bare.split(",", 2), "nr", strict=False))
+        self.user = _unescaped(name)
+        if act_for and _unescaped(_value(act_for, "a")) != self.user:
+            raise Refused("the authorization id is another than the user", user=self.user)
+        credential = self._credentials.get(self.user, self._mechanism)
+        if credential is None:
+            raise Refused("there is no such user", user=self.user)
+        nonce += secrets.token_urlsafe(_NONCE_BYTES)
+        answer = f"r={nonce},s={_base64(credential.salt)},i={credential.iterations}"
+        self._proof = _Proof(credential, _base64(f"{flag},{act_for},".encode()), nonce, f"{bare},{answer}")
         return answer
 
-    def _look_up(self, name: str) -> Credential | None:
-        self.user = name
-        return self._credentials.get(name, self._mechanism.name)
+    def _final(self, text: str, expected: _Proof) -> str:
+        proven, _, last = text.rpartition(",")
+        binding, nonce, *_ = proven.split(",")
+        proof = base64.b64decode(_value(last, "p"), validate=True)
+        if _value(binding, "c") != expected.binding or _value(nonce, "r") != expected.nonce:
+            raise Refused("the message belongs to another exchange", user=self.user)
+        credential, digest = expected.credential, _digest(self._mechanism)
+        messages = f"{expected.messages},{proven}".encode()
+        signature = hmac.digest(credential.stored_key, messages, digest)
+        client_key = bytes(a ^ b for a, b in zip(signature, proof, strict=True))
+        if not hmac.compare_digest(hashlib.new(digest, client_key).digest(), credential.stored_key):
+            raise Refused("the password is wrong", user=self.user)
+        self.complete = True
+        return f"v={_base64(hmac.digest(credential.server_key, messages, digest))}"
+
+
+def _value(part: str, key: str) -> str:
+    """Return what stands in a part of a message; raise ValueError for another part, or nothing."""
+    found, _, value = part.partition("=")
+    if found != key or not value:
+        raise ValueError(f"{key}= is missing")
+    return value
+
+
+def _unescaped(name: str) -> str:
+    """Return a name as it was before it went into a message."""
+    if "=" in name.replace("=2C", "").replace("=3D", ""):
+        raise ValueError("an equals sign that is not escaped")
+    return name.replace("=2C", ",").replace("=3D", "=")
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _digest(mechanism: str) -> str:
+    """Return the hash function of a mechanism."""
+    return mechanism.removeprefix("SCRAM-").replace("-", "").lower()
 
 
 def _key(user: str, mechanism: str) -> bytes:

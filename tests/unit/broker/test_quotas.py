@@ -130,6 +130,29 @@ def test_time_is_limited(broker: RunningBroker, client: Client) -> None:
     assert answer.throttle_time_ms == 1000
 
 
+@pytest.mark.parametrize("bound", [1e-7, 5e-324])
+def test_a_quota_may_be_so_small_that_its_wait_fits_no_answer(
+    broker: RunningBroker, topic: str, bound: float
+) -> None:
+    name = f"least-{bound}"
+    for key, value in (
+        ("request_percentage", bound),
+        ("controller_mutation_rate", bound),
+        ("producer_byte_rate", 1.0),
+        ("consumer_byte_rate", 1.0),
+    ):
+        limit(broker, name, key, value)
+    made = [{"name": f"tiny-{bound}", "num_partitions": 1, "replication_factor": 1}]
+    peer = Client(broker.port, name)
+    answer = peer.ask(ApiKey.CREATE_TOPICS, 5, topics=made, timeout_ms=1000)
+    assert answer.throttle_time_ms == 2**31 - 1
+    peer.close()
+    for ask in (lambda peer: produce(peer, topic, 900_000), lambda peer: fetch(peer, topic)):
+        peer = Client(broker.port, name)
+        assert 0 < ask(peer).throttle_time_ms <= 2**31 - 1
+        peer.close()
+
+
 def test_topics_are_not_made_beyond_the_quota(broker: RunningBroker, client: Client) -> None:
     limit(broker, "greedy", "controller_mutation_rate", 0.1)
     names = [{"name": f"quick-{number}", "num_partitions": 1, "replication_factor": 1} for number in range(4)]

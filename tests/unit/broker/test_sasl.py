@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import json
 import logging
 import time
@@ -195,6 +196,14 @@ def test_a_token_proves_a_name_until_it_runs_out(client: Client) -> None:
     assert may_ask(client)
 
 
+@pytest.mark.parametrize("exp", [10**30, 1e300, 2**63, float("1e18")])
+def test_a_token_may_be_valid_for_longer_than_an_answer_can_say(client: Client, exp: float) -> None:
+    answer = authenticate(client, "OAUTHBEARER", bearer(exp=exp))
+    assert answer.error_code == 0
+    assert 0 < answer.session_lifetime_ms < 2**63
+    assert may_ask(client)
+
+
 def unsigned() -> bytes:
     return bearer(key=None, algorithm="none")
 
@@ -215,6 +224,15 @@ def shared_secret() -> bytes:
         bearer(kid="second"),
         bearer(exp=int(time.time()) - 100),
         bearer(exp=None),
+        bearer(exp=-(10**30)),
+        bearer(exp=float("inf")),
+        bearer(exp=float("nan")),
+        bearer(exp=True),
+        bearer(exp="soon"),
+        bearer(exp=[10**30]),
+        bearer(nbf=float("inf")),
+        bearer(iat=float("inf")),
+        bearer(sub="d" * 1025),
         bearer(iss="https://other.example"),
         bearer(aud="other"),
         bearer(aud=None),
@@ -312,6 +330,8 @@ def test_credentials_that_are_refused(broker: RunningBroker) -> None:
         ({"iterations": 16385}, ErrorCode.UNACCEPTABLE_CREDENTIAL),
         ({"name": ""}, ErrorCode.UNACCEPTABLE_CREDENTIAL),
         ({"mechanism": 0}, ErrorCode.UNSUPPORTED_SASL_MECHANISM),
+        ({"salt": bytes(1_000_000)}, ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        ({"salted_password": bytes(1_000_000)}, ErrorCode.UNACCEPTABLE_CREDENTIAL),
     ):
         answer = broker.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[good | change])
         assert [each.error_code for each in answer.results] == [code]
@@ -323,6 +343,26 @@ def test_credentials_that_are_refused(broker: RunningBroker) -> None:
     )
     codes = {each.user: each.error_code for each in answer.results}
     assert codes == {"nobody": ErrorCode.RESOURCE_NOT_FOUND, "x": ErrorCode.DUPLICATE_RESOURCE}
+
+
+@pytest.mark.parametrize("salt", [b"", b"s", b"eight by", b"fifteen bytes..", b"s" * 1024])
+def test_a_salt_may_have_any_length(broker: RunningBroker, client: Client, salt: bytes) -> None:
+    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", salt, 4096)
+    change = {"name": "erin", "mechanism": 1, "iterations": 4096, "salt": salt, "salted_password": salted}
+    answer = broker.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[change])
+    assert answer.results[0].error_code == 0
+    first = authenticate(client, "SCRAM-SHA-256", b"n,,n=erin,r=abc").auth_bytes.decode()
+    told = dict(part.split("=", 1) for part in first.split(","))
+    assert base64.b64decode(told["s"]) == salt
+    without = f"c=biws,r={told['r']}"
+    key = hmac.digest(salted, b"Client Key", "sha256")
+    signed = f"n=erin,r=abc,{first},{without}".encode()
+    signature = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True))).decode()
+    final = client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=f"{without},p={proof}".encode())
+    assert final.error_code == 0
+    removed = [{"name": "erin", "mechanism": 1}]
+    broker.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=removed, upsertions=[])
 
 
 def test_users_are_listed_without_their_secrets(broker: RunningBroker) -> None:

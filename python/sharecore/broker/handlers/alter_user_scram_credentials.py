@@ -10,6 +10,9 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.first_users import ITERATIONS_MAX, ITERATIONS_MIN
 from sharecore.security.scram import SCRAM_MECHANISMS, Credential
 
+_SALT_BYTES_MAX = 1024
+"""Every client that logs in is sent the salt, before it has proved anything."""
+
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     per_user: dict[str, list[Any]] = {}
@@ -61,6 +64,9 @@ def _made(change: Any) -> tuple[str, str, Credential]:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if not change.salted_password:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Empty salted password")
+    if max(len(change.salt), len(change.salted_password)) > _SALT_BYTES_MAX:
+        text = f"The salt or the salted password is longer than {_SALT_BYTES_MAX} bytes"
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
     credential = Credential.of_salted(mechanism, change.salt, change.salted_password, change.iterations)
     return change.name, mechanism, credential
 
