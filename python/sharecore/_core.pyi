@@ -10,7 +10,7 @@ from typing_extensions import disjoint_base
 from sharecore.errors import KafkaError
 
 __all__ = [
-    "Dispatch", "Exchange", "Framer", "Gather", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
+    "AnswerBudget", "Dispatch", "Exchange", "Gather", "Later", "Layout", "Leader", "Leaders", "LetterBatch",
     "LogCleaner", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce",
     "Produced", "Reading", "Record", "Sessions", "ShareAcknowledge", "ShareAnswer", "ShareFetch",
     "ShareFetching", "ShareLook", "ShareSession", "ShareStateFold", "StagedBatch", "Staging", "StateContent",
@@ -65,41 +65,54 @@ def matching(expression: str, names: Sequence[str]) -> list[str]:
     """Those of the names that the whole of a regular expression matches, in linear time whatever it is;
     raises ValueError when it is none, or too large."""
 @final
-class MemoryBudget:
-    """The bound on the bytes of requests that have been read and are not answered yet: those that all
-    connections hold together, of whole requests and of those that have only begun to come.
+class AnswerBudget:
+    """The bound on the bytes of answers that wait for their clients to read them.
 
-    Nobody is refused: a connection that finds the budget exhausted reads no more until it is called. So the
-    bound is overstepped by no more than what one read of each connection brings.
+    An owner has half of it at most. Answers with records are made as large as there is room, and wait where
+    there is none.
 
     Args:
         bytes_max: the bound; a negative one means none.
     """
 
-    bytes_max: int
+    def __new__(cls, bytes_max: int = ...) -> Self: ...
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of answers, and of records that are being read for some."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether an answer waits for room."""
+
+    def wanted(self) -> list[tuple[str, bool]]:
+        """Owners whose answers wait for room, and whether for room of their own."""
+
+    def _wake(self) -> None:
+        """Calls those who wait and have room."""
+
+@final
+class MemoryBudget:
+    """The bound on the bytes of requests in memory: of those that are being read, and of those that are not
+    answered yet.
+
+    A request that is not small asks for room before it is read. Smaller ones do not wait for larger ones, and
+    an owner has half of the room for requests of a size at most.
+
+    Args:
+        bytes_max: the bound; a negative one means none.
+    """
 
     def __new__(cls, bytes_max: int = ...) -> Self: ...
     @property
+    def bytes_max(self) -> int: ...
+    @property
     def used_bytes(self) -> int: ...
     @property
-    def released_bytes(self) -> int:
-        """All that was ever given back: it stands still while nobody makes progress."""
+    def is_wanted(self) -> bool:
+        """Whether a request waits for room."""
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing more should be read for now."""
-
-    def take(self, size: int) -> None:
-        """Counts bytes that have been read."""
-
-    def release(self, size: int) -> None:
-        """Gives bytes back, and calls those who wait once there is room."""
-
-    def wait(self, room: Callable[[], object]) -> None:
-        """Has `room` called when the budget is no longer exhausted."""
-
-    def withdraw(self, room: Callable[[], object]) -> None:
-        """Removes a callback of `wait`; does nothing when it was called already."""
+    def wanted(self) -> list[tuple[str, int, bool]]:
+        """Owners whose requests wait for room, the bytes, and whether they wait for room of their own."""
 
 @final
 class Pending:
@@ -615,13 +628,13 @@ class Exchange:
     """The way of requests on one connection: bytes become frames, these are handed on one by one, and their
     answers leave in the same order; those that are ready at once are written together.
 
-    Reading stops while too many requests wait for their answers, while the memory budget is exhausted, and
-    while the client does not read. A large answer is sent by parts, a turn of the event loop each. A
+    Reading stops while a request cannot be handed on, while there is no room for the next one, and while the
+    client does not read. A large answer is sent by parts, a turn of the event loop each. A
     subclass is the protocol of a transport, and has `close(reason)`, `_pump_soon()`, `_send_soon()`, and
     `_wait_for_room()`.
 
     Args:
-        server: `on_frame`, `now`, `budget` and `limits` are taken from it.
+        server: `on_frame`, `now`, `budget`, `answers`, `scratch` and `limits` are taken from it.
     """
 
     on_frame: Callable[[Any, bytes], list[bytes] | Pending | None]
@@ -631,12 +644,31 @@ class Exchange:
     frame_bytes_max: int
     """A frame that claims to be larger closes the connection."""
     _transport: Any
-    _beyond_budget: bool
 
     def __new__(cls, server: Any, *args: Any, **rest: Any) -> Self: ...
     @property
+    def owner(self) -> str:
+        """Whose share of memory the client uses."""
+
+    @property
     def held_bytes(self) -> int:
-        """Bytes that were read from this client and belong to requests that are not answered yet."""
+        """Bytes of this client's requests that count in the budget."""
+
+    @property
+    def partial(self) -> tuple[int, int] | None:
+        """Of the request that is being read: bytes that are there, and bytes that are to come."""
+
+    @property
+    def waits_since(self) -> tuple[float, bool, int] | None:
+        """Of a large request that waits for its answer: since when, whether it is set aside, its bytes."""
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes of answers that the client has not read yet, as they were last counted."""
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether the client has ever sent a whole request."""
 
     @property
     def in_flight(self) -> int:
@@ -645,6 +677,17 @@ class Exchange:
     def idle_since(self) -> float | None:
         """The moment of the last byte in either direction, or None while a request waits for its answer."""
 
+    def enter(self, budget: MemoryBudget, owner: str) -> None:
+        """From now on the client takes its memory of `budget`, and as `owner`."""
+
+    def answer_room(self) -> int:
+        """Bytes of records that the next answer may carry; 0 where it has to wait for clients to read."""
+
+    def when_answer_room(self, room: Callable[[], object]) -> None:
+        """Calls back when there is room for an answer."""
+
+    def get_buffer(self, sizehint: int) -> memoryview: ...
+    def buffer_updated(self, nbytes: int) -> None: ...
     def data_received(self, data: bytes) -> None: ...
     def pause_writing(self) -> None: ...
     def resume_writing(self) -> None: ...
@@ -659,6 +702,12 @@ class Exchange:
 
     def _pause(self, reason: int) -> None: ...
     def _resume(self, reason: int) -> None: ...
+    def _recount(self) -> None:
+        """Counts anew what the client has not read."""
+
+    def _readers_have_read(self) -> None:
+        """There is room for the next answer."""
+
     def _drop_backlog(self) -> None:
         """Lets go of what was read and is not handed on."""
 
@@ -1634,22 +1683,6 @@ def observe_partitions(
     """`Partition.observe` of many, summed, with the ends of their logs: lag, in flight, age in ms of the
     oldest lease, records whose lock ran out, records by acknowledge type, records by delivery count. One
     whose engine has failed counts for nothing. Raises ValueError unless there is an end for each."""
-@final
-class Framer:
-    """Cuts a stream of bytes into frames: four bytes of size, big-endian, then so many bytes.
-
-    Args:
-        frame_bytes_max: a frame that claims more is refused before its body is kept.
-    """
-
-    frame_bytes_max: int
-    def __new__(cls, frame_bytes_max: int) -> Self: ...
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Takes the next bytes of the stream and gives the frames that they complete, without their sizes.
-
-        Raises ValueError for a frame too large: nothing after this can be trusted; the connection must go.
-        """
-
 @final
 class Layout:
     """A message in one version.

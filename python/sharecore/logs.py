@@ -17,13 +17,18 @@ _TRACE_MAX = 20_000
 _PLAIN = (bool, int, float, type(None))
 
 
-def shorten(text: str, characters_max: int = NAME_MAX) -> str:
-    """Return the text on one line, without control characters, and no longer than that many of its own."""
-    cut = text[:characters_max]
-    if not cut.isprintable():
-        cut = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in cut)
+def cut(text: str, characters_max: int = NAME_MAX) -> str:
+    """Return that many characters of a text, and how many more there are."""
     more = len(text) - characters_max
-    return f"{cut}... ({more:,} more characters)" if more > 0 else cut
+    return text if more <= 0 else f"{text[:characters_max]}... ({more:,} more characters)"
+
+
+def shorten(text: str, characters_max: int = NAME_MAX) -> str:
+    """Return that many characters of a text on one line, without control characters."""
+    short = cut(text, characters_max)
+    if short.isprintable():
+        return short
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in short)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from tests.harness.frames import Framer
 from tests.simulation.lags import Lags
 from tests.simulation.leases import Claim, SharePartition
 from tests.simulation.ledger import Ledger
@@ -14,7 +15,6 @@ from tests.simulation.loop import SimulatedLoop
 from tests.simulation.network import End
 from tests.simulation.story import Story
 
-from sharecore._core import Framer
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey, MalformedMessage, codec, read_header
 
@@ -62,8 +62,8 @@ class _Asked:
 class _Conversation:
     """One connection, as the broker's end of it sees it."""
 
-    requests: Framer = field(default_factory=lambda: Framer(1 << 30))
-    answers: Framer = field(default_factory=lambda: Framer(1 << 30))
+    requests: Framer = field(default_factory=Framer)
+    answers: Framer = field(default_factory=Framer)
     under_way: dict[int, _Asked | None] = field(default_factory=dict)
     sessions: set[tuple[str, str]] = field(default_factory=set)
     makes_sense: bool = True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+from tests.harness.frames import Framer
 from tests.simulation.loop import the_loop
 from tests.simulation.machine import PORT
 
-from sharecore._core import Framer
 from sharecore.protocol import ApiKey, codec
 
 
@@ -27,7 +27,7 @@ class Wire(asyncio.Protocol):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._framer = Framer(1 << 30)
+        self._framer = Framer()
         self._transport: Any = None
         self._sent = 0
         self._waiting: dict[int, tuple[ApiKey, int, asyncio.Future[Any]]] = {}

@@ -62,6 +62,7 @@ class Authentication:
         )
         self._open[connection] = timer
         connection.on_close(lambda: self.end(connection))
+        connection.count_as_stranger()
         connection.limit_frames(config.for_listener(connection.listener).sasl_server_max_receive_size)
         connection.on_frame = Authenticator(self).on_frame
 
@@ -221,12 +222,14 @@ class Authenticator:
         connection.limit_frames(config.socket_request_max_bytes)
         self._proven = self._mechanism, exchange.user
         connection.principal = Principal(USER, exchange.user)
+        connection.count_as(str(connection.principal))
         log.debug("%s is %s by %s", connection, connection.principal, self._mechanism)
         self._since_ms = self._service.clock.now_ms()
         limit_ms = config.for_listener(connection.listener, self._mechanism).connections_max_reauth_ms
         lifetimes = [limit_ms] if limit_ms > 0 else []
         if exchange.expires_ms is not None:
-            lifetimes.append(max(exchange.expires_ms - self._since_ms, 0))
+            # 0 would mean for ever
+            lifetimes.append(max(exchange.expires_ms - self._since_ms, 1))
         if not lifetimes:
             connection.on_frame = self._service.serve
             return 0

@@ -20,6 +20,7 @@ from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.handlers import TELEMETRY
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
+from sharecore.broker.served import PIPELINED, as_bits
 from sharecore.broker.services import Services
 from sharecore.broker.share import ShareServices
 from sharecore.broker.store_ground import StoreGround
@@ -36,6 +37,7 @@ from sharecore.security import audit
 from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.first_users import FirstUser
+from sharecore.security.principal import ANONYMOUS
 from sharecore.security.scram import Credentials, first_credential
 from sharecore.storage import DamagedLog, ResourceType
 from sharecore.waiting import MovableTime, Turns
@@ -236,7 +238,9 @@ class Broker(Services):
         self.mechanisms.start()
 
     def _opened(self, connection: Connection) -> None:
-        connection.principal = self.transport.principal_of(connection)
+        connection.principal = principal = self.transport.principal_of(connection)
+        if principal != ANONYMOUS:
+            connection.count_as(str(principal))
         if self.listeners[connection.listener].sasl:
             self._authentication.begin(connection)
 
@@ -371,9 +375,11 @@ def _limits(config: BrokerConfig, listeners: Iterable[str]) -> Limits:
     return Limits(
         frame_bytes_max=config.socket_request_max_bytes,
         pipeline_max=config.sharecore_connection_max_pipelined_requests,
+        pipelined=as_bits(PIPELINED),
         write_buffer_bytes_max=config.sharecore_connection_max_unread_bytes,
         send_buffer_bytes=config.socket_send_buffer_bytes,
         request_bytes_max=config.queued_max_request_bytes,
+        answer_bytes_max=config.sharecore_max_unread_bytes,
         connections_max=config.max_connections,
         connections_max_per_ip=config.max_connections_per_ip,
         connections_max_of=per_ip_overrides(config.max_connections_per_ip_overrides),

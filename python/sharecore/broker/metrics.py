@@ -24,7 +24,7 @@ from sharecore.metrics import families as f
 from sharecore.metrics import protobuf
 from sharecore.metrics.durations import BUCKETS, EDGES
 from sharecore.metrics.exposition import CONTENT_TYPE, Lines, Sheet
-from sharecore.metrics.listener import HttpListener, Page
+from sharecore.metrics.listener import HttpLimits, HttpListener, Page
 from sharecore.metrics.loop_delay import LoopDelay
 from sharecore.protocol import ApiKey
 from sharecore.waiting import Spans
@@ -67,6 +67,11 @@ class BrokerMetrics:
         self._listener = HttpListener(
             {"/metrics": self._page, "/healthz": self._health.alive, "/readyz": self._health.ready},
             {("/metrics", protobuf.MEDIA_TYPE): partial(self._page, messages=True)},
+            HttpLimits(
+                broker.static_config.sharecore_metrics_connections_max,
+                broker.static_config.sharecore_metrics_request_max_bytes,
+                broker.static_config.sharecore_metrics_request_timeout_ms,
+            ),
         )
         self._scraping = asyncio.Lock()
 

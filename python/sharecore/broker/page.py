@@ -24,7 +24,7 @@ from sharecore.errors import ConfigError, KafkaError
 from sharecore.page.access import PASSWORD_MECHANISMS, Credentials, sasl_settings
 from sharecore.page.app import Page
 from sharecore.page.server import PageServer, listen
-from sharecore.page.settings import PageConfig
+from sharecore.page.settings import PageConfig, PageLimits
 from sharecore.page.window import Window, of_leader
 from sharecore.security.tls import server_context
 
@@ -86,7 +86,13 @@ class BrokerPage:
     async def _serve(self, make: Callable[[], Page], listening: socket) -> None:
         loop, stopping = asyncio.get_running_loop(), asyncio.Event()
         self._stop = lambda: loop.call_soon_threadsafe(stopping.set)
-        server = PageServer(make(), listening, self._context)
+        config = self._broker.static_config
+        limits = PageLimits(
+            config.sharecore_page_connections_max,
+            config.sharecore_page_request_max_bytes,
+            config.sharecore_page_request_timeout_ms,
+        )
+        server = PageServer(make(), listening, self._context, limits)
         serving = loop.create_task(server.serve())
         ended = loop.create_task(stopping.wait())
         await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)

@@ -24,6 +24,23 @@ class MetricsSettings:
         "Address of /metrics, /healthz and /readyz, as host:port, for whoever can reach it; empty: none.",
         check=check_metrics_listener,
     )
+    sharecore_metrics_connections_max: int = setting(
+        Kind.INT,
+        32,
+        "Connections for metrics and health at a time; for a further one the oldest that waits for no answer "
+        "is closed.",
+        low=1,
+    )
+    sharecore_metrics_request_max_bytes: int = setting(
+        Kind.INT, 8192, "Bytes of the line and the headers of a request for metrics or health.", low=1024
+    )
+    sharecore_metrics_request_timeout_ms: int = setting(
+        Kind.INT,
+        5000,
+        "A connection for metrics or health that brings no whole request, or does not read the answer, for "
+        "so long is closed.",
+        low=100,
+    )
     sharecore_metrics_series_max: int = setting(
         Kind.INT,
         1000,

@@ -82,7 +82,15 @@ class NetworkSettings:
     queued_max_request_bytes: int = setting(
         Kind.LONG,
         134217728,
-        "Bytes of requests that may be in memory at a time; negative: no bound. Kafka's default is none.",
+        "Bytes of requests that may be in memory at a time; negative: no bound. Kafka's default is none. "
+        "A user, or an address without one, has half of it at most; clients that have not said who they are "
+        "share a sixteenth of as much again.",
+    )
+    sharecore_max_unread_bytes: int = setting(
+        Kind.LONG,
+        134217728,
+        "Bytes of answers that may wait for their clients to read them; negative: no bound. A user, or an "
+        "address without one, has half of it at most. Beyond, answers with records wait.",
     )
     sharecore_connection_max_pipelined_requests: int = setting(
         Kind.INT, 64, "Requests of one connection that may wait for their answers at a time.", low=1

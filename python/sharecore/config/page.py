@@ -66,3 +66,18 @@ class PageSettings:
     sharecore_page_session_idle_ms: int = setting(
         Kind.INT, 1_800_000, "A user of the page that asks for nothing so long is logged out.", low=1000
     )
+    sharecore_page_connections_max: int = setting(
+        Kind.INT,
+        256,
+        "Connections to the page at a time; for a further one the oldest that waits for no answer is closed.",
+        low=1,
+    )
+    sharecore_page_request_max_bytes: int = setting(
+        Kind.INT, 16384, "Bytes of the line and the headers of a request to the page.", low=1024
+    )
+    sharecore_page_request_timeout_ms: int = setting(
+        Kind.INT,
+        15_000,
+        "A connection to the page that brings no whole request for so long is closed.",
+        low=100,
+    )

@@ -5,17 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from sharecore.errors import listening_on
+from sharecore.network.door import Door
 
 log = logging.getLogger("sharecore.metrics")
 
-_REQUEST_BYTES_MAX = 8192
-_REQUEST_SECONDS_MAX = 5.0
-_CONNECTIONS_MAX = 32
+
+class HttpLimits(NamedTuple):
+    """Bounds of the listener.
+
+    Args:
+        connections_max: connections at a time (sharecore.metrics.connections.max).
+        head_bytes_max: a request's line and headers (sharecore.metrics.request.max.bytes).
+        request_ms_max: for a request to come, and for its answer to be read
+            (sharecore.metrics.request.timeout.ms).
+    """
+
+    connections_max: int = 32
+    head_bytes_max: int = 8192
+    request_ms_max: int = 5000
 
 
 class Page(NamedTuple):
@@ -27,6 +37,7 @@ class Page(NamedTuple):
 
 
 Make = Callable[[], Awaitable[Page]]
+Writer = asyncio.StreamWriter
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -39,12 +50,16 @@ class HttpListener:
     """
 
     def __init__(
-        self, pages: Mapping[str, Make], otherwise: Mapping[tuple[str, str], Make] | None = None
+        self,
+        pages: Mapping[str, Make],
+        otherwise: Mapping[tuple[str, str], Make] | None = None,
+        limits: HttpLimits | None = None,
     ) -> None:
         self._pages = pages
         self._otherwise = otherwise or {}
-        self._server: asyncio.Server | None = None
-        self._open = 0
+        self._limits = limits or HttpLimits()
+        self._request_s = self._limits.request_ms_max / 1000
+        self._door = Door("of metrics", lambda: self._limits.connections_max, self._visitor)
 
     async def listen(self, host: str | None, port: int) -> int:
         """Starts; returns the port, which the system chose if `port` is 0.
@@ -52,34 +67,34 @@ class HttpListener:
         Raises:
             OSError: the address cannot be had.
         """
-        with listening_on(host, port):
-            self._server = await asyncio.start_server(self._serve, host, port, limit=_REQUEST_BYTES_MAX)
-        bound: int = self._server.sockets[0].getsockname()[1]
+        bound = await self._door.bind(host, port)
+        self._door.listen()
         return bound
 
     def close(self) -> None:
         """Listens no more."""
-        if self._server is not None:
-            self._server.close()
+        self._door.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+    def _visitor(self) -> _Visitor:
+        reader = asyncio.StreamReader(limit=self._limits.head_bytes_max)
+        return _Visitor(reader, self._serve)
+
+    async def _serve(self, visitor: _Visitor, reader: asyncio.StreamReader, writer: Writer) -> None:
         try:
-            if self._open > _CONNECTIONS_MAX:
-                page, head_only = Page(503, b"too many connections\n"), False
-            else:
-                page, head_only = await self._answer(reader)
+            page, head_only = await self._answer(visitor, reader)
             writer.write(_head(page) + (b"" if head_only else page.body))
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(writer.drain(), _REQUEST_SECONDS_MAX)
+            await asyncio.wait_for(writer.drain(), self._request_s)
+            writer.close()
+            await asyncio.wait_for(writer.wait_closed(), self._request_s)
         except (OSError, asyncio.TimeoutError, EOFError, asyncio.LimitOverrunError):
             log.debug("a request for metrics broke off")
+            visitor.abort()
         finally:
-            self._open -= 1
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> tuple[Page, bool]:
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _REQUEST_SECONDS_MAX)
+    async def _answer(self, visitor: _Visitor, reader: asyncio.StreamReader) -> tuple[Page, bool]:
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), self._request_s)
+        visitor.is_idle = False
         words = head.split(b"\r\n", 1)[0].split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
             return Page(400, b"not a request of HTTP/1\n"), False
@@ -99,6 +114,39 @@ class HttpListener:
         except Exception:
             log.exception("%s could not be made", path)
             return Page(500, b"this page could not be made; the log says why\n"), method == b"HEAD"
+
+
+class _Visitor(asyncio.StreamReaderProtocol):
+    """One connection; idle until its request is whole."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        serve: Callable[[_Visitor, asyncio.StreamReader, Writer], Awaitable[None]],
+    ) -> None:
+        super().__init__(reader, lambda reader, writer: serve(self, reader, writer))
+        self.is_idle = True
+        self._made: asyncio.BaseTransport | None = None
+        self._hooks: list[Callable[[], None]] = []
+
+    def on_close(self, hook: Callable[[], None]) -> None:
+        """Call `hook` once when the connection is gone."""
+        self._hooks.append(hook)
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        if self._made is not None:
+            cast(asyncio.Transport, self._made).abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._made = transport
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        hooks, self._hooks = self._hooks, []
+        for hook in hooks:
+            hook()
 
 
 def _accepted(head: bytes) -> str:

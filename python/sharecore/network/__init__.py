@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharecore._core import MemoryBudget, Pending
+from sharecore._core import AnswerBudget, MemoryBudget, Pending
 from sharecore.network.connection import Answer, Connection
 from sharecore.network.disconnect import Disconnect
 from sharecore.network.limits import Limits, ListenerLimits
@@ -11,6 +11,7 @@ from sharecore.network.server import Server
 
 __all__ = [
     "Answer",
+    "AnswerBudget",
     "Connection",
     "Disconnect",
     "Limits",

@@ -8,9 +8,10 @@ import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 from sharecore.errors import listening_on
-from sharecore.network.admission import Admission, TooManyConnections
+from sharecore.network.admission import TooManyConnections, has_descriptors
 
 log = logging.getLogger("sharecore.network")
 
@@ -19,8 +20,20 @@ _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _NO_ROOM_DELAY_S = 1.0
 _KEPT_WAITING_MAX = 1000
 
+_SAY_AGAIN_S = 60.0
+
 Begin = Callable[[socket.socket, str, Callable[[], None]], None]
 """Takes a socket that came in, what the log calls it, and what counts its connection out."""
+
+
+class Doorkeeper(Protocol):
+    """Who may connect; see `Admission`."""
+
+    def on_room(self, room: Callable[[], None], /) -> None: ...
+    def delay_ms(self, listener: str, /) -> int: ...
+    def host_delay_ms(self, host: str, /) -> int: ...
+    def has_room(self, listener: str, descriptor: int, /) -> bool: ...
+    def enter(self, listener: str, host: str, descriptor: int, /) -> Callable[[], None]: ...
 
 
 class Acceptor:
@@ -35,13 +48,14 @@ class Acceptor:
         begin: called with each connection that was let in.
     """
 
-    def __init__(self, listener: str, admission: Admission, begin: Begin) -> None:
+    def __init__(self, listener: str, admission: Doorkeeper, begin: Begin) -> None:
         self._listener = listener
         self._admission = admission
         self._begin = begin
         self._held: tuple[socket.socket, tuple[str, int]] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._resting = False
+        self._said_at_s = -_SAY_AGAIN_S
         self._refused: dict[socket.socket, asyncio.TimerHandle] = {}
         self.sockets: list[socket.socket] = []
         admission.on_room(self._look_at_held)
@@ -105,9 +119,12 @@ class Acceptor:
             except OSError as error:
                 if error.errno not in _NO_ROOM:
                     raise
-                log.error("cannot accept connections for now: %s", error)
                 self._rest()
-                self._timer = asyncio.get_running_loop().call_later(_NO_ROOM_DELAY_S, self._time_up)
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(_NO_ROOM_DELAY_S, self._time_up)
+                if loop.time() - self._said_at_s >= _SAY_AGAIN_S:
+                    self._said_at_s = loop.time()
+                    log.error("listener %s cannot accept connections for now: %s", self._listener, error)
                 return
             self._arrive(peer, address)
             if self._resting:
@@ -116,7 +133,7 @@ class Acceptor:
     def _arrive(self, peer: socket.socket, address: tuple[str, int]) -> None:
         peer.setblocking(False)
         delay_ms = self._admission.delay_ms(self._listener)
-        if not delay_ms and self._admission.has_room(self._listener):
+        if not delay_ms and self._admission.has_room(self._listener, peer.fileno()):
             self._let_in(peer, address)
             return
         self._held = peer, address
@@ -133,7 +150,7 @@ class Acceptor:
         if not self._resting or self._timer is not None or not self.sockets:
             return
         if self._held is not None:
-            if not self._admission.has_room(self._listener):
+            if not self._admission.has_room(self._listener, self._held[0].fileno()):
                 return
             (peer, address), self._held = self._held, None
             self._let_in(peer, address)
@@ -147,7 +164,7 @@ class Acceptor:
             self._refuse(peer, delay_ms)
             return
         try:
-            leave = self._admission.enter(self._listener, host)
+            leave = self._admission.enter(self._listener, host, peer.fileno())
         except TooManyConnections as error:
             log.warning("refusing %s: %s", name, error)
             peer.close()
@@ -163,7 +180,7 @@ class Acceptor:
             del self._refused[peer]
             peer.close()
 
-        if len(self._refused) >= _KEPT_WAITING_MAX:
+        if len(self._refused) >= _KEPT_WAITING_MAX or not has_descriptors(peer.fileno()):
             peer.close()
         else:
             self._refused[peer] = asyncio.get_running_loop().call_later(delay_ms / 1000, close)

@@ -9,8 +9,14 @@ from collections.abc import Callable
 from sharecore.network.limits import Limits, ListenerLimits
 from sharecore.rates import Rate, Recent, Window
 
+try:
+    import resource
+except ModuleNotFoundError:  # Windows has no such limit
+    resource = None  # type: ignore[assignment]
+
 log = logging.getLogger("sharecore.network")
 
+_DESCRIPTORS_KEPT_MAX = 500
 _UNLIMITED = 2147483647
 _ADDRESSES_MAX = 10_000
 _SAY_AGAIN_MS = 60_000
@@ -23,6 +29,7 @@ class Admission:
         limits: returns the bounds.
         rate_of: how many connections a second an address may open; None for any number.
         now_ms: the time, which never goes back.
+        spare: closes a connection that does nothing, where descriptors run out; says whether there was one.
     """
 
     def __init__(
@@ -30,8 +37,10 @@ class Admission:
         limits: Callable[[], Limits],
         rate_of: Callable[[str], float | None],
         now_ms: Callable[[], float],
+        spare: Callable[[], bool] = lambda: False,
     ) -> None:
         self._limits = limits
+        self._spare = spare
         self._rate_of = rate_of
         self._now_ms = now_ms
         self.total = 0
@@ -77,23 +86,29 @@ class Admission:
             rate.record(-1, now_ms)  # it does not come in
         return delay_ms
 
-    def has_room(self, listener: str) -> bool:
-        """Whether one more connection may be open at a listener."""
+    def has_room(self, listener: str, descriptor: int = 0) -> bool:
+        """Whether one more connection may be open at a listener.
+
+        Args:
+            descriptor: of its socket: the system gives out the lowest that is free, so about as many are in
+                use.
+        """
         limits = self._limits()
+        is_spare = has_descriptors(descriptor)
         if (
             self.total < limits.connections_max
             and self._at_listener[listener] < self._of(listener, limits).connections_max
+            and (is_spare or self._spare())
         ):
             return True
         now_ms = self._now_ms()
         if self._said_at_ms is None or now_ms - self._said_at_ms >= _SAY_AGAIN_MS:
             self._said_at_ms = now_ms
-            log.warning(
-                "connections wait at listener %s: %d are open (max.connections)", listener, self.total
-            )
+            bound = "max.connections" if is_spare else "file descriptors of the process"
+            log.warning("connections wait at listener %s: %d are open (%s)", listener, self.total, bound)
         return False
 
-    def enter(self, listener: str, host: str) -> Callable[[], None]:
+    def enter(self, listener: str, host: str, descriptor: int = 0) -> Callable[[], None]:
         """Counts a connection as open; returns a function that counts it as closed.
 
         Raises:
@@ -135,6 +150,21 @@ class Admission:
 
     def _of(self, listener: str, limits: Limits) -> ListenerLimits:
         return limits.listeners.get(listener, ListenerLimits())
+
+
+def has_descriptors(descriptor: int, shares: int = 1) -> bool:
+    """Return whether the process has file descriptors left for its files, and for what is more important.
+
+    Args:
+        descriptor: the newest.
+        shares: how much of them has to be left: a tenth of all for each, but no more than 500.
+    """
+    if resource is None:
+        return True
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY:
+        return True
+    return descriptor < most - shares * min(most // 10, _DESCRIPTORS_KEPT_MAX)
 
 
 class TooManyConnections(Exception):

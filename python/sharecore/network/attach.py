@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from sharecore.network.connection import Connection
+
+class Attached(Protocol):
+    """What speaks on a connection."""
+
+    def on_close(self, hook: Callable[[], None], /) -> None:
+        """Call `hook` once when the connection is gone."""
 
 
 async def attach(
-    peer: socket.socket, make: Callable[[], Connection], leave: Callable[[], None], **options: Any
+    peer: socket.socket, make: Callable[[], Attached], leave: Callable[[], None], **options: Any
 ) -> None:
     """Begins with a client.
 
@@ -25,9 +29,9 @@ async def attach(
     Raises:
         OSError: the client has gone, or its handshake has failed.
     """
-    made: list[Connection] = []
+    made: list[Attached] = []
 
-    def protocol() -> Connection:
+    def protocol() -> Any:
         made.append(make())
         return made[0]
 

@@ -7,14 +7,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from sharecore._core import Exchange, MemoryBudget, Pending
+from sharecore._core import AnswerBudget, Exchange, MemoryBudget, Pending
 from sharecore.network.disconnect import Disconnect
 from sharecore.network.limits import Limits
 from sharecore.waiting import settle
 
 log = logging.getLogger("sharecore.network")
 
-_PAUSE_MEMORY, _PAUSE_CLOSING, _PAUSE_THROTTLE = 2, 8, 16
+_PAUSE_CLOSING, _PAUSE_THROTTLE = 8, 16
 
 Answer = list[bytes] | Pending | None
 """What a frame handler returns: buffers to send, a promise of them, or None when there is no answer."""
@@ -27,6 +27,9 @@ class Home(Protocol):
     on_open: Callable[[Connection], None]
     now: Callable[[], float]
     budget: MemoryBudget
+    stranger_budget: MemoryBudget
+    answers: AnswerBudget
+    scratch: memoryview
 
     def remember(self, connection: Connection) -> None:
         """The connection has begun."""
@@ -39,13 +42,13 @@ class Home(Protocol):
         """The connection has ended."""
 
     def seek_relief(self) -> None:
-        """A connection found the memory for requests exhausted."""
+        """A connection waits for memory."""
 
 
-class Connection(Exchange, asyncio.Protocol):
+class Connection(Exchange, asyncio.BufferedProtocol):
     """Reads requests, hands them on one by one, and writes their answers in order.
 
-    Reading stops while too many requests wait for their answers, while the memory budget is exhausted, and
+    Reading stops while a request cannot be handed on, while there is no room in memory for the next one, and
     while the client does not read what it is sent. The way of a request, its frame, place and answer, is
     `_core.Exchange`; what is here begins and ends.
 
@@ -64,7 +67,6 @@ class Connection(Exchange, asyncio.Protocol):
         """Who the client is; the rooms above set it."""
         self._server = server
         self._limits = server.limits
-        self._budget = server.budget
         self._close_hooks: list[Callable[[], None]] = []
         self._throttled: asyncio.TimerHandle | None = None
 
@@ -116,11 +118,18 @@ class Connection(Exchange, asyncio.Protocol):
         self._resume(_PAUSE_THROTTLE)
         self._pump()
 
-    def read_beyond_budget(self) -> None:
-        """Reads on, though memory for requests is exhausted, until its request is whole."""
-        self._beyond_budget = True
-        self._budget.withdraw(self._room)
-        self._resume(_PAUSE_MEMORY)
+    def count_as(self, owner: str) -> None:
+        """Take memory as `owner` from now on: connections of one share what it may have."""
+        self.enter(self._server.budget, owner)
+
+    def count_as_stranger(self) -> None:
+        """Take memory for requests of what clients share that have not said who they are."""
+        self.enter(self._server.stranger_budget, self.peer_host)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the connection is about to end."""
+        return self._transport is None or bool(self._transport.is_closing())
 
     def limit_frames(self, bytes_max: int) -> None:
         """Closes the connection when a frame from now on claims to be larger."""
@@ -137,7 +146,7 @@ class Connection(Exchange, asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # asyncio.Protocol
+    # asyncio.BufferedProtocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not instances of asyncio's classes
@@ -147,6 +156,7 @@ class Connection(Exchange, asyncio.Protocol):
             self.peer_host, self.peer_port = str(peer[0]), int(peer[1])
         else:
             self.peer_host = self._peer_host
+        self.count_as(self.peer_host)
         transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes_max)
         self._server.remember(self)
         try:
@@ -160,7 +170,6 @@ class Connection(Exchange, asyncio.Protocol):
         if self._throttled is not None:
             self._throttled.cancel()
         self._server.forget(self)
-        self._budget.withdraw(self._room)
         hooks, self._close_hooks = self._close_hooks, []
         settle(hooks)
         for future in self._end():
@@ -180,10 +189,5 @@ class Connection(Exchange, asyncio.Protocol):
         asyncio.get_running_loop().call_soon(self._send)
 
     def _wait_for_room(self) -> None:
-        """Reads on once the memory budget has room."""
-        self._budget.wait(self._room)
+        """It waits for memory, of requests or of answers; others may keep it without need."""
         self._server.seek_relief()
-
-    def _room(self) -> None:
-        """The memory budget has room again."""
-        self._resume(_PAUSE_MEMORY)

@@ -7,12 +7,8 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from sharecore.network.attach import attach
-
-if TYPE_CHECKING:
-    from sharecore.network.connection import Connection
+from sharecore.network.attach import Attached, attach
 
 log = logging.getLogger("sharecore.network")
 
@@ -43,7 +39,7 @@ class Handshakes:
         peer: socket.socket,
         address: str,
         context: ssl.SSLContext,
-        make: Callable[[], Connection],
+        make: Callable[[], Attached],
         leave: Callable[[], None],
     ) -> None:
         """Shakes hands with a client that was accepted.
@@ -56,17 +52,26 @@ class Handshakes:
             leave: called when it is gone, whether the handshake had succeeded or not.
         """
         while len(self._open) >= self.handshakes_max:
-            oldest = next(iter(self._open))
-            given_up = self._open.pop(oldest)
-            oldest.cancel()
-            log.warning(
-                "giving up the handshake of %s: %d are under way (sharecore.handshakes.max)",
-                given_up,
-                self.handshakes_max,
-            )
+            self.give_up_oldest(f"{self.handshakes_max} are under way (sharecore.handshakes.max)")
         task = asyncio.get_running_loop().create_task(self._shake_hands(peer, address, context, make, leave))
         self._open[task] = address
-        task.add_done_callback(lambda done: self._open.pop(done, None))
+
+        def ended(done: asyncio.Task[None]) -> None:
+            self._open.pop(done, None)
+            if done.cancelled():  # perhaps before it began
+                peer.close()
+                leave()
+
+        task.add_done_callback(ended)
+
+    def give_up_oldest(self, reason: str) -> bool:
+        """Give up the oldest handshake; return whether one is under way."""
+        for oldest, address in self._open.items():
+            del self._open[oldest]
+            oldest.cancel()
+            log.warning("giving up the handshake of %s: %s", address, reason)
+            return True
+        return False
 
     def abort(self) -> None:
         """Gives all of them up."""
@@ -79,7 +84,7 @@ class Handshakes:
         peer: socket.socket,
         address: str,
         context: ssl.SSLContext,
-        make: Callable[[], Connection],
+        make: Callable[[], Attached],
         leave: Callable[[], None],
     ) -> None:
         try:

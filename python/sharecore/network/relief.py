@@ -1,89 +1,153 @@
-"""What happens when parts of requests fill the memory, so that no client could send the rest of its own."""
+"""What happens when memory runs short: connections that keep it without need are closed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from sharecore._core import MemoryBudget
+    from sharecore._core import AnswerBudget, MemoryBudget
 from sharecore.network.connection import Connection
 
 log = logging.getLogger("sharecore.network")
 
 _LOOK_S = 0.05
-_FINISH_FACTOR = 6
+_FINISH_S = 1.0
+"""A request whose rest comes within this is waited for."""
+_READ_S = 5.0
+"""So is a client that has read its answer within this."""
+_ANYBODY = ""
+"""No owner has this name."""
+_REQUESTS, _ANSWERS = "queued.max.request.bytes", "sharecore.max.unread.bytes"
+_PARKED_S = 1.0
+"""So long may a large request wait for its answer when others wait for its memory."""
+
+
+class _Seen(NamedTuple):
+    at_s: float
+    done_bytes: int
 
 
 class Relief:
-    """Lets one connection after the other read beyond the budget while nothing else makes progress.
+    """Closes connections that do not go on, where others wait for the memory that they have.
 
-    The one that has sent the most of a request comes first. It is closed when it stalls or takes its time; so
-    the budget is overstepped by one request at most, and one that is larger than the budget still gets
-    through.
+    That is those whose request stalls, or comes so slowly that it would take long; those whose request waits
+    long for its answer; and those that do not read their answers. The largest goes first, and no more go than
+    it takes. Where nobody waits for memory nobody is closed, however slow.
 
     Args:
-        budget: the budget that may be exhausted.
+        budgets: memory for requests.
+        answers: memory for answers.
         connections: all connections.
-        stalled_ms: after so long without a byte a connection has stalled.
+        stalled_ms: a request is looked at after so long.
+        unread_ms: an answer is looked at after so long.
     """
 
     def __init__(
-        self, budget: MemoryBudget, connections: Callable[[], Collection[Connection]], stalled_ms: int
+        self,
+        budgets: Sequence[MemoryBudget],
+        answers: AnswerBudget,
+        connections: Callable[[], Collection[Connection]],
+        *,
+        stalled_ms: int,
+        unread_ms: int,
     ) -> None:
-        self._budget = budget
+        self._budgets = budgets
+        self._answers = answers
         self._connections = connections
         self._stalled_s = stalled_ms / 1000
+        self._unread_s = unread_ms / 1000
         self._timer: asyncio.TimerHandle | None = None
-        self._favoured: Connection | None = None
-        self._favoured_since = self._progress_at = 0.0
-        self._progress = (0, 0)
+        self._requests: dict[Connection, _Seen] = {}
+        self._readers: dict[Connection, _Seen] = {}
 
     def look(self) -> None:
-        """Called when a connection found the budget exhausted; looks again until it is not."""
+        """Look now and then whether memory is kept without need, as long as somebody waits for it."""
         if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._progress_at = loop.time()
-            self._timer = loop.call_later(_LOOK_S, self._look)
+            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
 
     def stop(self) -> None:
-        """Stops looking."""
+        """Stop looking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _look(self) -> None:
         self._timer = None
-        favoured = self._favoured
-        if favoured is not None and (favoured.closed or not favoured.held_bytes):
-            self._favoured = favoured = None
-        if not self._budget.exhausted:
-            return
-        now = asyncio.get_running_loop().time()
-        progress = (self._budget.released_bytes, favoured.held_bytes if favoured is not None else 0)
-        if progress != self._progress:
-            self._progress, self._progress_at = progress, now
-        stalled = now - self._progress_at >= self._stalled_s
-        if favoured is None:
-            self._favour(now, stalled=stalled)
-        elif stalled or now - self._favoured_since >= self._stalled_s * _FINISH_FACTOR:
-            log.warning(
-                "closing %s: others wait for the %d bytes of a request that it does not finish "
-                "(queued.max.request.bytes)",
-                favoured,
-                favoured.held_bytes,
-            )
-            favoured.abort()
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+        wanted = [each for budget in self._budgets for each in budget.wanted()]
+        if wanted:
+            self._relieve_requests(wanted)
+        else:
+            self._requests.clear()
+        if self._answers.is_wanted:
+            self._relieve_answers()
+        else:
+            self._readers.clear()
+        if wanted or self._answers.is_wanted:
+            self.look()
 
-    def _favour(self, now: float, *, stalled: bool) -> None:
-        connections = self._connections()
-        if not stalled and any(each.in_flight for each in connections):
-            return
-        partial = [each for each in connections if each.held_bytes and not each.in_flight]
-        if partial:
-            self._favoured = max(partial, key=lambda each: each.held_bytes)
-            self._favoured_since = self._progress_at = now
-            self._favoured.read_beyond_budget()
+    def _relieve_requests(self, wanted: Sequence[tuple[str, int, bool]]) -> None:
+        now = asyncio.get_running_loop().time()
+        slow: list[tuple[int, Connection]] = []
+        seen: dict[Connection, _Seen] = {}
+        for connection in self._connections():
+            partial = connection.partial
+            if partial is not None:
+                done, missing = partial
+                seen[connection] = before = self._requests.get(connection, _Seen(now, done))
+                if now - before.at_s >= self._stalled_s:
+                    if missing > (done - before.done_bytes) / (now - before.at_s) * _FINISH_S:
+                        slow.append((done + missing, connection))
+                    else:
+                        seen[connection] = _Seen(now, done)
+            elif (waits := connection.waits_since) is not None:
+                since_s, is_parked, size = waits
+                if not is_parked and now - since_s >= _PARKED_S:
+                    slow.append((size, connection))
+        self._requests = seen
+        needs: Counter[str] = Counter()
+        for owner, size, for_own in wanted:
+            needs[owner if for_own else _ANYBODY] += size
+        _close(slow, needs, "others wait for the %d bytes of a request that does not go on", _REQUESTS)
+
+    def _relieve_answers(self) -> None:
+        now = asyncio.get_running_loop().time()
+        slow: list[tuple[int, Connection]] = []
+        seen: dict[Connection, _Seen] = {}
+        for connection in list(self._connections()):
+            if not connection.unread_bytes:
+                continue
+            connection._recount()
+            unread = connection.unread_bytes
+            seen[connection] = before = self._readers.get(connection, _Seen(now, unread))
+            if now - before.at_s >= self._unread_s:
+                if unread > (before.done_bytes - unread) / (now - before.at_s) * _READ_S:
+                    slow.append((unread, connection))
+                else:
+                    seen[connection] = _Seen(now, unread)
+        self._readers = seen
+        self._answers._wake()
+        # how much is enough shows at the next look
+        needs = Counter(owner if for_own else _ANYBODY for owner, for_own in self._answers.wanted())
+        _close(slow, needs, "others wait for the %d bytes of answers that it does not read", _ANSWERS)
+
+
+def _close(slow: list[tuple[int, Connection]], needs: Counter[str], why: str, setting: str) -> None:
+    """Close the largest, until those who wait have what they need.
+
+    Args:
+        slow: what each connection has.
+        needs: what each owner needs of its own, and what is needed of anybody.
+        why: for the log.
+        setting: the bound.
+    """
+    for size, connection in sorted(slow, key=lambda each: each[0], reverse=True):
+        owner = connection.owner
+        if needs[owner] > 0 or needs[_ANYBODY] > 0:
+            needs[owner] -= size
+            needs[_ANYBODY] -= size
+            log.warning("closing %s: " + why + " (%s)", connection, size, setting)
+            connection.abort()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import count
 from socket import socket, socketpair
 
-from sharecore._core import MemoryBudget
+from sharecore._core import AnswerBudget, MemoryBudget
 from sharecore.network.acceptor import Acceptor
 from sharecore.network.admission import Admission
 from sharecore.network.attach import attach
@@ -19,6 +19,9 @@ from sharecore.network.limits import Limits
 from sharecore.network.relief import Relief
 
 log = logging.getLogger("sharecore.network")
+
+_SCRATCH_BYTES = 32 << 10
+_STRANGER_SHARE, _STRANGER_BYTES_MIN = 16, 4 << 20
 
 
 class Server:
@@ -42,10 +45,23 @@ class Server:
         self.on_frame = on_frame
         self.on_open = on_open
         self._limits = limits
-        self.admission = Admission(lambda: self._limits, rate_of, lambda: self.now() * 1000)
+        self.admission = Admission(
+            lambda: self._limits, rate_of, lambda: self.now() * 1000, self._close_silent
+        )
         self.budget = MemoryBudget(limits.request_bytes_max)
+        self.stranger_budget = MemoryBudget(_stranger_bytes(limits.request_bytes_max))
+        """For requests of clients that have not said who they are."""
+        self.answers = AnswerBudget(limits.answer_bytes_max)
+        self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        """What every connection reads small requests into: it is empty again before the next one reads."""
         self.connections: dict[int, Connection] = {}
-        self._relief = Relief(self.budget, self.connections.values, limits.stalled_ms_max)
+        self._relief = Relief(
+            (self.budget, self.stranger_budget),
+            self.answers,
+            self.connections.values,
+            stalled_ms=limits.stalled_ms_max,
+            unread_ms=limits.unread_ms_max,
+        )
         self.handshakes = Handshakes(limits.handshake_ms_max, limits.handshakes_max)
         self._ids = count(1)
         self._listening: list[Acceptor] = []
@@ -135,7 +151,7 @@ class Server:
         self.connections[connection.id] = connection
 
     def seek_relief(self) -> None:
-        """A connection found the memory for requests exhausted: lets one read on when nothing else does."""
+        """A connection waits for memory: close those that keep it without need."""
         self._relief.look()
 
     def forget(self, connection: Connection) -> None:
@@ -143,6 +159,15 @@ class Server:
         self.connections.pop(connection.id, None)
         if self._all_gone is not None and not self.connections:
             self._all_gone.set()
+
+    def _close_silent(self) -> bool:
+        """Close the oldest connection that has asked for nothing yet; return whether there is one."""
+        for connection in self.connections.values():
+            if not connection.has_asked and not connection.is_closing:
+                log.warning("closing %s, which has asked for nothing: descriptors run out", connection)
+                connection.abort()
+                return True
+        return self.handshakes.give_up_oldest("descriptors run out")
 
     def stop_listening(self) -> None:
         """No new connections and no new requests from now on; those under way are still answered."""
@@ -181,6 +206,12 @@ class Server:
                     log.debug("closing %s: idle for %.0f s (connections.max.idle.ms)", connection, idle_s)
                     connection.close()
         self._sweeper = self._loop.call_later(min(max(idle_s / 4, 0.05), 30.0), self._sweep)
+
+
+def _stranger_bytes(request_bytes_max: int) -> int:
+    """A sixteenth of all memory for requests, and where that has no bound, one all the same."""
+    share = max(request_bytes_max // _STRANGER_SHARE, _STRANGER_BYTES_MIN)
+    return share if request_bytes_max >= 0 else _STRANGER_BYTES_MIN
 
 
 def _nobody() -> None:

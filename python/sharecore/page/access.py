@@ -15,7 +15,9 @@ from sharecore.protocol import ApiKey
 PASSWORD_MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 _NAMES_A_USER = {"sasl.username", "sasl.jaas.config"}
 _LOGINS_AT_ONCE = 16
-_ADDRESSES_MAX = 10_000
+_USERS_AT_ONCE = 8
+_WAITING_MAX = 8
+"""Logins of one address: users that are tried at a time, and logins that wait for their turn."""
 
 
 class Credentials(NamedTuple):
@@ -92,40 +94,112 @@ class Refused(Exception):
     """A login that failed; the text is for the user."""
 
 
+class Busy(Exception):
+    """An address tries more logins than are tried for it; the text is for the user."""
+
+
+class _Address:
+    """Logins from one address.
+
+    Attributes:
+        trying: users whose credentials are being tried, or were refused just now.
+        waiting: users that wait for their turn, the newest last.
+    """
+
+    def __init__(self) -> None:
+        self.trying: set[str] = set()
+        self.waiting: list[tuple[str, asyncio.Future[None]]] = []
+
+    def may_try(self, user: str) -> bool:
+        return user not in self.trying and len(self.trying) < _USERS_AT_ONCE
+
+    def next(self) -> None:
+        """Let the newest go on that may: it is the least likely to be one of many that were sent together."""
+        for place in range(len(self.waiting) - 1, -1, -1):
+            user, turn = self.waiting[place]
+            if turn.done():
+                del self.waiting[place]
+            elif self.may_try(user):
+                del self.waiting[place]
+                self.trying.add(user)
+                turn.set_result(None)
+
+
 class Logins:
-    """Tries credentials: each address one at a time, and after a refusal not at once again."""
+    """Tries credentials: of a user one at a time from an address, and after a refusal not at once again.
+
+    Few wait. Where more come, the one that has waited longest is told to come again; so wrong logins, however
+    many, do not keep a right one out.
+    """
 
     def __init__(self, access: Access, config: PageConfig) -> None:
         self._access = access
         self._pause_s = config.login_pause_s
         self._room = asyncio.Semaphore(_LOGINS_AT_ONCE)
-        self._addresses: dict[str, asyncio.Lock] = {}
+        self._addresses: dict[str, _Address] = {}
 
     async def try_credentials(self, credentials: Credentials, peer_host: str) -> Transport:
         """Connections as the user.
 
         Raises:
             Refused: the broker does not accept the credentials.
+            Busy: too many logins come from the address.
             KafkaError: it cannot be reached.
             ConfigError: credentials that no client could have.
         """
         if credentials.mechanism not in self._access.mechanisms:
-            raise Refused(f"mechanism {credentials.mechanism} is not offered here")
-        if len(self._addresses) > _ADDRESSES_MAX:
-            self._addresses = {host: lock for host, lock in self._addresses.items() if lock.locked()}
-        async with self._addresses.setdefault(peer_host, asyncio.Lock()):
+            raise Refused(f"mechanism {credentials.mechanism:.40} is not offered here")
+        user = credentials.user
+        address = self._addresses.setdefault(peer_host, _Address())
+        if address.may_try(user):
+            address.trying.add(user)
+        else:
+            await self._turn(address, user)
+        pause_s = 0.0
+        try:
             async with self._room:
-                transport = self._access.connect(credentials, peer_host)
-                try:
-                    await transport.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
-                except KafkaError as error:
-                    await transport.close()
-                    if error.code != ErrorCode.SASL_AUTHENTICATION_FAILED:
-                        raise
-                except BaseException:
-                    await transport.close()
-                    raise
-                else:
-                    return transport
-            await asyncio.sleep(self._pause_s)
+                transport = await self._connect(credentials, peer_host)
+            if transport is not None:
+                return transport
+            pause_s = self._pause_s
+        finally:
+            asyncio.get_running_loop().call_later(pause_s, self._tried, peer_host, address, user)
+        await asyncio.sleep(pause_s)
         raise Refused("user, password or mechanism is not right")
+
+    async def _turn(self, address: _Address, user: str) -> None:
+        """Wait until the user's credentials may be tried."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        address.waiting.append((user, turn))
+        if len(address.waiting) > _WAITING_MAX:
+            _, oldest = address.waiting.pop(0)
+            if not oldest.done():
+                oldest.set_exception(Busy("too many logins come from here; try again in a moment"))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                address.trying.discard(user)
+                address.next()
+            raise
+
+    async def _connect(self, credentials: Credentials, peer_host: str) -> Transport | None:
+        """Connect as the user; None where the broker does not accept the credentials."""
+        transport = self._access.connect(credentials, peer_host)
+        try:
+            await transport.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
+        except KafkaError as error:
+            await transport.close()
+            if error.code != ErrorCode.SASL_AUTHENTICATION_FAILED:
+                raise
+            return None
+        except BaseException:
+            await transport.close()
+            raise
+        return transport
+
+    def _tried(self, peer_host: str, address: _Address, user: str) -> None:
+        address.trying.discard(user)
+        address.next()
+        if not address.trying and not address.waiting:
+            self._addresses.pop(peer_host, None)

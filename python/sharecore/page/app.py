@@ -17,7 +17,7 @@ from starlette.routing import Route
 from sharecore.admin.peek import ALL_STATES
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.page import actions, reading, views
-from sharecore.page.access import Access, Credentials, Logins, Refused
+from sharecore.page.access import Access, Busy, Credentials, Logins, Refused
 from sharecore.page.actions import BadRequest
 from sharecore.page.events import EventStream, looks
 from sharecore.page.files import Files
@@ -295,8 +295,8 @@ def _told(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
             return _error(refusal.status, str(refusal), refusal.code)
         except BadRequest as error:
             return _error(400, str(error))
-        except Full as full:
-            return _error(429, str(full))
+        except (Busy, Full) as busy:
+            return _error(429, str(busy))
         except KafkaError as error:
             status = 403 if error.code in _DENIED else 404 if error.code in _MISSING else 502
             return _error(status, str(error), error.code.name)
@@ -312,7 +312,8 @@ def _told(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
 
 
 def _error(status: int, text: str, code: str = "") -> Response:
-    return JSONResponse({"error": text, "code": code}, status)
+    headers = {"retry-after": "1"} if status == 429 else None
+    return JSONResponse({"error": text, "code": code}, status, headers)
 
 
 def _cookie(request: Request) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sharecore.config.page import ACTIONS
 
@@ -37,3 +38,17 @@ class PageConfig:
     streams_of_user_max: int = 8
     stream_s: float = 600.0
     login_pause_s: float = 1.0
+
+
+class PageLimits(NamedTuple):
+    """Bounds of the page's connections.
+
+    Args:
+        connections_max: connections at a time (sharecore.page.connections.max).
+        head_bytes_max: a request's line and headers (sharecore.page.request.max.bytes).
+        request_ms_max: for a request to come to its end (sharecore.page.request.timeout.ms).
+    """
+
+    connections_max: int = 256
+    head_bytes_max: int = 16 << 10
+    request_ms_max: int = 15_000

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from logging.handlers import WatchedFileHandler
 from typing import NamedTuple
 
-from sharecore.logs import NAME_MAX, LogGuard, shorten, unquoted
+from sharecore.logs import LogGuard, cut, shorten, unquoted
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.principal import Principal
 
@@ -41,10 +41,10 @@ class Decision(NamedTuple):
     def fields(self) -> dict[str, str]:
         """The fields of a line, by name."""
         fields = {
-            "principal": _cut(str(self.principal)),
+            "principal": cut(str(self.principal)),
             "host": self.host,
             "operation": Operation(self.operation).name,
-            "resource": f"{ResourceType(self.resource_type).name}:{_cut(self.name)}",
+            "resource": f"{ResourceType(self.resource_type).name}:{cut(self.name)}",
             "decision": "allowed" if self.allowed else "denied",
         }
         return fields | {"more": str(self.more)} if self.more else fields
@@ -102,12 +102,6 @@ class _JsonLines(logging.Formatter):
         decision = unquoted(record.args[0]) if isinstance(record.args, tuple) and record.args else None
         told = decision.fields() if isinstance(decision, Decision) else {"message": record.getMessage()}
         return json.dumps({"time": self.formatTime(record), **told})
-
-
-def _cut(text: str) -> str:
-    """A name as it is, but for its length: what writes a line escapes it."""
-    more = len(text) - NAME_MAX
-    return f"{text[:NAME_MAX]}... ({more:,} more characters)" if more > 0 else text
 
 
 def _quoted(value: str) -> str:

@@ -1,29 +1,100 @@
-//! `MemoryBudget`: the bound on the bytes of requests that have been read and are not answered yet.
+//! `MemoryBudget`: the bound on the bytes of requests that have been read, or begun to be, and are not answered yet.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
+use sharecore_wire::Room;
 
-/// Bytes that all connections hold together.
+use crate::exchange::PyExchange;
+
+/// Bytes that all connections hold together, and the connections that wait for more.
 #[pyclass(name = "MemoryBudget", module = "sharecore._core")]
 pub(crate) struct PyMemoryBudget {
-    #[pyo3(get, set)]
-    bytes_max: i64,
-    #[pyo3(get)]
-    used_bytes: i64,
-    #[pyo3(get)]
-    released_bytes: i64,
-    waiting: VecDeque<Py<PyAny>>,
+    room: Room,
+    waiting: HashMap<u64, Py<PyExchange>>,
 }
 
 impl PyMemoryBudget {
-    pub(crate) fn is_exhausted(&self) -> bool {
-        self.bytes_max >= 0 && self.bytes_max <= self.used_bytes
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.room.is_crowded()
     }
 
-    pub(crate) fn add(&mut self, size: i64) {
-        self.used_bytes += size;
+    pub(crate) fn take(&mut self, owner: &Arc<str>, size: usize) {
+        self.room.take(owner, size);
+    }
+
+    /// Asks for room; false where the exchange has to wait until it is admitted.
+    pub(crate) fn ask(
+        &mut self,
+        owner: &Arc<str>,
+        who: u64,
+        size: usize,
+        exchange: &Bound<'_, PyExchange>,
+    ) -> bool {
+        let is_admitted = self.room.ask(owner, who, size);
+        if !is_admitted {
+            self.waiting.insert(who, exchange.clone().unbind());
+        }
+        is_admitted
+    }
+
+    pub(crate) fn withdraw(&mut self, owner: &Arc<str>, who: u64) {
+        if self.waiting.remove(&who).is_some() {
+            self.room.withdraw(owner, who);
+        }
+    }
+
+    /// Gives back the room of a small request, for which nobody waits.
+    pub(crate) fn give_small(&mut self, owner: &Arc<str>, size: usize) {
+        self.room.give(owner, size);
+    }
+
+    pub(crate) fn give_parked(&mut self, owner: &Arc<str>, size: usize) {
+        self.room.give_parked(owner, size);
+    }
+
+    /// Sets a request aside that waits for its answer, and lets in who has waited for its room; false where it stays.
+    pub(crate) fn park(budget: &Bound<'_, Self>, owner: &Arc<str>, size: usize) -> PyResult<bool> {
+        let is_parked = budget.borrow_mut().room.park(owner, size);
+        if is_parked {
+            Self::admit(budget)?;
+        }
+        Ok(is_parked)
+    }
+
+    /// Gives room back, and lets those in who have waited for it.
+    pub(crate) fn give(
+        budget: &Bound<'_, Self>,
+        owner: &Arc<str>,
+        sizes: impl IntoIterator<Item = usize>,
+    ) -> PyResult<()> {
+        {
+            let mut held = budget.borrow_mut();
+            for size in sizes {
+                held.room.give(owner, size);
+            }
+        }
+        Self::admit(budget)
+    }
+
+    fn admit(budget: &Bound<'_, Self>) -> PyResult<()> {
+        if !budget.borrow().room.is_wanted() {
+            return Ok(());
+        }
+        loop {
+            let admitted = {
+                let mut held = budget.borrow_mut();
+                let Some(who) = held.room.admit() else {
+                    return Ok(());
+                };
+                held.waiting.remove(&who)
+            };
+            if let Some(exchange) = admitted {
+                PyExchange::admitted(exchange.bind(budget.py()))?;
+            }
+        }
     }
 }
 
@@ -33,67 +104,36 @@ impl PyMemoryBudget {
     #[pyo3(signature = (bytes_max = -1))]
     fn new(bytes_max: i64) -> Self {
         Self {
-            bytes_max,
-            used_bytes: 0,
-            released_bytes: 0,
-            waiting: VecDeque::new(),
+            room: Room::new(u64::try_from(bytes_max).ok()),
+            waiting: HashMap::new(),
         }
     }
 
     #[getter]
-    fn exhausted(&self) -> bool {
-        self.is_exhausted()
+    fn bytes_max(&self) -> i64 {
+        self.room.bytes_max().map_or(-1, |most| most as i64)
     }
 
-    fn take(&mut self, size: i64) {
-        self.add(size);
+    #[getter]
+    fn used_bytes(&self) -> u64 {
+        self.room.used()
     }
 
-    pub(crate) fn release(budget: &Bound<'_, Self>, size: i64) -> PyResult<()> {
-        {
-            let mut held = budget.borrow_mut();
-            held.used_bytes -= size;
-            held.released_bytes += size;
-        }
-        loop {
-            // whoever is called may take what there is
-            let next = {
-                let mut held = budget.borrow_mut();
-                if held.is_exhausted() {
-                    None
-                } else {
-                    held.waiting.pop_front()
-                }
-            };
-            match next {
-                Some(room) => room.call0(budget.py())?,
-                None => return Ok(()),
-            };
-        }
+    #[getter]
+    fn is_wanted(&self) -> bool {
+        self.room.is_wanted()
     }
 
-    fn wait(&mut self, room: Py<PyAny>) {
-        self.waiting.push_back(room);
-    }
-
-    fn withdraw(budget: &Bound<'_, Self>, room: &Bound<'_, PyAny>) -> PyResult<()> {
-        let waiting: Vec<_> = {
-            let held = budget.borrow();
-            let each = held.waiting.iter();
-            each.map(|each| each.bind(room.py()).clone()).collect()
-        };
-        for (at, each) in waiting.iter().enumerate() {
-            if each.eq(room)? {
-                budget.borrow_mut().waiting.remove(at);
-                break;
-            }
-        }
-        Ok(())
+    fn wanted(&self) -> Vec<(String, u64, bool)> {
+        let wanted = self.room.wanted().into_iter();
+        wanted
+            .map(|each| (each.owner.to_string(), each.bytes, each.for_own))
+            .collect()
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.waiting.iter().try_for_each(|each| visit.call(each))
+        self.waiting.values().try_for_each(|each| visit.call(each))
     }
 
     fn __clear__(&mut self) {

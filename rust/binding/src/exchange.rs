@@ -3,54 +3,60 @@
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use pyo3::{PyTraverseError, PyVisit};
-use sharecore_wire::{Framer, SIZE_BYTES};
 
+use crate::answers::{Outgoing, PyAnswerBudget};
 use crate::budget::PyMemoryBudget;
-use crate::slot::{Answer, PyPending, PySlot, told_to_disconnect};
-use crate::stop::Stop;
-use crate::unsent::Unsent;
-use crate::waiting::PyLater;
+use crate::intake::Intake;
+use crate::pipeline::charged;
+use crate::slot::{Answer, PySlot};
+use crate::unsent::{Unsent, size_of};
 
 /// Why nothing is read: too many requests wait for their answers, memory is exhausted, the client does not read,
 /// the connection is about to close, the client has used more than its quota, records of a request are being checked.
-const PIPELINE: u8 = 1;
-const MEMORY: u8 = 2;
+pub(crate) const PIPELINE: u8 = 1;
+pub(crate) const MEMORY: u8 = 2;
 const WRITE: u8 = 4;
-const CLOSING: u8 = 8;
+pub(crate) const CLOSING: u8 = 8;
 const THROTTLE: u8 = 16;
 pub(crate) const CHECK: u8 = 32;
 /// Nothing is handed on either, of what has been read.
-const NOT_HANDED_ON: u8 = WRITE | THROTTLE | CHECK;
+pub(crate) const NOT_HANDED_ON: u8 = WRITE | THROTTLE | CHECK;
 
 /// The hot half of a connection.
 #[pyclass(name = "Exchange", module = "sharecore._core", subclass)]
 pub(crate) struct PyExchange {
     /// What frames go to, called with the connection and the frame.
     #[pyo3(get, set)]
-    on_frame: Py<PyAny>,
+    pub(crate) on_frame: Py<PyAny>,
     #[pyo3(get, set)]
-    closed: bool,
-    #[pyo3(get)]
-    held_bytes: i64,
-    #[pyo3(get, set)]
-    frame_bytes_max: usize,
-    #[pyo3(get, set, name = "_beyond_budget")]
-    beyond_budget: bool,
+    pub(crate) closed: bool,
     #[pyo3(get, set, name = "_transport")]
     transport: Option<Py<PyAny>>,
-    budget: Py<PyMemoryBudget>,
-    now: Py<PyAny>,
+    pub(crate) budget: Py<PyMemoryBudget>,
+    pub(crate) answers: Py<PyAnswerBudget>,
+    pub(crate) now: Py<PyAny>,
     active_at: f64,
-    pipeline_max: usize,
-    framer: Framer,
-    slots: VecDeque<Py<PySlot>>,
-    backlog: VecDeque<Py<PyBytes>>,
-    unsent: Unsent,
-    paused: u8,
+    pub(crate) pipeline_max: usize,
+    /// APIs whose requests are handed on while others wait for their answers; all of them where it is none.
+    pub(crate) pipelined: Option<u128>,
+    pub(crate) intake: Intake,
+    pub(crate) slots: VecDeque<Py<PySlot>>,
+    /// How many of those are of other APIs.
+    pub(crate) alone: usize,
+    pub(crate) backlog: VecDeque<Py<PyBytes>>,
+    /// The frame that is being handled, if its bytes count.
+    pub(crate) handling: usize,
+    pub(crate) unsent: Unsent,
+    pub(crate) outgoing: Outgoing,
+    /// Whether the client has ever sent a whole request.
+    #[pyo3(get)]
+    pub(crate) has_asked: bool,
+    pub(crate) paused: u8,
     pumping: bool,
 }
 
@@ -59,13 +65,24 @@ impl PyExchange {
         self.closed
     }
 
+    /// Who answers for the memory that the client takes.
+    pub(crate) fn owner(&self) -> Arc<str> {
+        Arc::clone(&self.intake.owner)
+    }
+
+    pub(crate) fn is_paused(&self, reason: u8) -> bool {
+        self.paused & reason != 0
+    }
+
     /// Whether the answer of this slot is the next to leave.
     pub(crate) fn begins_with(&self, slot: &Bound<'_, PySlot>) -> bool {
         self.slots.front().is_some_and(|first| first.is(slot))
     }
 
     /// The transport, unless it is closing.
-    fn open_transport<'py>(exchange: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub(crate) fn open_transport<'py>(
+        exchange: &Bound<'py, Self>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = exchange.py();
         let transport = exchange
             .borrow()
@@ -80,59 +97,40 @@ impl PyExchange {
         Ok((!is_closing).then_some(transport))
     }
 
-    /// So many bytes of requests are answered, or will not be.
-    fn free(exchange: &Bound<'_, Self>, size: usize) -> PyResult<()> {
-        let budget = {
-            let mut held = exchange.borrow_mut();
-            if held.closed || size == 0 {
-                return Ok(());
-            }
-            held.held_bytes -= size as i64;
-            held.budget.clone_ref(exchange.py())
-        };
-        PyMemoryBudget::release(budget.bind(exchange.py()), size as i64)
-    }
-
-    fn write(exchange: &Bound<'_, Self>, parts: &Bound<'_, PyList>) -> PyResult<()> {
+    pub(crate) fn write(exchange: &Bound<'_, Self>, parts: &Bound<'_, PyList>) -> PyResult<()> {
         let Some(transport) = Self::open_transport(exchange)? else {
             return Ok(());
         };
-        let scheduled = {
-            let unsent = &mut exchange.borrow_mut().unsent;
-            unsent.take(parts)?.then_some(unsent.is_scheduled)
-        };
-        match scheduled {
-            None => {
-                Self::mark_active(exchange)?;
-                give(&transport, parts)
+        let size = size_of(parts)?;
+        let (is_kept, is_scheduled) = {
+            let mut held = exchange.borrow_mut();
+            let is_kept = held.unsent.take(parts, size)?;
+            if !is_kept {
+                held.outgoing.write(size, size);
             }
-            Some(false) => Self::send(exchange),
-            Some(true) => Ok(()),
+            (is_kept, held.unsent.is_scheduled)
+        };
+        if !is_kept {
+            Self::mark_active(exchange)?;
+            give(&transport, parts)?;
+            if exchange.borrow().outgoing.is_noteworthy() {
+                Self::recount(exchange)?;
+            }
+            return Ok(());
+        }
+        if is_scheduled {
+            Self::recount(exchange)
+        } else {
+            Self::send(exchange)
         }
     }
 
-    fn mark_active(exchange: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn mark_active(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
         let now = exchange.borrow().now.clone_ref(py);
         let now = now.call0(py)?.extract(py)?;
         exchange.borrow_mut().active_at = now;
         Ok(())
-    }
-
-    fn slot(
-        exchange: &Bound<'_, Self>,
-        frame_bytes: usize,
-        answer: Answer,
-    ) -> PyResult<Py<PySlot>> {
-        let slot = PySlot {
-            exchange: exchange.clone().unbind(),
-            frame_bytes,
-            answer,
-        };
-        let slot = Py::new(exchange.py(), slot)?;
-        let kept = slot.clone_ref(exchange.py());
-        exchange.borrow_mut().slots.push_back(kept);
-        Ok(slot)
     }
 
     /// Sends the next part of what is left, or all of it.
@@ -141,133 +139,17 @@ impl PyExchange {
             exchange.borrow_mut().unsent.clear();
             return Ok(());
         };
-        let parts = exchange.borrow_mut().unsent.next(exchange.py(), all)?;
+        let parts = {
+            let mut held = exchange.borrow_mut();
+            let held = &mut *held;
+            held.unsent.next(exchange.py(), all, &mut held.outgoing)?
+        };
         if parts.is_empty() {
             return Ok(());
         }
         Self::mark_active(exchange)?;
-        give(&transport, &parts)
-    }
-
-    /// Hands on what has been read, as far as the pipeline has room.
-    fn pump_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
-        loop {
-            let frame = {
-                let mut held = exchange.borrow_mut();
-                if held.slots.len() >= held.pipeline_max
-                    || held.paused & NOT_HANDED_ON != 0
-                    || !held.unsent.is_empty()
-                {
-                    return Ok(());
-                }
-                held.backlog.pop_front()
-            };
-            match frame {
-                Some(frame) => Self::hand_on(exchange, frame.bind(exchange.py()))?,
-                None => return Ok(()),
-            }
-        }
-    }
-
-    fn hand_on(exchange: &Bound<'_, Self>, frame: &Bound<'_, PyBytes>) -> PyResult<()> {
-        let py = exchange.py();
-        let size = frame.as_bytes().len() + SIZE_BYTES;
-        let on_frame = exchange.borrow().on_frame.clone_ref(py);
-        let answer = match on_frame.call1(py, (exchange, frame)) {
-            Ok(answer) => answer.into_bound(py),
-            Err(error) => {
-                let reason = told_to_disconnect(py, error)?;
-                Self::free(exchange, size)?;
-                return Self::close_after_answers(exchange, reason);
-            }
-        };
-        if let Ok(pending) = answer.cast::<PyPending>() {
-            let PyPending { future, finish } = pending.get();
-            let waited = Answer::Pending(future.clone_ref(py), finish.clone_ref(py));
-            let slot = Self::slot(exchange, size, waited)?;
-            return match future.bind(py).cast::<PyLater>() {
-                Ok(later) => PyLater::add_done_callback(later, slot.into_any()),
-                Err(_) => future
-                    .call_method1(py, "add_done_callback", (slot,))
-                    .map(|_| ()),
-            };
-        }
-        let parts: Option<Bound<'_, PyList>> = answer.extract()?;
-        let waits = !exchange.borrow().slots.is_empty();
-        if waits {
-            let ready = Answer::Ready(parts.map(Bound::unbind));
-            return Self::slot(exchange, size, ready).map(|_| ());
-        }
-        Self::free(exchange, size)?;
-        match parts {
-            Some(parts) => Self::write(exchange, &parts),
-            None => Ok(()),
-        }
-    }
-
-    /// Writes the answers that are next, together.
-    pub(crate) fn answer_in_order(exchange: &Bound<'_, Self>) -> PyResult<()> {
-        let py = exchange.py();
-        let mut written: Option<Bound<'_, PyList>> = None;
-        let mut freed = 0;
-        let mut closes = None;
-        loop {
-            let next = {
-                let mut held = exchange.borrow_mut();
-                let ready = held
-                    .slots
-                    .front()
-                    .is_some_and(|first| !matches!(first.borrow(py).answer, Answer::Pending(..)));
-                if ready { held.slots.pop_front() } else { None }
-            };
-            let Some(slot) = next else { break };
-            let mut slot = slot.borrow_mut(py);
-            freed += slot.frame_bytes;
-            match std::mem::replace(&mut slot.answer, Answer::Ready(None)) {
-                Answer::Ready(Some(parts)) => match &written {
-                    None => written = Some(parts.into_bound(py)),
-                    Some(before) => {
-                        for part in parts.bind(py).iter() {
-                            before.append(part)?;
-                        }
-                    }
-                },
-                Answer::Close(reason) => {
-                    closes = Some(reason);
-                    break;
-                }
-                Answer::Ready(None) | Answer::Pending(..) => {}
-            }
-        }
-        Self::free(exchange, freed)?;
-        if let Some(parts) = written {
-            Self::write(exchange, &parts)?;
-        }
-        if let Some(reason) = closes {
-            exchange.call_method1("close", (reason,))?;
-        }
-        let (backlog, paused) = {
-            let held = exchange.borrow();
-            (!held.backlog.is_empty(), held.paused & PIPELINE != 0)
-        };
-        if backlog {
-            exchange.call_method0("_pump_soon")?;
-        } else if paused {
-            Self::pump(exchange)?;
-        }
-        Ok(())
-    }
-
-    /// A request is bad: those before it are still answered, nothing after it is read.
-    fn close_after_answers(exchange: &Bound<'_, Self>, reason: String) -> PyResult<()> {
-        Self::drop_backlog(exchange)?;
-        let waits = !exchange.borrow().slots.is_empty();
-        if !waits {
-            exchange.call_method1("close", (reason,))?;
-            return Ok(());
-        }
-        Self::slot(exchange, 0, Answer::Close(reason))?;
-        Self::pause(exchange, CLOSING)
+        give(&transport, &parts)?;
+        Self::recount(exchange)
     }
 }
 
@@ -296,18 +178,24 @@ impl PyExchange {
         Ok(Self {
             on_frame: server.getattr("on_frame")?.unbind(),
             closed: false,
-            held_bytes: 0,
-            frame_bytes_max: limits.getattr("frame_bytes_max")?.extract()?,
-            beyond_budget: false,
             transport: None,
             budget: server.getattr("budget")?.extract()?,
+            answers: server.getattr("answers")?.extract()?,
             active_at: now.call0()?.extract()?,
             now: now.unbind(),
             pipeline_max: limits.getattr("pipeline_max")?.extract()?,
-            framer: Framer::default(),
+            pipelined: limits.getattr("pipelined")?.extract()?,
+            intake: Intake::new(
+                server.getattr("scratch")?.cast_into()?,
+                limits.getattr("frame_bytes_max")?.extract()?,
+            )?,
             slots: VecDeque::new(),
+            alone: 0,
             backlog: VecDeque::new(),
+            handling: 0,
             unsent: Unsent::new(limits.getattr("send_buffer_bytes")?.extract()?),
+            outgoing: Outgoing::default(),
+            has_asked: false,
             paused: 0,
             pumping: false,
         })
@@ -322,49 +210,14 @@ impl PyExchange {
         self.slots.is_empty().then_some(self.active_at)
     }
 
-    fn data_received(exchange: &Bound<'_, Self>, data: &[u8]) -> PyResult<()> {
-        let py = exchange.py();
-        Self::mark_active(exchange)?;
-        let fed = {
-            let mut held = exchange.borrow_mut();
-            let held = &mut *held;
-            held.held_bytes += data.len() as i64;
-            held.budget.borrow_mut(py).add(data.len() as i64);
-            let backlog = &mut held.backlog;
-            held.framer
-                .feed(data, held.frame_bytes_max, |frame| -> Result<(), Stop> {
-                    backlog.push_back(PyBytes::new(py, frame).unbind());
-                    Ok(())
-                })
-        };
-        if let Err(stop) = fed {
-            let reason = stop.into_error().value(py).str()?.to_string();
-            exchange.call_method1("close", (reason,))?;
-            return Ok(());
-        }
-        Self::pump(exchange)?;
-        let waits = {
-            let mut held = exchange.borrow_mut();
-            // who holds nothing may go on: small requests get through whatever others keep back
-            if held.held_bytes == 0 {
-                held.beyond_budget = false;
-            }
-            let exhausted = held.budget.borrow(py).is_exhausted();
-            held.held_bytes != 0 && exhausted && !held.beyond_budget && held.paused & MEMORY == 0
-        };
-        if waits {
-            Self::pause(exchange, MEMORY)?;
-            exchange.call_method0("_wait_for_room")?;
-        }
-        Ok(())
-    }
-
     fn pause_writing(exchange: &Bound<'_, Self>) -> PyResult<()> {
-        Self::pause(exchange, WRITE)
+        Self::pause(exchange, WRITE)?;
+        Self::recount(exchange)
     }
 
     fn resume_writing(exchange: &Bound<'_, Self>) -> PyResult<()> {
         Self::resume(exchange, WRITE)?;
+        Self::recount(exchange)?;
         let stopped = {
             let unsent = &exchange.borrow().unsent;
             !unsent.is_empty() && !unsent.is_scheduled
@@ -401,30 +254,31 @@ impl PyExchange {
     }
 
     #[pyo3(name = "_pump")]
-    fn pump(exchange: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn pump(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        let py = exchange.py();
         {
             let mut held = exchange.borrow_mut();
-            if held.pumping {
+            if held.pumping || held.closed {
                 return Ok(());
             }
             held.pumping = true;
         }
         let pumped = Self::pump_backlog(exchange);
-        let (full, empty) = {
+        let (is_full, begun) = {
             let mut held = exchange.borrow_mut();
             held.pumping = false;
-            (
-                held.slots.len() >= held.pipeline_max,
-                held.backlog.is_empty(),
-            )
+            let is_full = !held.backlog.is_empty() || held.is_full(py);
+            (is_full, !is_full && held.intake.has_begun())
         };
         pumped?;
-        if full {
-            Self::pause(exchange, PIPELINE)?;
-        } else if empty {
-            Self::resume(exchange, PIPELINE)?;
+        if begun {
+            Self::ask_for_room(exchange)?;
         }
-        Ok(())
+        if is_full {
+            Self::pause(exchange, PIPELINE)
+        } else {
+            Self::resume(exchange, PIPELINE)
+        }
     }
 
     #[pyo3(name = "_pause")]
@@ -454,27 +308,28 @@ impl PyExchange {
     }
 
     #[pyo3(name = "_drop_backlog")]
-    fn drop_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
+    pub(crate) fn drop_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        let py = exchange.py();
         let dropped = std::mem::take(&mut exchange.borrow_mut().backlog);
-        let sizes = dropped.iter();
-        let size = sizes.map(|frame| frame.as_bytes(exchange.py()).len() + SIZE_BYTES);
-        Self::free(exchange, size.sum())
+        let sizes: Vec<_> = dropped.iter().map(|frame| charged(frame, py)).collect();
+        Self::free(exchange, sizes)
     }
 
     /// The client has gone: gives back what is held, and returns the futures that nobody waits for any more.
     #[pyo3(name = "_end")]
     fn end(exchange: &Bound<'_, Self>) -> PyResult<Vec<Py<PyAny>>> {
         let py = exchange.py();
-        let (slots, size, budget) = {
+        Self::give_up(exchange)?;
+        let slots = {
             let mut held = exchange.borrow_mut();
             held.closed = true;
-            held.backlog.clear();
+            held.forget();
+            held.handling = 0;
             held.unsent.clear();
-            let size = std::mem::take(&mut held.held_bytes);
-            let slots = std::mem::take(&mut held.slots);
-            (slots, size, held.budget.clone_ref(py))
+            held.outgoing.ready = 0;
+            std::mem::take(&mut held.slots)
         };
-        PyMemoryBudget::release(budget.bind(py), size)?;
+        Self::recount(exchange)?;
         let waiting = slots
             .iter()
             .filter_map(|slot| match &slot.borrow(py).answer {
@@ -484,11 +339,101 @@ impl PyExchange {
         Ok(waiting.collect())
     }
 
+    /// Readers have made room for the next answer.
+    fn _readers_have_read(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        exchange.borrow_mut().outgoing.waits_for_readers = false;
+        Self::pump(exchange)
+    }
+
+    #[getter]
+    fn get_owner(&self) -> &str {
+        &self.intake.owner
+    }
+
+    #[getter]
+    fn get_frame_bytes_max(&self) -> usize {
+        self.intake.frame_bytes_max
+    }
+
+    #[setter]
+    fn set_frame_bytes_max(&mut self, bytes_max: usize) {
+        self.intake.frame_bytes_max = bytes_max;
+    }
+
+    #[getter]
+    fn held_bytes(&self, py: Python<'_>) -> usize {
+        let parked = self.slots.iter().map(|slot| slot.borrow(py));
+        let parked = parked.filter(|slot| slot.is_parked);
+        self.held(py).iter().sum::<usize>() + parked.map(|slot| slot.frame_bytes).sum::<usize>()
+    }
+
+    /// Of the request that is being read: bytes that are there, and bytes that are to come.
+    #[getter]
+    fn partial(&self) -> Option<(usize, usize)> {
+        let partial = self.intake.partial.as_ref();
+        partial.map(|partial| (partial.filled, partial.size - partial.filled))
+    }
+
+    /// Of a large request that waits for its answer: since when, whether it is set aside, and its bytes.
+    #[getter]
+    fn waits_since(&self) -> Option<(f64, bool, usize)> {
+        self.intake.waits_since
+    }
+
+    fn enter(
+        exchange: &Bound<'_, Self>,
+        budget: &Bound<'_, PyMemoryBudget>,
+        owner: &str,
+    ) -> PyResult<()> {
+        Self::move_to(exchange, budget, owner)
+    }
+
+    fn get_buffer<'py>(
+        exchange: &Bound<'py, Self>,
+        _size_hint: isize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::buffer(exchange)
+    }
+
+    fn buffer_updated(exchange: &Bound<'_, Self>, count: usize) -> PyResult<()> {
+        Self::have_read(exchange, count)
+    }
+
+    fn data_received(exchange: &Bound<'_, Self>, data: &[u8]) -> PyResult<()> {
+        Self::take_in(exchange, data)
+    }
+
+    fn _recount(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        Self::recount(exchange)
+    }
+
+    /// Bytes of answers that the client has not read yet, as they were last counted.
+    #[getter]
+    fn unread_bytes(&self) -> u64 {
+        self.outgoing.counted
+    }
+
+    /// Bytes of records that the next answer may carry; 0 where it has to wait for clients to read.
+    pub(crate) fn answer_room(&self, py: Python<'_>) -> u64 {
+        self.answers.borrow(py).room(&self.intake.owner)
+    }
+
+    /// Calls back when there is room for an answer.
+    pub(crate) fn when_answer_room(exchange: &Bound<'_, Self>, room: Py<PyAny>) -> PyResult<()> {
+        let py = exchange.py();
+        {
+            let held = exchange.borrow();
+            held.answers.borrow_mut(py).wait(&held.intake.owner, room);
+        }
+        exchange.call_method0("_wait_for_room").map(|_| ())
+    }
+
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.on_frame)?;
         visit.call(&self.transport)?;
         visit.call(&self.budget)?;
+        visit.call(&self.answers)?;
         visit.call(&self.now)?;
         self.slots.iter().try_for_each(|slot| visit.call(slot))
     }

@@ -1,6 +1,7 @@
 //! `sharecore._core`: translates between Python and the crates below, decides nothing.
 
 mod acknowledging;
+mod answers;
 mod batches;
 mod bench;
 mod budget;
@@ -17,6 +18,7 @@ mod exchange;
 mod fetching;
 mod gather;
 mod heap;
+mod intake;
 mod layout;
 mod leader;
 mod leaders;
@@ -26,6 +28,7 @@ mod look;
 mod names;
 mod partition;
 mod parts;
+mod pipeline;
 mod produce;
 mod produce_append;
 mod produce_check;
@@ -65,6 +68,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::acknowledging::{PyShareAcknowledge, acknowledge};
+    #[pymodule_export]
+    use crate::answers::PyAnswerBudget;
     #[pymodule_export]
     use crate::batches::{encode_batch, encode_records};
     #[pymodule_export]
@@ -148,5 +153,5 @@ mod _core {
     #[pymodule_export]
     use crate::waits::{PyTimeouts, PyWaitingShareFetch};
     #[pymodule_export]
-    use crate::wire::{PyFramer, read_request_header, skip_tagged_fields};
+    use crate::wire::{read_request_header, skip_tagged_fields};
 }

@@ -9,6 +9,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_session::Walk;
 
 use crate::error::kafka_error_in;
+use crate::exchange::PyExchange;
 use crate::gather::{Limits, Look, PyPartitionFetch, gather};
 use crate::leader::PyLeader;
 use crate::session::PyShareSession;
@@ -28,6 +29,13 @@ pub(crate) struct PyShareLook {
     first: u64,
     hidden: HashSet<PartitionId>,
     is_gathering: bool,
+    /// Where the answer goes.
+    exchange: Option<Py<PyExchange>>,
+    /// Bytes of records that it may carry there.
+    room: i64,
+    /// Whether there is no room for the answer, and whether that is waited for.
+    is_starved: bool,
+    waits_for_readers: bool,
 }
 
 /// One look.
@@ -63,6 +71,7 @@ impl PyShareLook {
         first: u64,
         found: Vec<Py<PyLeader>>,
         hidden: HashSet<PartitionId>,
+        exchange: Option<Py<PyExchange>>,
     ) -> Self {
         Self {
             session,
@@ -72,7 +81,52 @@ impl PyShareLook {
             first,
             hidden,
             is_gathering: false,
+            exchange,
+            room: i64::MAX,
+            is_starved: false,
+            waits_for_readers: false,
         }
+    }
+
+    /// Asks how much the answer may carry; false where it has to wait for clients to read theirs.
+    fn has_room(look: &Bound<'_, Self>) -> bool {
+        let py = look.py();
+        let mut held = look.borrow_mut();
+        let Some(exchange) = &held.exchange else {
+            return true;
+        };
+        let room = exchange.borrow(py).answer_room(py);
+        held.room = i64::try_from(room).unwrap_or(i64::MAX);
+        held.is_starved = room == 0 && held.wants_records();
+        !held.is_starved
+    }
+
+    /// Has a fetch look again when there is room for its answer, where that is what it waits for.
+    pub(crate) fn wait_for_readers(
+        look: &Bound<'_, Self>,
+        fetch: &Bound<'_, PyWaitingShareFetch>,
+    ) -> PyResult<()> {
+        let py = look.py();
+        let exchange = {
+            let mut held = look.borrow_mut();
+            if !held.is_starved || held.waits_for_readers {
+                return Ok(());
+            }
+            held.waits_for_readers = true;
+            held.exchange
+                .as_ref()
+                .map(|exchange| exchange.clone_ref(py))
+        };
+        let Some(exchange) = exchange else {
+            return Ok(());
+        };
+        let again = fetch.getattr(intern!(py, "_readers_have_read"))?;
+        PyExchange::when_answer_room(exchange.bind(py), again.unbind())
+    }
+
+    /// Clients have read their answers.
+    pub(crate) fn readers_have_read(&mut self) {
+        self.waits_for_readers = false;
     }
 
     fn wants_records(&self) -> bool {
@@ -153,7 +207,9 @@ impl PyShareLook {
         let (limits, wants_records) = {
             let mut held = look.borrow_mut();
             held.is_gathering = held.wants_records();
-            (held.limits, held.is_gathering)
+            let mut limits = held.limits;
+            limits.max_bytes = limits.max_bytes.min(held.room);
+            (limits, held.is_gathering)
         };
         let mut results = Vec::new();
         if wants_records {
@@ -189,6 +245,9 @@ impl PyShareLook {
         if !look.borrow().found.is_empty() {
             Self::take_in(look)?;
         }
+        if !Self::has_room(look) {
+            return Ok(None);
+        }
         if late {
             let results = Self::gathered(look)?;
             let waits = results.is_empty()
@@ -196,8 +255,12 @@ impl PyShareLook {
                 && !Self::reading(look)?.is_empty();
             return Ok((!waits).then_some(results));
         }
-        let limits = look.borrow().limits;
-        if limits.min_bytes > 1 && !Self::has_bytes(look, limits.min_bytes.min(limits.max_bytes))? {
+        let (limits, room) = {
+            let held = look.borrow();
+            (held.limits, held.room)
+        };
+        let enough = limits.min_bytes.min(limits.max_bytes).min(room);
+        if limits.min_bytes > 1 && !Self::has_bytes(look, enough)? {
             return Ok(None);
         }
         let results = Self::gathered(look)?;
@@ -292,7 +355,7 @@ impl PyShareLook {
             record_limit,
         };
         let hidden: PyResult<_> = hidden.iter().map(partition_id).collect();
-        Ok(Self::of(session, limits, first, found, hidden?))
+        Ok(Self::of(session, limits, first, found, hidden?, None))
     }
 
     /// What there is at once; None where the fetch has to wait.
@@ -309,6 +372,7 @@ impl PyShareLook {
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.session)?;
+        visit.call(&self.exchange)?;
         let mut leaders = self.found.iter().chain(&self.failed);
         leaders.try_for_each(|leader| visit.call(leader))
     }

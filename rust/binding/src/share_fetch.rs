@@ -13,6 +13,7 @@ use sharecore_session::{FINAL_EPOCH, INITIAL_EPOCH};
 use crate::acknowledging::acknowledge;
 use crate::codes::INVALID_REQUEST;
 use crate::error::{kafka_error, kafka_error_in};
+use crate::exchange::PyExchange;
 use crate::fetching::PyShareFetching;
 use crate::gather::Limits;
 use crate::leader::PyLeader;
@@ -264,7 +265,11 @@ impl<'py> Asked<'_, 'py> {
             batch_size: request.batch_size,
             record_limit: request.acquire_mode == RECORD_LIMIT,
         };
-        let look = PyShareLook::of(session.clone().unbind(), limits, first, found, hidden);
+        let exchange = self.context.getattr(intern!(py, "connection"))?;
+        let exchange: Option<Bound<'py, PyExchange>> = exchange.cast_into().ok();
+        let session = session.clone().unbind();
+        let exchange = exchange.map(Bound::unbind);
+        let look = PyShareLook::of(session, limits, first, found, hidden, exchange);
         let look = Bound::new(py, look)?;
         let max_wait_ms = if waits { request.max_wait_ms } else { 0 };
         if let Some(fetched) = PyShareLook::begin(&look, max_wait_ms)? {

@@ -1,6 +1,7 @@
 //! What a read of the store found, as Python's bytes.
 
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pyo3::ffi;
@@ -46,6 +47,14 @@ pub(crate) fn copied_cached<'py>(
     Ok(cached.then_some(bytes))
 }
 
+/// Bytes of all that threads fill now.
+static READING: AtomicU64 = AtomicU64::new(0);
+
+/// How much is being read, or has been and was not asked for yet.
+pub(crate) fn reading_bytes() -> u64 {
+    READING.load(Ordering::Relaxed)
+}
+
 /// A bytes object that a thread fills.
 struct Room {
     bytes: Py<PyBytes>,
@@ -72,6 +81,7 @@ impl Room {
         let bytes = bytes.cast_into::<PyBytes>()?;
         // SAFETY: it is a bytes object.
         let start = unsafe { ffi::PyBytes_AsString(bytes.as_ptr()) };
+        READING.fetch_add(size as u64, Ordering::Relaxed);
         Ok(Self {
             bytes: bytes.unbind(),
             start: start.cast(),
@@ -89,6 +99,12 @@ impl Room {
         // SAFETY: all of them have been written.
         let filled = unsafe { std::slice::from_raw_parts(self.start, self.size) };
         slice.check(filled)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        READING.fetch_sub(self.size as u64, Ordering::Relaxed);
     }
 }
 

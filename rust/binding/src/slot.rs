@@ -6,6 +6,7 @@ use pyo3::types::PyList;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::exchange::PyExchange;
+use crate::unsent::size_of;
 use crate::waiting::PyLater;
 
 static DISCONNECT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -70,7 +71,13 @@ pub(crate) enum Answer {
 pub(crate) struct PySlot {
     pub(crate) exchange: Py<PyExchange>,
     pub(crate) frame_bytes: usize,
+    /// Whether those are set aside.
+    pub(crate) is_parked: bool,
+    /// Whether no other of its kind is handed on before it is answered.
+    pub(crate) is_alone: bool,
     pub(crate) answer: Answer,
+    /// What is counted of an answer that waits behind others.
+    pub(crate) answer_bytes: u64,
 }
 
 #[pymethods]
@@ -110,9 +117,14 @@ impl PySlot {
         }
         let is_first = exchange.borrow().begins_with(slot);
         if is_first {
-            PyExchange::answer_in_order(exchange)?;
+            return PyExchange::answer_in_order(exchange);
         }
-        Ok(())
+        let bytes = match &slot.borrow().answer {
+            Answer::Ready(Some(parts)) => size_of(parts.bind(py))? as u64,
+            _ => 0,
+        };
+        slot.borrow_mut().answer_bytes = bytes;
+        PyExchange::note_ready(exchange, bytes)
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]

@@ -229,6 +229,7 @@ impl PyWaitingShareFetch {
             fetch.borrow_mut().due = Some(due);
         }
         PyShareLook::watch(&Self::look_of(fetch), fetch)?;
+        PyShareLook::wait_for_readers(&Self::look_of(fetch), fetch)?;
         if is_late {
             Self::read_on(fetch)
         } else {
@@ -244,11 +245,21 @@ impl PyWaitingShareFetch {
         if !waits {
             return Ok(true);
         }
-        match PyShareLook::look(&Self::look_of(fetch), is_late)? {
-            Some(found) => Self::end(fetch, found).map(|()| true),
-            None if is_late => Self::read_on(fetch).map(|()| false),
-            None => Ok(false),
+        let look = Self::look_of(fetch);
+        if let Some(found) = PyShareLook::look(&look, is_late)? {
+            return Self::end(fetch, found).map(|()| true);
         }
+        PyShareLook::wait_for_readers(&look, fetch)?;
+        if is_late {
+            Self::read_on(fetch)?;
+        }
+        Ok(false)
+    }
+
+    /// There is room for its answer.
+    fn _readers_have_read(fetch: &Bound<'_, Self>) -> PyResult<()> {
+        Self::look_of(fetch).borrow_mut().readers_have_read();
+        Self::again(fetch).map(|_| ())
     }
 
     pub(crate) fn end(fetch: &Bound<'_, Self>, fetched: Fetched) -> PyResult<()> {

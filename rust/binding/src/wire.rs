@@ -1,42 +1,8 @@
-//! Frames, and headers of requests.
+//! Headers of requests.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
-use sharecore_wire::{Framer, Input, read_header};
-
-use crate::stop::Stop;
-
-/// Cuts a stream of bytes into frames.
-#[pyclass(name = "Framer", module = "sharecore._core")]
-pub(crate) struct PyFramer {
-    framer: Framer,
-    /// A frame that claims more is refused before its body is kept.
-    #[pyo3(get, set)]
-    frame_bytes_max: usize,
-}
-
-#[pymethods]
-impl PyFramer {
-    #[new]
-    fn new(frame_bytes_max: usize) -> Self {
-        PyFramer {
-            framer: Framer::default(),
-            frame_bytes_max,
-        }
-    }
-
-    fn feed<'py>(&mut self, py: Python<'py>, chunk: &[u8]) -> PyResult<Bound<'py, PyList>> {
-        let frames = PyList::empty(py);
-        let took = self
-            .framer
-            .feed(chunk, self.frame_bytes_max, |frame| -> Result<(), Stop> {
-                Ok(frames.append(PyBytes::new(py, frame))?)
-            });
-        took.map_err(Stop::into_error)?;
-        Ok(frames)
-    }
-}
+use sharecore_wire::{Input, read_header};
 
 /// API key, version, correlation id, client id, offset behind them.
 #[pyfunction]

@@ -2,7 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 use sharecore_wire::{
-    Build, Field, FrameTooLarge, Framer, Input, Kind, Layout, Malformed, read, read_header,
+    Build, Cutter, Field, FrameTooLarge, Input, Kind, Layout, Malformed, Piece, read, read_header,
 };
 
 const FRAME_BYTES_MAX: usize = 300;
@@ -41,18 +41,30 @@ pub fn messages(data: &[u8]) {
 /// The same frames come out of a stream however it is cut.
 fn cut(data: &[u8]) {
     let frames = |pieces: &mut dyn Iterator<Item = &[u8]>| {
-        let (mut framer, mut cut) = (Framer::default(), Vec::new());
-        let mut outcome: std::result::Result<(), FrameTooLarge> = Ok(());
-        for piece in pieces {
-            outcome = framer.feed(piece, FRAME_BYTES_MAX, |frame| {
-                cut.push(frame.to_vec());
-                Ok(())
-            });
-            if outcome.is_err() {
-                break;
+        let (mut cutter, mut cut) = (Cutter::default(), Vec::new());
+        let (mut partial, mut missing) = (Vec::new(), 0);
+        for mut chunk in pieces {
+            if missing > 0 {
+                let (rest, behind) = chunk.split_at(chunk.len().min(missing));
+                partial.extend_from_slice(rest);
+                missing -= rest.len();
+                chunk = behind;
+                if missing == 0 {
+                    cut.push(std::mem::take(&mut partial));
+                }
+            }
+            loop {
+                match cutter.cut(&mut chunk, FRAME_BYTES_MAX) {
+                    Ok(None) => break,
+                    Ok(Some(Piece::Frame(frame))) => cut.push(frame.to_vec()),
+                    Ok(Some(Piece::Start { size, bytes })) => {
+                        (partial, missing) = (bytes.to_vec(), size - bytes.len());
+                    }
+                    Err(refused) => return (cut, Err(refused)),
+                }
             }
         }
-        (cut, outcome)
+        (cut, std::result::Result::<(), FrameTooLarge>::Ok(()))
     };
     let size = usize::from(data.first().copied().unwrap_or(0)) + 1;
     let (whole, refused) = frames(&mut std::iter::once(data));

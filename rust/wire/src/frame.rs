@@ -24,66 +24,59 @@ impl fmt::Display for FrameTooLarge {
     }
 }
 
-/// Collects chunks of a stream until frames are whole.
-#[derive(Debug, Default)]
-pub struct Framer {
-    buffered: Vec<u8>,
-    /// Bytes that the first frame in `buffered` has, its size included, once that is known.
-    awaited: usize,
+/// What a stream brings next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// A whole frame, without its size.
+    Frame(&'a [u8]),
+    /// The start of a frame of `size` bytes, whose rest is still to come: whoever takes it collects the rest.
+    Start {
+        /// Bytes of the whole frame, without those of its size.
+        size: usize,
+        /// Those that are there.
+        bytes: &'a [u8],
+    },
 }
 
-impl Framer {
-    /// Takes the next bytes of the stream, and hands each frame that they complete to `frame`, without its size.
-    ///
-    /// After an error nothing that comes can be trusted. A frame that claims more than `bytes_max` is refused before
-    /// its body is kept.
-    pub fn feed<E: From<FrameTooLarge>>(
-        &mut self,
-        chunk: &[u8],
-        bytes_max: usize,
-        mut frame: impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        if self.buffered.is_empty() {
-            let used = self.cut(chunk, bytes_max, &mut frame)?;
-            self.buffered.extend_from_slice(&chunk[used..]);
-            return Ok(());
-        }
-        self.buffered.extend_from_slice(chunk);
-        if self.buffered.len() < self.awaited {
-            return Ok(());
-        }
-        let buffered = std::mem::take(&mut self.buffered);
-        let used = self.cut(&buffered, bytes_max, &mut frame)?;
-        if used < buffered.len() {
-            self.buffered = buffered[used..].to_vec();
-        }
-        Ok(())
-    }
+/// Finds frames in the chunks of a stream, and keeps nothing of them but a size that is cut in two.
+#[derive(Debug, Default)]
+pub struct Cutter {
+    size: [u8; SIZE_BYTES],
+    known: usize,
+}
 
-    fn cut<E: From<FrameTooLarge>>(
+impl Cutter {
+    /// Takes the next piece off the front of `chunk`; `None` when the chunk is used up.
+    ///
+    /// After an error nothing that comes can be trusted. A frame that claims more than `bytes_max` is refused as soon as
+    /// its size is known.
+    pub fn cut<'a>(
         &mut self,
-        mut chunk: &[u8],
+        chunk: &mut &'a [u8],
         bytes_max: usize,
-        frame: &mut impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<usize, E> {
-        let all = chunk.len();
-        self.awaited = SIZE_BYTES;
-        while let Some((size, rest)) = chunk.split_first_chunk::<SIZE_BYTES>() {
-            let claimed = i32::from_be_bytes(*size);
-            let size = usize::try_from(claimed)
-                .ok()
-                .filter(|size| *size <= bytes_max);
-            let size = size.ok_or(FrameTooLarge {
-                size: claimed,
-                limit: bytes_max,
-            })?;
-            if rest.len() < size {
-                self.awaited = SIZE_BYTES + size;
-                break;
-            }
-            frame(&rest[..size])?;
-            chunk = &rest[size..];
+    ) -> Result<Option<Piece<'a>>, FrameTooLarge> {
+        let missing = SIZE_BYTES - self.known;
+        let Some((size, rest)) = chunk.split_at_checked(missing) else {
+            self.size[self.known..self.known + chunk.len()].copy_from_slice(chunk);
+            self.known += chunk.len();
+            *chunk = &[];
+            return Ok(None);
+        };
+        self.size[self.known..].copy_from_slice(size);
+        self.known = 0;
+        let claimed = i32::from_be_bytes(self.size);
+        let size = usize::try_from(claimed)
+            .ok()
+            .filter(|size| *size <= bytes_max);
+        let size = size.ok_or(FrameTooLarge {
+            size: claimed,
+            limit: bytes_max,
+        })?;
+        if let Some((frame, rest)) = rest.split_at_checked(size) {
+            *chunk = rest;
+            return Ok(Some(Piece::Frame(frame)));
         }
-        Ok(all - chunk.len())
+        *chunk = &[];
+        Ok(Some(Piece::Start { size, bytes: rest }))
     }
 }

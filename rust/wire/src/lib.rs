@@ -11,12 +11,16 @@ mod input;
 mod layout;
 mod output;
 mod read;
+mod room;
+mod unread;
 mod value;
 
-pub use frame::{FrameTooLarge, Framer, SIZE_BYTES};
+pub use frame::{Cutter, FrameTooLarge, Piece, SIZE_BYTES};
 pub use header::{Header, read_header};
 pub use input::{Input, Malformed};
 pub use layout::{Field, Kind, Layout};
 pub use output::Output;
-pub use read::{Build, read};
+pub use read::{Build, STRING_BYTES_MAX, read};
+pub use room::{Room, SMALL_BYTES, Wanted};
+pub use unread::Unread;
 pub use value::{Held, Sink, Unfit, Value, inner, record, write};

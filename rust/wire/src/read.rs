@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use crate::input::{Input, Malformed};
 use crate::layout::{Field, Kind, Layout};
 
+/// The longest string of the protocol, however its length is written: where it is compact it could claim more.
+pub const STRING_BYTES_MAX: usize = i16::MAX as usize;
+
 /// Makes values out of what is read, which may go on lying in the bytes `'a`.
 pub trait Build<'a> {
     /// A value of any type.
@@ -102,7 +105,8 @@ fn value<'a, B: Build<'a>>(
         }
         return read(layout, input, build);
     }
-    let Some(count) = length(field.kind == Kind::String && !field.array, flexible, input)? else {
+    let is_string = field.kind == Kind::String && !field.array;
+    let Some(count) = length(is_string, flexible, input)? else {
         if field.nullable || field.kind == Kind::Records {
             return build.null();
         }
@@ -111,20 +115,24 @@ fn value<'a, B: Build<'a>>(
     if field.array {
         return array(field, flexible, count, input, build);
     }
-    let bytes = input.sized(count, &field.name)?;
-    if field.kind == Kind::String {
-        string(bytes, &field.name, build)
-    } else {
-        build.bytes(bytes)
+    if is_string {
+        return string(count, &field.name, input, build);
     }
+    let bytes = input.sized(count, &field.name)?;
+    build.bytes(bytes)
 }
 
 fn string<'a, B: Build<'a>>(
-    bytes: &'a [u8],
+    size: usize,
     name: &str,
+    input: &mut Input<'a>,
     build: &mut B,
 ) -> Result<B::Value, B::Error> {
-    match std::str::from_utf8(bytes) {
+    if size > STRING_BYTES_MAX {
+        let text = format!("{name} is a string of {size} bytes, {STRING_BYTES_MAX} are allowed");
+        return Err(Malformed(Cow::Owned(text)).into());
+    }
+    match std::str::from_utf8(input.sized(size, name)?) {
         Ok(text) => build.string(text),
         Err(_) => Err(Malformed(Cow::Owned(format!("{name} is not UTF-8"))).into()),
     }
@@ -168,8 +176,7 @@ fn array<'a, B: Build<'a>>(
                 let Some(size) = length(true, flexible, input)? else {
                     return Err(Malformed::past_the_end("string in an array").into());
                 };
-                let bytes = input.sized(size, "string in an array")?;
-                string(bytes, &field.name, build)?
+                string(size, &field.name, input, build)?
             }
         });
     }

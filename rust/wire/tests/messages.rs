@@ -1,8 +1,8 @@
 //! Frames, headers and messages, from bytes that are right and from bytes that are not.
 
 use sharecore_wire::{
-    Build, Field, FrameTooLarge, Framer, Held, Input, Kind, Layout, Malformed, Output, Value, read,
-    read_header, write,
+    Build, Cutter, Field, FrameTooLarge, Held, Input, Kind, Layout, Malformed, Output, Piece,
+    Value, read, read_header, write,
 };
 
 /// Writes down what it is given.
@@ -211,19 +211,67 @@ fn a_header_is_read_or_says_why_not() {
 fn frames_come_whole_and_not_too_large() {
     let stream = [0, 0, 0, 2, 1, 2, 0, 0, 0, 0, 0, 0, 0, 1, 3];
     for size in 1..=stream.len() {
-        let (mut framer, mut whole) = (Framer::default(), Vec::new());
-        for piece in stream.chunks(size) {
-            let outcome = framer.feed::<FrameTooLarge>(piece, 2, |frame| {
-                whole.push(frame.to_vec());
-                Ok(())
-            });
-            assert_eq!(outcome, Ok(()));
-        }
+        let whole = frames(&mut stream.chunks(size), 2).unwrap();
         assert_eq!(whole, [vec![1, 2], vec![], vec![3]]);
     }
     for size in [3, -1, i32::MAX] {
-        let outcome = Framer::default().feed::<FrameTooLarge>(&size.to_be_bytes(), 2, |_| Ok(()));
+        let outcome = frames(&mut std::iter::once(&size.to_be_bytes()[..]), 2);
         assert_eq!(outcome, Err(FrameTooLarge { size, limit: 2 }));
+    }
+}
+
+fn frames(
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+    bytes_max: usize,
+) -> Result<Vec<Vec<u8>>, FrameTooLarge> {
+    let (mut cutter, mut whole, mut partial) = (Cutter::default(), Vec::new(), Vec::new());
+    let mut missing = 0;
+    for mut chunk in pieces {
+        if missing > 0 {
+            let (rest, behind) = chunk.split_at(missing.min(chunk.len()));
+            partial.extend_from_slice(rest);
+            missing -= rest.len();
+            chunk = behind;
+            if missing == 0 {
+                whole.push(std::mem::take(&mut partial));
+            }
+        }
+        while let Some(piece) = cutter.cut(&mut chunk, bytes_max)? {
+            match piece {
+                Piece::Frame(frame) => whole.push(frame.to_vec()),
+                Piece::Start { size, bytes } => {
+                    partial = bytes.to_vec();
+                    missing = size - bytes.len();
+                }
+            }
+        }
+    }
+    Ok(whole)
+}
+
+#[test]
+fn a_string_has_the_same_bound_however_its_length_is_written() {
+    for array in [false, true] {
+        let field = Field {
+            name: "name".into(),
+            kind: Kind::String,
+            array,
+            nullable: false,
+            tag: None,
+            layout: None,
+        };
+        let layout = Layout::new(0, true, vec![field]);
+        for (size, fits) in [(32_767, true), (32_768, false), (8 << 20, false)] {
+            let mut bytes = Vec::new();
+            if array {
+                bytes.uvarint(2);
+            }
+            bytes.uvarint(size + 1);
+            bytes.resize(bytes.len() + size, b'x');
+            bytes.push(0);
+            let outcome = read(&layout, &mut Input::new(&bytes, 0), &mut Held);
+            assert_eq!(outcome.is_ok(), fits, "{size}");
+        }
     }
 }
 

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from tests.harness.frames import Framer
 from tests.simulation.tier.answers import ANSWERS
 from tests.simulation.tier.cluster import Broker, Cluster
 
-from sharecore._core import Framer
 from sharecore.protocol import ApiKey, codec, read_header
 
 _LATE_S = (1.0, 4.0, 6.0, 12.0)
@@ -24,7 +24,7 @@ class Talk(asyncio.Protocol):
 
     def __init__(self, cluster: Cluster, broker: Broker) -> None:
         self._cluster, self._broker = cluster, broker
-        self._framer = Framer(1 << 30)
+        self._framer = Framer()
         self._frames: deque[bytes] = deque()
         self._working = False
         self._transport: Any = None

@@ -17,6 +17,7 @@ OF_THE_NETWORK = {
     "sharecore.connection.max.unread.bytes": "write_buffer_bytes_max",
     "socket.send.buffer.bytes": "send_buffer_bytes",
     "queued.max.request.bytes": "request_bytes_max",
+    "sharecore.max.unread.bytes": "answer_bytes_max",
     "max.connections": "connections_max",
     "max.connections.per.ip": "connections_max_per_ip",
     "max.connection.creation.rate": "creation_rate_max",

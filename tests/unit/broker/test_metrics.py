@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -255,3 +257,25 @@ def test_dead_letters_are_counted(broker: RunningBroker, member: Member, group: 
     assert of(samples, "kafka_server_share_group_metrics_dead_letter_queue_record_count_total", group) == 3
     failed = "kafka_server_share_group_metrics_dead_letter_queue_failed_produce_requests_total"
     assert of(samples, failed, group) == 0
+
+
+def test_the_listener_has_bounds(tmp_path: Path) -> None:
+    bounds = {
+        "sharecore.metrics.connections.max": "2",
+        "sharecore.metrics.request.max.bytes": "1024",
+        "sharecore.metrics.request.timeout.ms": "300",
+    }
+    running = RunningBroker(tmp_path, SETTINGS | bounds).start()
+    try:
+        address = ("127.0.0.1", running.broker.metrics_port)
+        idle = [socket.create_connection(address, timeout=20) for _ in range(20)]
+        assert get(running, "/healthz")[0] == 200
+        long = socket.create_connection(address, timeout=20)
+        long.sendall(b"GET /metrics HTTP/1.1\r\nX: " + b"y" * 2000 + b"\r\n\r\n")
+        for each in (*idle, long):
+            with suppress(ConnectionError):
+                assert each.recv(1) == b""
+            each.close()
+        assert get(running, "/healthz")[0] == 200
+    finally:
+        running.stop()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
-from sharecore.metrics.listener import HttpListener, Page
+from sharecore.metrics.listener import HttpLimits, HttpListener, Page
 
 
 async def said(*requests: bytes) -> list[bytes]:
@@ -39,7 +40,7 @@ def test_an_address_that_is_taken_is_named_in_one_line() -> None:
     async def twice() -> None:
         first, second = HttpListener({}), HttpListener({})
         port = await first.listen("127.0.0.1", 0)
-        with pytest.raises(OSError, match=rf"^cannot listen on 127.0.0.1:{port}: Address already in use$"):
+        with pytest.raises(OSError, match=rf"^cannot listen on 127.0.0.1:{port}: another process uses this port; stop it, or choose another port$"):
             await second.listen("127.0.0.1", port)
         first.close()
 
@@ -80,3 +81,27 @@ def test_a_page_is_made_otherwise_for_who_accepts_that() -> None:
     assert b"\r\nContent-Type: application/other; version=1\r\n" in other
     assert other.endswith(b"\r\n\r\n\x05other")
     assert plain.endswith(b"\r\n\r\nhello\n")
+
+
+def test_connections_have_bounds() -> None:
+    async def run() -> None:
+        async def page() -> Page:
+            return Page(200, b"hello\n")
+
+        limits = HttpLimits(connections_max=4, head_bytes_max=1024, request_ms_max=300)
+        listener = HttpListener({"/page": page}, limits=limits)
+        port = await listener.listen("127.0.0.1", 0)
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /page HTTP/1.1\r\n\r\n")
+        assert (await reader.read()).endswith(b"hello\n"), "idle ones make room"
+        for reader, _ in idle:
+            with suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 10) == b""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /page HTTP/1.1\r\nX: " + b"y" * 2000 + b"\r\n\r\n")
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 10) == b""
+        listener.close()
+
+    asyncio.run(run())

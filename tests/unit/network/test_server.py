@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -175,15 +176,97 @@ def test_parts_of_requests_cannot_fill_the_memory_for_ever(caplog: pytest.LogCap
         stalled = [await connect(port) for _ in range(3)]
         for size, streams in enumerate(stalled, 3):
             streams[1].write(struct.pack(">i", 10_000_000) + bytes(size * 100_000))
-        await settle(lambda: server.budget.exhausted)
+        await settle(lambda: server.budget.is_wanted)
         honest = await connect(port)
         honest[1].write(framed(bytes(2_000_000)))
         assert len(await answer(honest)) == 2_000_000
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-            await answer(stalled[2])
+            await answer(stalled[0])
 
-    serve(test, Limits(request_bytes_max=500_000, stalled_ms_max=100))
-    assert "that it does not finish" in caplog.text
+    serve(test, Limits(request_bytes_max=500_000, stalled_ms_max=50))
+    assert "that does not go on" in caplog.text
+
+
+def test_what_comes_in_drops_does_not_keep_others_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(server: Server, echo: Echo, port: int) -> None:
+        slow, honest = await connect(port), await connect(port)
+        slow[1].write(struct.pack(">i", 2_000_000))
+        dripping = asyncio.create_task(drip(slow[1]))
+        await settle(lambda: server.budget.used_bytes > 0)
+        honest[1].write(framed(bytes(2_000_000)))
+        assert len(await answer(honest)) == 2_000_000
+        dripping.cancel()
+
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(b"x")
+            await asyncio.sleep(0.005)
+
+    serve(test, Limits(request_bytes_max=500_000, stalled_ms_max=50))
+    assert "that does not go on" in caplog.text
+
+
+def test_a_slow_client_is_let_be_while_nobody_waits_for_its_memory() -> None:
+    async def test(server: Server, echo: Echo, port: int) -> None:
+        slow = await connect(port)
+        body = bytes(100_000)
+        for at in range(0, len(body), 20_000):
+            slow[1].write((struct.pack(">i", len(body)) if not at else b"") + body[at : at + 20_000])
+            await asyncio.sleep(0.1)
+        assert await answer(slow) == body
+
+    serve(test, Limits(request_bytes_max=500_000, stalled_ms_max=10))
+
+
+def test_a_request_that_waits_lets_go_of_its_bytes_and_makes_room() -> None:
+    async def test(server: Server, echo: Echo, port: int) -> None:
+        waiting = [await connect(port) for _ in range(3)]
+        for number, streams in enumerate(waiting):
+            streams[1].write(framed(b"later %d" % number + bytes(100_000)))
+            await settle(partial(contains, echo.waiting, b"later %d" % number + bytes(100_000)))
+        other = await connect(port)
+        other[1].write(framed(bytes(100_000)))
+        assert len(await answer(other)) == 100_000
+
+    serve(test, Limits(request_bytes_max=1_000_000, pipelined=0))
+
+
+def test_only_one_request_of_what_may_be_answered_at_length_is_under_way() -> None:
+    async def test(server: Server, echo: Echo, port: int) -> None:
+        streams = await connect(port)
+        streams[1].write(b"".join(map(framed, [b"later 1", b"later 2", b"\0\0now"])))
+        await settle(lambda: len(echo.seen) == 1)
+        await asyncio.sleep(0.05)
+        assert echo.seen == [b"later 1"]
+        echo.waiting[b"later 1"].set_result(b"one")
+        await settle(lambda: len(echo.seen) == 3)
+        echo.waiting[b"later 2"].set_result(b"two")
+        assert [await answer(streams) for _ in range(3)] == [b"one", b"two", b"\0\0now"]
+
+    serve(test, Limits(pipelined=1))
+
+
+def test_answers_that_nobody_reads_share_a_bound(caplog: pytest.LogCaptureFixture) -> None:
+    large = bytes(3_000_000)
+
+    async def test(server: Server, echo: Echo, port: int) -> None:
+        deaf = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        deaf[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for number in range(20):
+            deaf[1].write(framed(b"later %d" % number))
+        await settle(lambda: bool(echo.waiting))
+        echo.waiting[b"later 0"].set_result(large)
+        await settle(lambda: server.answers.used_bytes >= 1_000_000)
+        other = await connect(port)
+        other[1].write(framed(b"later, too"))
+        await settle(lambda: b"later, too" in echo.waiting)
+        assert len(echo.seen) == 2, "nothing more is asked for a client that does not read"
+        assert server.answers.used_bytes <= len(large) + (1 << 20)
+        echo.waiting[b"later, too"].set_result(b"here")
+        assert await answer(other) == b"here"
+
+    serve(test, Limits(answer_bytes_max=1_000_000, unread_ms_max=100, send_buffer_bytes=1 << 16, pipelined=0))
+    assert "answers that it does not read" in caplog.text
 
 
 def test_a_client_that_does_not_read_is_not_read_from() -> None:

@@ -8,7 +8,8 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,60 @@ def test_names_may_be_added_and_sessions_end_by_themselves(tmp_path: Path) -> No
         assert browser.get("/api/session").body["in"] is False
     finally:
         running.stop()
+
+
+def test_connections_of_the_page_have_bounds(tmp_path: Path) -> None:
+    bounds = {
+        "sharecore.page.connections.max": "8",
+        "sharecore.page.request.max.bytes": "2048",
+        "sharecore.page.request.timeout.ms": "500",
+    }
+    running = start(tmp_path, SECURED | bounds)
+    try:
+        browser = Browser(running.broker.page_port)
+        with ExitStack() as stack:
+            idle = [stack.enter_context(connected(browser)) for _ in range(60)]
+            assert browser.login("alice", "of-alice").status == 200
+            for each in idle:
+                assert is_closed(each), "beyond the eighth, and after half a second"
+            half = stack.enter_context(connected(browser))
+            half.sendall(b"POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+            assert is_closed(half)
+            long = stack.enter_context(connected(browser))
+            long.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 3000)
+            assert long.recv(64).startswith(b"HTTP/1.1 400")
+    finally:
+        running.stop()
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Waits until the other side closes a connection, whatever it says before."""
+    with suppress(ConnectionError):
+        while connection.recv(1024):
+            pass
+    return True
+
+
+@contextmanager
+def connected(browser: Browser) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", browser.port), timeout=20) as connection:
+        yield connection
+
+
+def test_wrong_logins_keep_no_right_one_out(secured: RunningBroker) -> None:
+    ports = secured.broker.page_port
+
+    def wrong(number: int) -> int:
+        user = "alice" if number % 2 else f"nobody-{number}"
+        return Browser(ports).post("/api/login", {"user": user, "password": "x", "mechanism": "PLAIN"}).status
+
+    with ThreadPoolExecutor(60) as threads:
+        refused = [threads.submit(wrong, number) for number in range(60)]
+        wait(refused, return_when=FIRST_COMPLETED)
+        assert Browser(ports).login("bob", "of-bob").status == 200
+        assert Browser(ports).login("alice", "of-alice").status == 200
+        codes = {each.result() for each in refused}
+    assert codes == {401, 429}
 
 
 def test_a_page_with_tls_asks_browsers_for_no_certificate(tmp_path: Path) -> None:

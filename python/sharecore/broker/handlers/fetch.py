@@ -105,7 +105,9 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
     ) -> None:
         super().__init__(asyncio.get_running_loop().call_later, ended)
         self._context = context
-        self._request = request
+        # the rest of the request is not kept while the fetch waits
+        self._min_bytes, self._max_bytes = request.min_bytes, request.max_bytes
+        self._epoch = request.session_epoch
         self._sessions = sessions
         self._session = session
         self._partitions = wanted if session is None else list(session.partitions.values())
@@ -117,15 +119,19 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         self._readers: dict[Log, Reader] = {}
         self._scheduled = False
         self._is_cold = False
+        self._waits_for_readers = self._has_waited_for_readers = False
 
     def look(self, *, late: bool) -> dict[str, Any] | None:
         """Reads every partition, within the limits of bytes.
 
-        None while there is not enough, or while a thread reads from the disk, which the answer waits for even
-        when its time is over.
+        None while there is not enough; and, even when its time is over, while a thread reads from the disk or
+        there is no room in memory for another answer.
         """
-        request = self._request
-        room = min(self._room, request.max_bytes, self._context.broker.config.fetch_max_bytes)
+        answer_room = self._context.connection.answer_room()
+        if not answer_room:
+            self._wait_for_readers()
+            return None
+        room = min(self._room, self._max_bytes, self._context.broker.config.fetch_max_bytes, answer_room)
         total = 0
         answers: list[tuple[FetchPartition, dict[str, Any]]] = []
         unknown: list[tuple[FetchPartition, dict[str, Any]]] = []
@@ -156,7 +162,9 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
                 answer = _failed(partition.key[1], error.code)
                 is_ready = True
             answers.append((partition, answer))
-        if self._is_cold or not (is_ready or total >= min(request.min_bytes, self._room) or not self._logs):
+        if self._is_cold or not (
+            is_ready or total >= min(self._min_bytes, self._room, answer_room) or not self._logs
+        ):
             return None
         self._readers.clear()  # they hold this fetch: a cycle a fetch is work for the collector
         return self._answer(answers + unknown + missing)
@@ -164,7 +172,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
     def _answer(self, answers: Sequence[tuple[FetchPartition, dict[str, Any]]]) -> dict[str, Any]:
         """The whole answer; in a session that goes on only what is new."""
         session = self._session
-        if session is not None and session.epoch != next_epoch(self._request.session_epoch):
+        if session is not None and session.epoch != next_epoch(self._epoch):
             # another request of the session has come meanwhile
             code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
             return {"error_code": code, "session_id": session.session_id, "responses": []}
@@ -177,7 +185,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             if session is None or is_new or answer["records"] or "diverging_epoch" in answer:
                 told.append((partition, answer))
         session_id = NO_SESSION if session is None else session.session_id
-        if self._request.session_epoch == INITIAL_EPOCH:
+        if self._epoch == INITIAL_EPOCH:
             session_id = self._sessions.open((partition for partition, _ in answers), by_id=self._by_id)
         return {"session_id": session_id, "responses": self._by_topic(told)}
 
@@ -287,9 +295,24 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._read_again)
 
+    def _wait_for_readers(self) -> None:
+        """Look again when clients have read other answers."""
+        if not self._waits_for_readers:
+            self._waits_for_readers = True
+            self._context.connection.when_answer_room(self._readers_have_read)
+
+    def _readers_have_read(self) -> None:
+        self._waits_for_readers = False
+        self._has_waited_for_readers = True
+        self._schedule()
+
     def _read_again(self) -> None:
         self._scheduled = False
-        self.again()
+        if not self.again() and self._has_waited_for_readers:
+            # the look that could not begin has found no logs to watch
+            self._has_waited_for_readers = False
+            self.unwatch()
+            self.watch()
 
 
 def _failed(partition: int, code: ErrorCode) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from sharecore.tier.forward.lines import Lines
 from sharecore.tier.forward.shapes import Key
 
 _FINAL_EPOCH = -1
+_ANSWER_BYTES_MIN = 64 << 10
+"""Asked for even where answers that nobody reads fill the memory: the request is under way already."""
 _PURPOSES = ("fetch", "fetch beside")
 """Of the connections to a broker: the second serves what is asked while another fetch waits on the first."""
 _SOON_S, _GRACE_S = 0.005, 0.05
@@ -137,7 +139,8 @@ class Fetching:
             return before
         request = part.message
         wait_ms = max(int((part.until - asyncio.get_running_loop().time()) * 1000), 0)
-        room = min(request.max_bytes, context.broker.config.fetch_max_bytes)
+        answer_room = max(context.connection.answer_room(), _ANSWER_BYTES_MIN)
+        room = min(request.max_bytes, context.broker.config.fetch_max_bytes, answer_room)
         changes = {
             "max_wait_ms": wait_ms,
             "max_bytes": max(room // brokers, 1),

@@ -1,0 +1,381 @@
+//! How requests come in: a large one is read straight into its own bytes, once there is room for it.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
+use sharecore_wire::{Cutter, Piece, SIZE_BYTES, SMALL_BYTES};
+
+use crate::answers::PyAnswerBudget;
+use crate::budget::PyMemoryBudget;
+use crate::exchange::{MEMORY, PyExchange};
+use crate::pipeline::charged;
+
+/// So much of a large request is read at a time; others are served in between.
+const READ_BYTES_MAX: usize = 256 << 10;
+
+/// `PyBUF_WRITE`.
+const WRITABLE: std::ffi::c_int = 0x200;
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// A request whose end is still to come, and that has room.
+pub(crate) struct Partial {
+    bytes: Py<PyBytes>,
+    start: *mut u8,
+    pub(crate) size: usize,
+    pub(crate) filled: usize,
+}
+
+// SAFETY: `start` points into `bytes`, which lives as long as this, and is used with the interpreter's lock alone.
+unsafe impl Send for Partial {}
+// SAFETY: as above.
+unsafe impl Sync for Partial {}
+
+impl Partial {
+    fn new(py: Python<'_>, size: usize) -> PyResult<Self> {
+        let length = ffi::Py_ssize_t::try_from(size)?;
+        // SAFETY: null asks for a bytes object whose content is left as it is; it is a new reference, or null with an exception.
+        let bytes = unsafe {
+            let made = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length);
+            Bound::from_owned_ptr_or_err(py, made)?
+        };
+        let bytes = bytes.cast_into::<PyBytes>()?;
+        // SAFETY: it is a bytes object.
+        let start = unsafe { ffi::PyBytes_AsString(bytes.as_ptr()) };
+        Ok(Self {
+            bytes: bytes.unbind(),
+            start: start.cast(),
+            size,
+            filled: 0,
+        })
+    }
+
+    /// Takes what belongs to it off the front of a chunk.
+    fn fill(&mut self, chunk: &mut &[u8]) {
+        let count = (self.size - self.filled).min(chunk.len());
+        // SAFETY: so many bytes are left behind `filled`, and nobody else has seen the object yet.
+        unsafe {
+            std::ptr::copy_nonoverlapping(chunk.as_ptr(), self.start.add(self.filled), count);
+        }
+        self.filled += count;
+        *chunk = &chunk[count..];
+    }
+
+    fn is_whole(&self) -> bool {
+        self.filled == self.size
+    }
+
+    /// What is still to come, to be read into.
+    fn rest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let count = (self.size - self.filled).min(READ_BYTES_MAX);
+        // SAFETY: so many bytes are left behind `filled`. Whoever reads uses the view before it says how much it has read,
+        // and the bytes are let go of only after that, or when the connection is lost.
+        unsafe {
+            let start = self.start.add(self.filled).cast();
+            let view =
+                ffi::PyMemoryView_FromMemory(start, ffi::Py_ssize_t::try_from(count)?, WRITABLE);
+            Bound::from_owned_ptr_or_err(py, view)
+        }
+    }
+}
+
+/// A request that has begun and has no room yet: how large it is, and what was read of it and behind it.
+struct Begun {
+    size: usize,
+    bytes: Vec<u8>,
+    /// Whether room was asked for.
+    has_asked: bool,
+}
+
+/// Where the bytes of a client go.
+pub(crate) struct Intake {
+    pub(crate) owner: Arc<str>,
+    /// What the budget calls the connection.
+    who: u64,
+    pub(crate) frame_bytes_max: usize,
+    cutter: Cutter,
+    /// What small requests are read into, of all connections: nothing stays there.
+    scratch: Py<PyMemoryView>,
+    scratch_start: *mut u8,
+    scratch_bytes: usize,
+    reads_partial: bool,
+    pub(crate) partial: Option<Partial>,
+    begun: Option<Begun>,
+    /// Since when a large request waits for its answer, whether it is set aside, and its size.
+    pub(crate) waits_since: Option<(f64, bool, usize)>,
+}
+
+// SAFETY: `scratch_start` points into what `scratch` views, which lives as long as this, and is used with the interpreter's
+// lock alone.
+unsafe impl Send for Intake {}
+// SAFETY: as above.
+unsafe impl Sync for Intake {}
+
+impl Intake {
+    /// `scratch`: a view of bytes that can be written to, and do not move.
+    pub(crate) fn new(scratch: Bound<'_, PyMemoryView>, frame_bytes_max: usize) -> PyResult<Self> {
+        let obj = scratch.getattr("obj")?;
+        let bytes = obj.cast::<pyo3::types::PyByteArray>()?;
+        Ok(Self {
+            owner: Arc::from(""),
+            who: NEXT.fetch_add(1, Ordering::Relaxed),
+            frame_bytes_max,
+            cutter: Cutter::default(),
+            scratch_start: bytes.data(),
+            scratch_bytes: bytes.len(),
+            scratch: scratch.unbind(),
+            reads_partial: false,
+            partial: None,
+            begun: None,
+            waits_since: None,
+        })
+    }
+
+    /// Whether a request has begun that has not asked for room.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.as_ref().is_some_and(|begun| !begun.has_asked)
+    }
+}
+
+impl PyExchange {
+    /// Takes bytes of the client.
+    pub(crate) fn take_in(exchange: &Bound<'_, Self>, chunk: &[u8]) -> PyResult<()> {
+        Self::mark_active(exchange)?;
+        let cut = exchange.borrow_mut().cut(exchange, chunk)?;
+        if let Err(reason) = cut {
+            exchange.call_method1("close", (reason,))?;
+            return Ok(());
+        }
+        Self::pump(exchange)?;
+        let waits = {
+            let begun = &exchange.borrow().intake.begun;
+            begun.as_ref().is_some_and(|begun| begun.has_asked)
+        };
+        if waits {
+            Self::wait_for_room(exchange)?;
+        }
+        Ok(())
+    }
+
+    /// Puts whole frames into the backlog; returns why nothing that comes can be trusted.
+    fn cut(
+        &mut self,
+        exchange: &Bound<'_, Self>,
+        mut chunk: &[u8],
+    ) -> PyResult<Result<(), String>> {
+        let py = exchange.py();
+        if let Some(begun) = &mut self.intake.begun {
+            begun.bytes.extend_from_slice(chunk);
+            return Ok(Ok(()));
+        }
+        if let Some(partial) = &mut self.intake.partial {
+            partial.fill(&mut chunk);
+            self.complete(py);
+        }
+        loop {
+            let most = self.intake.frame_bytes_max;
+            match self.intake.cutter.cut(&mut chunk, most) {
+                Err(error) => return Ok(Err(error.to_string())),
+                Ok(None) => return Ok(Ok(())),
+                Ok(Some(Piece::Frame(frame))) => {
+                    let size = frame.len() + SIZE_BYTES;
+                    if size > SMALL_BYTES {
+                        let owner = self.owner();
+                        self.budget.borrow_mut(py).take(&owner, size);
+                    }
+                    self.backlog.push_back(PyBytes::new(py, frame).unbind());
+                }
+                Ok(Some(Piece::Start { size, bytes })) => {
+                    let (owner, who) = (self.owner(), self.intake.who);
+                    // what is behind a request that cannot be handed on waits in the client's socket
+                    let asks = self.backlog.is_empty();
+                    let total = size + SIZE_BYTES;
+                    if asks && self.budget.borrow_mut(py).ask(&owner, who, total, exchange) {
+                        let mut partial = Partial::new(py, size)?;
+                        partial.fill(&mut { bytes });
+                        self.intake.partial = Some(partial);
+                    } else {
+                        self.intake.begun = Some(Begun {
+                            size,
+                            bytes: bytes.to_vec(),
+                            has_asked: asks,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts the request that was being read into the backlog, if it is whole.
+    fn complete(&mut self, py: Python<'_>) {
+        if let Some(partial) = self.intake.partial.take_if(|partial| partial.is_whole()) {
+            let total = partial.size + SIZE_BYTES;
+            if total <= SMALL_BYTES {
+                // it counts again where it has to wait for its answer
+                let owner = self.owner();
+                self.budget.borrow_mut(py).give_small(&owner, total);
+            }
+            self.backlog.push_back(partial.bytes);
+        }
+    }
+
+    /// Asks for room for the request that has begun.
+    pub(crate) fn ask_for_room(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        let py = exchange.py();
+        let is_admitted = {
+            let mut held = exchange.borrow_mut();
+            let (owner, who) = (held.owner(), held.intake.who);
+            let Some(begun) = &mut held.intake.begun else {
+                return Ok(());
+            };
+            begun.has_asked = true;
+            let total = begun.size + SIZE_BYTES;
+            let mut budget = held.budget.borrow_mut(py);
+            budget.ask(&owner, who, total, exchange)
+        };
+        if is_admitted {
+            Self::admitted(exchange)
+        } else {
+            Self::wait_for_room(exchange)
+        }
+    }
+
+    fn wait_for_room(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        if exchange.borrow().is_paused(MEMORY) {
+            return Ok(());
+        }
+        Self::pause(exchange, MEMORY)?;
+        exchange.call_method0("_wait_for_room").map(|_| ())
+    }
+
+    /// There is room for the request that has begun.
+    pub(crate) fn admitted(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        let py = exchange.py();
+        let begun = {
+            let mut held = exchange.borrow_mut();
+            let Some(begun) = held.intake.begun.take() else {
+                return Ok(());
+            };
+            held.intake.partial = Some(Partial::new(py, begun.size)?);
+            begun
+        };
+        Self::take_in(exchange, &begun.bytes)?;
+        Self::resume(exchange, MEMORY)
+    }
+
+    /// What the budget knows of the connection: the sizes of its requests, without those that are set aside.
+    pub(crate) fn held(&self, py: Python<'_>) -> Vec<usize> {
+        let backlog = self.backlog.iter().map(|frame| charged(frame, py));
+        let partial = self.intake.partial.iter();
+        let slots = self.slots.iter().map(|slot| slot.borrow(py));
+        let mut sizes: Vec<_> = backlog
+            .chain(partial.map(|partial| partial.size + SIZE_BYTES))
+            .chain(
+                slots
+                    .filter(|slot| !slot.is_parked)
+                    .map(|slot| slot.frame_bytes),
+            )
+            .collect();
+        sizes.push(self.handling);
+        sizes
+    }
+
+    /// Gives back all that the connection has of the budget.
+    pub(crate) fn give_up(exchange: &Bound<'_, Self>) -> PyResult<Vec<usize>> {
+        let py = exchange.py();
+        let (budget, owner, sizes) = {
+            let mut held = exchange.borrow_mut();
+            let held = &mut *held;
+            let owner = held.owner();
+            let sizes = held.held(py);
+            let mut budget = held.budget.borrow_mut(py);
+            for slot in &held.slots {
+                let mut slot = slot.borrow_mut(py);
+                if std::mem::take(&mut slot.is_parked) {
+                    budget.give_parked(&owner, slot.frame_bytes);
+                }
+            }
+            if let Some(begun) = &mut held.intake.begun
+                && std::mem::take(&mut begun.has_asked)
+            {
+                budget.withdraw(&owner, held.intake.who);
+            }
+            (held.budget.clone_ref(py), owner, sizes)
+        };
+        PyMemoryBudget::give(budget.bind(py), &owner, sizes.iter().copied())?;
+        Ok(sizes)
+    }
+
+    /// Forgets what was read and is not handed on.
+    pub(crate) fn forget(&mut self) {
+        self.backlog.clear();
+        self.intake.partial = None;
+        self.intake.begun = None;
+    }
+
+    /// From now on the client takes its memory of `budget`, and as `owner`.
+    pub(crate) fn move_to(
+        exchange: &Bound<'_, Self>,
+        budget: &Bound<'_, PyMemoryBudget>,
+        owner: &str,
+    ) -> PyResult<()> {
+        let py = exchange.py();
+        let sizes = Self::give_up(exchange)?;
+        let (answers, before, owner, counted) = {
+            let mut held = exchange.borrow_mut();
+            let before = std::mem::replace(&mut held.intake.owner, Arc::from(owner));
+            held.budget = budget.clone().unbind();
+            (
+                held.answers.clone_ref(py),
+                before,
+                held.owner(),
+                held.outgoing.counted,
+            )
+        };
+        for size in sizes {
+            budget.borrow_mut().take(&owner, size);
+        }
+        PyAnswerBudget::change(answers.bind(py), &before, counted, 0)?;
+        PyAnswerBudget::change(answers.bind(py), &owner, 0, counted)
+    }
+
+    /// What the transport reads into.
+    pub(crate) fn buffer<'py>(exchange: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = exchange.py();
+        let mut held = exchange.borrow_mut();
+        let intake = &mut held.intake;
+        intake.reads_partial = intake.partial.is_some();
+        match &intake.partial {
+            Some(partial) => partial.rest(py),
+            None => Ok(intake.scratch.bind(py).clone().into_any()),
+        }
+    }
+
+    /// The transport has read so many bytes into it.
+    pub(crate) fn have_read(exchange: &Bound<'_, Self>, count: usize) -> PyResult<()> {
+        let py = exchange.py();
+        let chunk = {
+            let mut held = exchange.borrow_mut();
+            let held = &mut *held;
+            let intake = &mut held.intake;
+            if intake.reads_partial {
+                if let Some(partial) = &mut intake.partial {
+                    partial.filled += count;
+                }
+                held.complete(py);
+                None
+            } else {
+                let count = count.min(intake.scratch_bytes);
+                // SAFETY: so many bytes of the scratch have just been written, and nothing is read into it before this
+                // function has returned to the transport.
+                Some(unsafe { std::slice::from_raw_parts(intake.scratch_start, count) })
+            }
+        };
+        Self::take_in(exchange, chunk.unwrap_or_default())
+    }
+}

@@ -1,0 +1,291 @@
+//! From a frame that was read to its answer: who is handed on, who waits, and in which order answers leave.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use sharecore_wire::{SIZE_BYTES, SMALL_BYTES};
+use smallvec::SmallVec;
+
+use crate::budget::PyMemoryBudget;
+use crate::exchange::{CLOSING, NOT_HANDED_ON, PIPELINE, PyExchange};
+use crate::slot::{Answer, PyPending, PySlot, told_to_disconnect};
+use crate::unsent::size_of;
+use crate::waiting::PyLater;
+
+/// Bytes of a frame that was read, as far as they count before it is handed on.
+pub(crate) fn charged(frame: &Py<PyBytes>, py: Python<'_>) -> usize {
+    let size = frame.as_bytes(py).len() + SIZE_BYTES;
+    if size > SMALL_BYTES { size } else { 0 }
+}
+
+impl PyExchange {
+    /// Whether a frame may be handed on while others wait for their answers.
+    fn is_pipelined(&self, frame: &[u8]) -> bool {
+        let Some(apis) = self.pipelined else {
+            return true;
+        };
+        match frame.first_chunk().map(|key| i16::from_be_bytes(*key)) {
+            Some(key @ 0..128) => apis >> key & 1 == 1,
+            _ => false,
+        }
+    }
+
+    /// The bytes of requests that are answered, or will not be.
+    pub(crate) fn free(
+        exchange: &Bound<'_, Self>,
+        sizes: impl IntoIterator<Item = usize, IntoIter: ExactSizeIterator>,
+    ) -> PyResult<()> {
+        let sizes = sizes.into_iter();
+        let (budget, owner) = {
+            let held = exchange.borrow();
+            if held.closed || sizes.len() == 0 {
+                return Ok(());
+            }
+            (held.budget.clone_ref(exchange.py()), held.owner())
+        };
+        PyMemoryBudget::give(budget.bind(exchange.py()), &owner, sizes)
+    }
+
+    fn slot(
+        exchange: &Bound<'_, Self>,
+        frame_bytes: usize,
+        is_alone: bool,
+        answer: Answer,
+    ) -> PyResult<Py<PySlot>> {
+        let py = exchange.py();
+        let answer_bytes = match &answer {
+            Answer::Ready(Some(parts)) => size_of(parts.bind(py))? as u64,
+            _ => 0,
+        };
+        let mut held = exchange.borrow_mut();
+        if 0 < frame_bytes && frame_bytes <= SMALL_BYTES {
+            let owner = held.owner();
+            held.budget.borrow_mut(py).take(&owner, frame_bytes);
+        }
+        held.outgoing.ready += answer_bytes;
+        held.alone += usize::from(is_alone);
+        let slot = PySlot {
+            exchange: exchange.clone().unbind(),
+            frame_bytes,
+            is_parked: false,
+            is_alone,
+            answer,
+            answer_bytes,
+        };
+        let slot = Py::new(py, slot)?;
+        held.slots.push_back(slot.clone_ref(py));
+        Ok(slot)
+    }
+
+    /// The answer of a slot is there before those in front of it.
+    pub(crate) fn note_ready(exchange: &Bound<'_, Self>, bytes: u64) -> PyResult<()> {
+        exchange.borrow_mut().outgoing.ready += bytes;
+        Self::recount(exchange)
+    }
+
+    /// Sets a request aside that waits for its answer, where it is not small.
+    fn park(exchange: &Bound<'_, Self>, slot: &Py<PySlot>, size: usize) -> PyResult<()> {
+        let py = exchange.py();
+        let (budget, owner) = {
+            let held = exchange.borrow();
+            (held.budget.clone_ref(py), held.owner())
+        };
+        let is_parked = PyMemoryBudget::park(budget.bind(py), &owner, size)?;
+        slot.borrow_mut(py).is_parked = is_parked;
+        let now = exchange.borrow().now.clone_ref(py).call0(py)?.extract(py)?;
+        exchange.borrow_mut().intake.waits_since = Some((now, is_parked, size));
+        Ok(())
+    }
+
+    /// Hands on what has been read, as far as the pipeline has room.
+    pub(crate) fn pump_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        let py = exchange.py();
+        loop {
+            let (frame, is_pipelined) = {
+                let held = exchange.borrow();
+                let Some(frame) = held.backlog.front() else {
+                    return Ok(());
+                };
+                if held.is_full(py)
+                    || held.paused & NOT_HANDED_ON != 0
+                    || !held.unsent.is_empty()
+                    || held.closed
+                {
+                    return Ok(());
+                }
+                let is_pipelined = held.is_pipelined(frame.as_bytes(py));
+                if !is_pipelined && held.alone > 0 {
+                    return Ok(());
+                }
+                (frame.clone_ref(py), is_pipelined)
+            };
+            let has_unread = exchange.borrow().outgoing.counted > 0;
+            if (!is_pipelined || has_unread) && Self::waits_for_readers(exchange)? {
+                return Ok(());
+            }
+            {
+                let mut held = exchange.borrow_mut();
+                held.backlog.pop_front();
+                held.has_asked = true;
+                held.handling = charged(&frame, py);
+            }
+            Self::hand_on(exchange, frame.into_bound(py), !is_pipelined)?;
+        }
+    }
+
+    /// Whether so many requests wait for their answers that no other is handed on.
+    pub(crate) fn is_full(&self, py: Python<'_>) -> bool {
+        self.slots.len() >= self.pipeline_max
+            || (!self.slots.is_empty() && self.budget.borrow(py).is_crowded())
+    }
+
+    fn hand_on(
+        exchange: &Bound<'_, Self>,
+        frame: Bound<'_, PyBytes>,
+        is_alone: bool,
+    ) -> PyResult<()> {
+        let py = exchange.py();
+        let size = frame.as_bytes().len() + SIZE_BYTES;
+        let on_frame = exchange.borrow().on_frame.clone_ref(py);
+        let handled = on_frame.call1(py, (exchange, &frame));
+        // whoever waits keeps what it needs
+        drop(frame);
+        let charged = std::mem::take(&mut exchange.borrow_mut().handling);
+        let freed = |exchange| {
+            if charged > 0 {
+                Self::free(exchange, [charged])
+            } else {
+                Ok(())
+            }
+        };
+        let answer = match handled {
+            Ok(answer) => answer.into_bound(py),
+            Err(error) => {
+                let reason = told_to_disconnect(py, error)?;
+                freed(exchange)?;
+                return Self::close_after_answers(exchange, reason);
+            }
+        };
+        if exchange.borrow().closed {
+            if let Ok(pending) = answer.cast::<PyPending>() {
+                pending
+                    .get()
+                    .future
+                    .call_method0(py, intern!(py, "cancel"))?;
+            }
+            return Ok(());
+        }
+        if let Ok(pending) = answer.cast::<PyPending>() {
+            let PyPending { future, finish } = pending.get();
+            let waited = Answer::Pending(future.clone_ref(py), finish.clone_ref(py));
+            let slot = Self::slot(exchange, size, is_alone, waited)?;
+            if is_alone && size > SMALL_BYTES {
+                Self::park(exchange, &slot, size)?;
+            }
+            return match future.bind(py).cast::<PyLater>() {
+                Ok(later) => PyLater::add_done_callback(later, slot.into_any()),
+                Err(_) => future
+                    .call_method1(py, "add_done_callback", (slot,))
+                    .map(|_| ()),
+            };
+        }
+        let parts: Option<Bound<'_, PyList>> = answer.extract()?;
+        let waits = !exchange.borrow().slots.is_empty();
+        if waits {
+            let ready = Answer::Ready(parts.map(Bound::unbind));
+            Self::slot(exchange, size, is_alone, ready)?;
+            return if exchange.borrow().outgoing.ready > 0 {
+                Self::recount(exchange)
+            } else {
+                Ok(())
+            };
+        }
+        freed(exchange)?;
+        match parts {
+            Some(parts) => Self::write(exchange, &parts),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the answers that are next, together.
+    pub(crate) fn answer_in_order(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        let py = exchange.py();
+        let mut written: Option<Bound<'_, PyList>> = None;
+        let mut freed: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut closes = None;
+        loop {
+            let next = {
+                let mut held = exchange.borrow_mut();
+                let ready = held
+                    .slots
+                    .front()
+                    .is_some_and(|first| !matches!(first.borrow(py).answer, Answer::Pending(..)));
+                if ready { held.slots.pop_front() } else { None }
+            };
+            let Some(slot) = next else { break };
+            let mut slot = slot.borrow_mut(py);
+            {
+                let mut held = exchange.borrow_mut();
+                held.outgoing.ready -= slot.answer_bytes;
+                held.alone -= usize::from(slot.is_alone);
+                if slot.is_alone {
+                    held.intake.waits_since = None;
+                }
+                if slot.is_parked {
+                    let owner = held.owner();
+                    held.budget
+                        .borrow_mut(py)
+                        .give_parked(&owner, slot.frame_bytes);
+                } else if slot.frame_bytes > 0 {
+                    freed.push(slot.frame_bytes);
+                }
+            }
+            match std::mem::replace(&mut slot.answer, Answer::Ready(None)) {
+                Answer::Ready(Some(parts)) => match &written {
+                    None => written = Some(parts.into_bound(py)),
+                    Some(before) => {
+                        for part in parts.bind(py).iter() {
+                            before.append(part)?;
+                        }
+                    }
+                },
+                Answer::Close(reason) => {
+                    closes = Some(reason);
+                    break;
+                }
+                Answer::Ready(None) | Answer::Pending(..) => {}
+            }
+        }
+        Self::free(exchange, freed)?;
+        if let Some(parts) = written {
+            Self::write(exchange, &parts)?;
+        }
+        if let Some(reason) = closes {
+            exchange.call_method1("close", (reason,))?;
+        }
+        let (backlog, paused) = {
+            let held = exchange.borrow();
+            (!held.backlog.is_empty(), held.paused & PIPELINE != 0)
+        };
+        if backlog {
+            exchange.call_method0("_pump_soon")?;
+        } else if paused {
+            Self::pump(exchange)?;
+        }
+        Ok(())
+    }
+
+    /// A request is bad: those before it are still answered, nothing after it is read.
+    fn close_after_answers(exchange: &Bound<'_, Self>, reason: String) -> PyResult<()> {
+        Self::drop_backlog(exchange)?;
+        let waits = !exchange.borrow().slots.is_empty();
+        if !waits {
+            exchange.call_method1("close", (reason,))?;
+            return Ok(());
+        }
+        Self::slot(exchange, 0, false, Answer::Close(reason))?;
+        Self::pause(exchange, CLOSING)
+    }
+}

@@ -1,0 +1,135 @@
+"""The way in to a small server: nobody keeps others out by doing nothing, and files stay for the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from sharecore.network import Answer, Connection, Limits, Server
+from sharecore.network.admission import has_descriptors
+from sharecore.network.door import Door
+
+
+class Echo(asyncio.Protocol):
+    """Answers every line with itself; busy once it has read `busy`."""
+
+    def __init__(self) -> None:
+        self.is_idle = True
+        self._hooks: list[Callable[[], None]] = []
+
+    def on_close(self, hook: Callable[[], None]) -> None:
+        self._hooks.append(hook)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.is_idle = data != b"busy\n"
+        self._transport.write(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for hook in self._hooks:
+            hook()
+
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def serve(test: Callable[[Door, int], Awaitable[None]], connections_max: int = 2) -> None:
+    async def run() -> None:
+        door = Door("of the test", lambda: connections_max, Echo)
+        port = await door.bind("127.0.0.1", 0)
+        door.listen()
+        try:
+            await asyncio.wait_for(test(door, port), 20)
+        finally:
+            door.close()
+
+    asyncio.run(run())
+
+
+async def said(streams: Streams, line: bytes) -> bytes:
+    streams[1].write(line)
+    try:
+        return await streams[0].readline()
+    except ConnectionError:
+        return b""
+
+
+def test_the_oldest_that_does_nothing_makes_room() -> None:
+    async def test(door: Door, port: int) -> None:
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
+        assert await said(idle[-1], b"here\n") == b"here\n"
+        assert await said(idle[0], b"here\n") == b""
+        assert door.open <= 3
+
+    serve(test)
+
+
+def test_who_is_being_answered_stays(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(door: Door, port: int) -> None:
+        busy = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for streams in busy:
+            assert await said(streams, b"busy\n") == b"busy\n"
+        late = await asyncio.open_connection("127.0.0.1", port)
+        assert await said(late, b"here\n") == b""
+        assert await said(busy[0], b"here\n") == b"here\n"
+        assert await said(await asyncio.open_connection("127.0.0.1", port), b"here\n") == b"here\n"
+
+    with caplog.at_level(logging.WARNING):
+        serve(test)
+    assert "2 connections at of the test are in use" in caplog.text
+
+
+@pytest.fixture
+def few_descriptors() -> object:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (400, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_some_descriptors_are_kept() -> None:
+    assert has_descriptors(359)
+    assert not has_descriptors(360)
+    assert not has_descriptors(320, shares=2)
+    assert has_descriptors(319, shares=2)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_connections_that_ask_for_nothing_make_room_for_others() -> None:
+    def echo(connection: Connection, frame: bytes) -> Answer:
+        return [len(frame).to_bytes(4, "big"), frame]
+
+    async def run() -> None:
+        server = Server(echo, Limits())
+        port = await server.bind("127.0.0.1", 0, "PLAINTEXT")
+        server.listen()
+        asked = await asyncio.open_connection("127.0.0.1", port)
+        asked[1].write(b"\0\0\0\1x")
+        assert await asked[0].readexactly(5) == b"\0\0\0\1x"
+        # each takes two descriptors of this process
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(150)]
+        more = []
+        for _ in range(40):
+            late = await asyncio.open_connection("127.0.0.1", port)
+            late[1].write(b"\0\0\0\1y")
+            assert await asyncio.wait_for(late[0].readexactly(5), 10) == b"\0\0\0\1y"
+            more.append(late)
+            if len(more) > 20:
+                more.pop(0)[1].close()
+                silent.pop()[1].close()
+        asked[1].write(b"\0\0\0\1z")
+        assert await asked[0].readexactly(5) == b"\0\0\0\1z"
+        await server.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
