@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Generic, Self, TypeVar, final
+from types import GenericAlias
+from typing import Any, Generic, Self, final
 from uuid import UUID
 
-from typing_extensions import disjoint_base
+from typing_extensions import TypeVar, disjoint_base
 
 from sharecore.errors import KafkaError
 
@@ -1090,10 +1091,42 @@ class Partition:
     def fail(self) -> None:
         """Fails as a defect would have it, for tests: raises KafkaError, as every later call does."""
 
-@final
-class Record:
-    """One acquired record. Made by `decode_records` only; immutable, safe to hand to other threads."""
+_K = TypeVar("_K", default=Any)
+_V = TypeVar("_V", default=Any)
 
+@final
+class Record(Generic[_K, _V]):
+    """One record: what a consumer acquired, or what an application made to test a handler with.
+
+    Immutable, safe to hand to other threads. Two are equal when all but the lease is. One that an application
+    made, or that came out of a pickle, belongs to no consumer: it cannot be acknowledged, leased or renewed.
+    `Record[bytes, Order]` says what key and value are to type checkers.
+
+    Args:
+        timestamp, leader_epoch: -1, for none, unless given.
+        serialized_key_size, serialized_value_size: the length of a key or value that is bytes, -1 for others,
+            unless given.
+
+    Raises:
+        ValueError: there is no such timestamp type.
+    """
+
+    def __new__(
+        cls,
+        *,
+        topic: str = "",
+        partition: int = 0,
+        offset: int = 0,
+        key: _K = ...,
+        value: _V = ...,
+        headers: Sequence[tuple[str, bytes | None]] = ...,
+        timestamp: int = ...,
+        timestamp_type: int = 0,
+        delivery_count: int = 1,
+        leader_epoch: int = ...,
+        serialized_key_size: int | None = None,
+        serialized_value_size: int | None = None,
+    ) -> Self: ...
     @property
     def topic(self) -> str: ...
     @property
@@ -1102,15 +1135,15 @@ class Record:
     def offset(self) -> int: ...
     @property
     def timestamp(self) -> int:
-        """Milliseconds since the epoch."""
+        """Milliseconds since the epoch; -1 for none."""
     @property
     def timestamp_type(self) -> int:
         """0 for the producer's clock, 1 for the broker's at the append."""
     @property
-    def key(self) -> Any:
+    def key(self) -> _K:
         """Bytes, or what the key deserializer made of them; None when the record has none."""
     @property
-    def value(self) -> Any:
+    def value(self) -> _V:
         """Bytes, or what the value deserializer made of them; None when the record has none."""
     @property
     def serialized_key_size(self) -> int:
@@ -1129,12 +1162,19 @@ class Record:
         """Epoch of the leader that wrote the record."""
     @property
     def lease(self) -> Any:
-        """The object given to `decode_records`: what the record was acquired with."""
+        """The object given to `decode_records`: what the record was acquired with; None without one."""
     @property
     def position(self) -> int:
         """The record's place among the acquired offsets, counted from 0 over all ranges."""
     def replace(self, key: Any, value: Any) -> Record:
         """The same record with another key and value."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    @classmethod
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
 
 def decode_records(
     records: bytes,

@@ -14,9 +14,9 @@ def check_timeout(timeout: float | None) -> None:
         raise ValueError(f"timeout={timeout!r}: pass seconds, 0 or more")
 
 
-def check_max_records(max_records: int) -> None:
-    """Raise ValueError unless at least one record is asked for."""
-    if max_records < 1:
+def check_max_records(max_records: int | None) -> None:
+    """Raise ValueError unless a maximum is None or at least one record."""
+    if max_records is not None and max_records < 1:
         raise ValueError(f"max_records={max_records}: pass 1 or more")
 
 

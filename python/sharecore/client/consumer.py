@@ -159,14 +159,12 @@ class ShareConsumer:
             ConsumerClosed: the consumer is closed, or was closed while this waited.
             CorruptRecords: records that could not be read were rejected.
             DeserializationError: a deserializer refused a record.
-            KafkaError: what the brokers refuse for good; INVALID_TOPIC_EXCEPTION, a name that no topic can
-                have.
+            KafkaError: what the brokers refuse for good, such as a name that no topic can have.
             RuntimeError: there is no subscription; in explicit mode, a record of an earlier poll is neither
                 acknowledged nor being worked on (`lease`, `renew`).
         """
         check_timeout(timeout)
-        if max_records is not None:
-            check_max_records(max_records)
+        check_max_records(max_records)
         runtime = self._runtime
         self._begin()
         gap = runtime.metrics.poll_began()

@@ -34,6 +34,7 @@ mod produce_append;
 mod produce_check;
 mod produce_refused;
 mod produced;
+mod record;
 mod records;
 mod scan;
 mod session;
@@ -115,7 +116,9 @@ mod _core {
     #[pymodule_export]
     use crate::produced::PyProduced;
     #[pymodule_export]
-    use crate::records::{PyRecord, decode_records};
+    use crate::record::PyRecord;
+    #[pymodule_export]
+    use crate::records::decode_records;
     #[pymodule_export]
     use crate::session::PyShareSession;
     #[pymodule_export]

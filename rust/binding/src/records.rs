@@ -1,92 +1,17 @@
-//! `sharecore._core.Record` and `decode_records`: what a share fetch brought, as Python objects.
+//! `sharecore._core.decode_records`: what a share fetch brought, as Python objects.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 use sharecore_records::{Batch, Batches, Fault, Records, TimestampType};
 
-type Header = (String, Option<Box<[u8]>>);
+use crate::record::{Header, PyRecord};
+
 type Ranges = Vec<(i64, i64)>;
 type Decoded<'py> = (Bound<'py, PyList>, Ranges, Ranges, Vec<(i64, i64, String)>);
 
 /// Far more offsets than a broker lets one member hold in a range.
 const OFFSETS_MAX: i64 = 1 << 31;
-
-/// One record that was acquired.
-#[pyclass(name = "Record", module = "sharecore._core", frozen)]
-pub(crate) struct PyRecord {
-    #[pyo3(get)]
-    topic: Py<PyString>,
-    #[pyo3(get)]
-    partition: i32,
-    #[pyo3(get)]
-    offset: i64,
-    #[pyo3(get)]
-    timestamp: i64,
-    log_append_time: bool,
-    #[pyo3(get)]
-    key: Option<Py<PyAny>>,
-    #[pyo3(get)]
-    value: Option<Py<PyAny>>,
-    #[pyo3(get)]
-    serialized_key_size: i32,
-    #[pyo3(get)]
-    serialized_value_size: i32,
-    headers: Option<Box<[Header]>>,
-    #[pyo3(get)]
-    delivery_count: i16,
-    #[pyo3(get)]
-    leader_epoch: i32,
-    #[pyo3(get)]
-    lease: Py<PyAny>,
-    #[pyo3(get)]
-    position: usize,
-}
-
-#[pymethods]
-impl PyRecord {
-    #[getter]
-    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let headers = self.headers.as_deref().unwrap_or_default().iter();
-        PyList::new(
-            py,
-            headers
-                .map(|(name, value)| (name, value.as_deref().map(|bytes| PyBytes::new(py, bytes)))),
-        )
-    }
-
-    #[getter]
-    fn timestamp_type(&self) -> i32 {
-        i32::from(self.log_append_time)
-    }
-
-    fn replace(&self, py: Python<'_>, key: Option<Py<PyAny>>, value: Option<Py<PyAny>>) -> Self {
-        Self {
-            topic: self.topic.clone_ref(py),
-            key,
-            value,
-            headers: self.headers.clone(),
-            lease: self.lease.clone_ref(py),
-            ..*self
-        }
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let shown = |content: &Option<Py<PyAny>>| match content {
-            Some(content) => Ok::<_, PyErr>(content.bind(py).repr()?.to_string()),
-            None => Ok("None".to_owned()),
-        };
-        Ok(format!(
-            "Record({}-{}@{}, key={}, value={}, delivery_count={})",
-            self.topic,
-            self.partition,
-            self.offset,
-            shown(&self.key)?,
-            shown(&self.value)?,
-            self.delivery_count
-        ))
-    }
-}
 
 /// Whole batches that hold acquired offsets, expanded; and those that cannot be.
 struct Expanded<'a> {
