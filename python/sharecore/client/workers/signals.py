@@ -36,7 +36,8 @@ async def run_until_signal(work: Worker, config: Mapping[str, Any] | None = None
         nonlocal heard
         heard += 1
         if heard == 1:
-            work.stop()
+            # not at once: the run may not have begun
+            loop.call_soon_threadsafe(work.stop)
         else:
             loop.call_soon_threadsafe(running.cancel)
             work.interrupt()
