@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.coordinators import Coordinators
-from sharecore.broker.identity import Identity
 from sharecore.broker.served import Served
 from sharecore.broker.share import ShareServices
 from sharecore.broker.state_logs import StateLogs
@@ -16,6 +15,7 @@ from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, Listener
 from sharecore.protocol import ApiKey
 from sharecore.storage import Catalogue, Configs, Topics
+from sharecore.storage.identity import Identity
 
 if TYPE_CHECKING:
     from sharecore.metrics.exposition import Sheet

@@ -10,7 +10,6 @@ from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.features import Features
 from sharecore.broker.ground import Ground
 from sharecore.broker.group_configs import GroupConfigs
-from sharecore.broker.identity import Identity
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.served import Served
@@ -26,6 +25,7 @@ from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer
 from sharecore.security.scram import Credentials
 from sharecore.storage import Catalogue, Configs, Topics
+from sharecore.storage.identity import Identity
 from sharecore.waiting import Turns
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from uuid import UUID, uuid5
 
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.coordinators import OFFSETS_TOPIC
-from sharecore.broker.identity import Identity
 from sharecore.broker.served import Served
 from sharecore.client.settings import read_connection_settings
 from sharecore.config import BrokerConfig
@@ -23,6 +22,7 @@ from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Catalogue, Configs, Topic, Topics
+from sharecore.storage.identity import Identity
 from sharecore.tier.apis import OFFERED
 from sharecore.tier.duties import SlotDuties
 from sharecore.tier.forward import Forwarding, Own, ask_offers

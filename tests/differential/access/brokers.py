@@ -11,7 +11,8 @@ from typing import Any
 
 from tests.differential.telemetry.both import RECEIVER
 from tests.harness import java
-from tests.harness.broker import KAFKA_LIBS, SHARECORE, answers, free_port
+from tests.harness.broker import KAFKA_LIBS, SHARECORE, Broker, answers, free_port
+from tests.harness.tier import ONE_COPY, SMALL
 from tests.harness.wire import Peer
 
 from sharecore.protocol import ApiKey, codec
@@ -19,6 +20,11 @@ from sharecore.protocol import ApiKey, codec
 CLOSED = "the connection was closed"
 INSIDE = "inside"
 """The connection of the listener without SASL, whose clients may do everything."""
+_LONG_SESSIONS = {
+    "group.consumer.max.session.timeout.ms": "3600000",
+    "group.consumer.session.timeout.ms": "3600000",
+    "group.consumer.assignment.interval.ms": "0",
+}
 _SECURITY = "org.apache.kafka.common.security"
 _PROPERTIES = """
 process.roles=broker,controller
@@ -63,7 +69,7 @@ class Guarded:
 
     Args:
         home: an empty directory.
-        kind: `apache` or `sharecore`.
+        kind: `apache`, `sharecore`, or `node`: one of a tier, in front of an Apache Kafka that asks nobody.
         users: names; the password of each is `of-` and the name.
         more: settings on top.
     """
@@ -77,6 +83,10 @@ class Guarded:
         self._home = home
         self._peers: dict[str, Peer] = {}
         self._process: subprocess.Popen[bytes] | None = None
+        behind = SMALL | _LONG_SESSIONS
+        self._cluster = (
+            Broker(home / "cluster", "apache", behind, libs=KAFKA_LIBS) if kind == "node" else None
+        )
         logins = " ".join(f'user_{user}="of-{user}"' for user in (*users, "super"))
         (home / "server.properties").write_text(
             _PROPERTIES.format(
@@ -105,6 +115,11 @@ class Guarded:
             # Apache Kafka 4.3.1 has no dead letters
             features = ("--set", "sharecore.features=share.version=1")
             command = [SHARECORE, "serve", "--config", str(properties), *features]
+            if self._cluster is not None:
+                self._cluster.start()
+                own = [f"{key}={value}" for key, value in ONE_COPY.items()]
+                command += ["--upstream", self._cluster.bootstrap]
+                command += [part for each in own for part in ("--set", each)]
         with (self._home / "output.log").open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         until = time.monotonic() + 60
@@ -119,6 +134,8 @@ class Guarded:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+        if self._cluster is not None:
+            self._cluster.kill()
 
     def log(self) -> str:
         return (self._home / "output.log").read_text(errors="replace")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from sharecore.protocol import ApiKey
+from sharecore.tier.view import FIRST_NODE_ID
 
 if TYPE_CHECKING:
     from tests.differential.access.brokers import Guarded
@@ -34,6 +35,11 @@ def masked(key: ApiKey, answer: Any, topics: dict[UUID, str], broker: Guarded) -
             return "<any>"
         if name in _ONLY_WHETHER:
             return bool(value)
+        if broker.kind == "node":
+            if value == FIRST_NODE_ID:
+                return 0
+            if isinstance(value, str):
+                value = value.replace(str(FIRST_NODE_ID), "0")
         if name == "port":
             return "<port>" if value in (broker.port, broker.inside) else value
         if isinstance(value, tuple) and hasattr(value, "_fields"):

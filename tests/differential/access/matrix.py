@@ -23,7 +23,16 @@ from tests.differential.wire.compare import Difference, differences
 from sharecore.broker.handlers import SERVED, TELEMETRY
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Acl
+from sharecore.tier.apis import OFFERED as TIER_OWN
+from sharecore.tier.forward.routes import routes
 
+OFFERED: dict[str, Iterable[ApiKey]] = {
+    "apache": list(ApiKey),
+    "sharecore": [*SERVED, *TELEMETRY],
+    # what names brokers is not forwarded
+    "node": [*TIER_OWN, *routes(), *TELEMETRY],
+}
+"""By the kind of broker the APIs that are compared."""
 _SECONDS_MAX = 20.0
 _LONG_LIVED: dict[str, Any] = {
     "member_epoch": 0,
@@ -155,11 +164,9 @@ def play(
 ) -> Seen:
     """Sends every case as every principal to both brokers."""
     seen = Seen()
-    served = [
-        case
-        for case in cases
-        if case.key in SERVED | TELEMETRY or "sharecore" not in {broker.kind for broker in brokers}
-    ]
+    kinds = {broker.kind for broker in brokers}
+    offered = set.intersection(*(set(OFFERED[kind]) for kind in kinds))
+    served = [case for case in cases if case.key in offered]
     for user in entries:
         for case in served:
             pair = [_answer(broker, case, user) for broker in brokers]

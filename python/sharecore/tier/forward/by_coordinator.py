@@ -32,6 +32,7 @@ class ByCoordinator:
         whole: the answer has a place for an error of the whole request, too.
         all_or_none: where one partition is refused no other is tried.
         tell: changes what the coordinator says.
+        refuse: makes the answer of an error where it is more than a code.
     """
 
     kind: int
@@ -44,6 +45,7 @@ class ByCoordinator:
     whole: bool = False
     all_or_none: bool = False
     tell: Callable[[Desk, RequestContext, Any, Any], Any] | None = None
+    refuse: Callable[[RequestContext, Any, ErrorCode], dict[str, Any]] | None = None
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
         """Forwards a request."""
@@ -58,6 +60,8 @@ class ByCoordinator:
             response = await self._ask(desk, context, key, message)
         except KafkaError as error:
             code = code_of(error, unsent=ErrorCode.NOT_COORDINATOR, sent=ErrorCode.NOT_COORDINATOR)
+            if self.refuse is not None:
+                return self.refuse(context, request, code)
             if self.places is None or self.whole:
                 raise KafkaError(code, error.message) from error
             return self._join(context, request, {}, code)
@@ -66,7 +70,7 @@ class ByCoordinator:
         if self.tell is not None:
             response = self.tell(desk, context, request, response)
         told: dict[str, Any] = response._asdict()
-        if refused and self.places is not None:
+        if refused and self.places is not None and not told.get("error_code"):
             answers = self.places.answers(response, context.api_version) | refused
             told |= self._join(context, request, answers, ErrorCode.UNKNOWN_SERVER_ERROR)
         return told

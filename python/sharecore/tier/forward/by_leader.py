@@ -113,7 +113,8 @@ class ByLeader:
             try:
                 if self.check is not None:
                     self.check(key)
-                name = desk.topic(context, key, self.right, writes=self.writes)
+                said = bool(self.places.text)
+                name = desk.topic(context, key, self.right, writes=self.writes, said=said)
             except KafkaError as error:
                 for index, _ in parts:
                     refused = self.places.refused(index, error.code, error.message)

@@ -34,9 +34,12 @@ async def create_topics(desk: Desk, context: RequestContext, request: Any) -> di
     """Creates topics; settings that the cluster does not know are kept by the tier."""
     answers: dict[Any, Any] = {}
     allowed, ours = [], {}
+    times = Counter(topic.name for topic in request.topics)
     for topic in request.topics:
         try:
-            _check_creation(context, topic.name)
+            if times[topic.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            _check_creation(desk, context, topic.name)
             own = {each.name: each.value for each in topic.configs if each.name in OWN_SETTINGS}
             check_topic_config(own, context.broker.config)
         except ConfigError as error:  # noqa: PERF203
@@ -67,11 +70,13 @@ async def create_topics(desk: Desk, context: RequestContext, request: Any) -> di
     return _CREATED.join(_CREATED.read(request), answers, missing) | {"throttle_time_ms": throttle_ms}
 
 
-def _check_creation(context: RequestContext, name: str) -> None:
-    if not context.may(Operation.CREATE, ResourceType.CLUSTER):
-        context.require(Operation.CREATE, ResourceType.TOPIC, name, said=True)
-    if name.startswith(INTERNAL_PREFIX):
-        text = f"{name}: topics that begin with {INTERNAL_PREFIX} are made on the cluster itself."
+def _check_creation(desk: Desk, context: RequestContext, name: str) -> None:
+    if not context.may(Operation.CREATE, ResourceType.CLUSTER) and not context.may(
+        Operation.CREATE, ResourceType.TOPIC, name
+    ):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    if name.startswith(INTERNAL_PREFIX) or desk.own.hides(name):
+        text = f"{name}: topics of the tier or that begin with {INTERNAL_PREFIX} are made on the cluster."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
 
@@ -117,8 +122,8 @@ async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> di
                 times[name, topic_id] = 0
                 what = "id" if name is None else "name"
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
-            desk.topic(context, key, Operation.DESCRIBE, writes=True)
-            names.append(desk.topic(context, key, Operation.DELETE, writes=True))
+            desk.topic(context, key, Operation.DESCRIBE, writes=True, said=True)
+            names.append(desk.topic(context, key, Operation.DELETE, writes=True, said=True))
             allowed.append(topic)
         except KafkaError as error:
             named = {"name": name, "topic_id": topic_id}

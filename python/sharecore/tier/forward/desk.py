@@ -140,7 +140,14 @@ class Desk:
     # what clients see
 
     def topic(
-        self, context: RequestContext, key: Key, right: int, *, writes: bool = False, must_exist: bool = True
+        self,
+        context: RequestContext,
+        key: Key,
+        right: int,
+        *,
+        writes: bool = False,
+        must_exist: bool = True,
+        said: bool = False,
     ) -> str:
         """The name on the cluster of a topic that the client may use so.
 
@@ -150,18 +157,21 @@ class Desk:
             writes: it is to be changed.
             must_exist: whether this node must know the topic. Without it the cluster judges a name that this
                 node does not know. An id must be known in any case: rights are on names.
+            said: whether Kafka says in words, too, that the right is missing.
 
         Raises:
             KafkaError: it may not, or does not see such a topic.
         """
         topics = context.broker.topics
         if isinstance(key, str):
-            context.require(right, ResourceType.TOPIC, key)
+            context.require(right, ResourceType.TOPIC, key, said=said)
             topic = topics.get(key)
         else:
             topic = None if key is None else topics.by_id(key)
             if topic is not None:
-                context.require(right, ResourceType.TOPIC, topic.name)
+                context.require(right, ResourceType.TOPIC, topic.name, said=said)
+        if topic is not None and self.own.hides(topic.name) and topic.name not in self.own.closed:
+            topic = None
         if topic is None and isinstance(key, str) and not must_exist and not self.own.hides(key):
             return key
         if topic is None:

@@ -14,12 +14,29 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.desk import Desk
 from sharecore.tier.forward.shapes import Keys
 
+_GROUP_ERROR_SINCE = 2
 KEYS = Keys("groups", "groups", "group_id", "group_id", failed={"topics": []})
 
 
 def tell_group(desk: Desk, context: RequestContext, request: Any, answer: Any) -> Any:
     """The answer about one group, as versions before 8 have it."""
     return answer._replace(topics=_topics(desk, context, answer.topics, everything=request.topics is None))
+
+
+def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict[str, Any]:
+    """Return the refusal of one group: an error of each partition where a version has none of the group."""
+    if context.api_version >= _GROUP_ERROR_SINCE:
+        return {"topics": [], "error_code": code}
+    absent = {"committed_offset": -1, "metadata": "", "error_code": code}
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [{"partition_index": index, **absent} for index in topic.partition_indexes],
+            }
+            for topic in request.topics or ()
+        ]
+    }
 
 
 def tell_groups_own(desk: Desk, context: RequestContext, request: Any, answer: Any) -> Any:

@@ -22,13 +22,14 @@ from sharecore.tier.forward.desk import Desk
 from sharecore.tier.forward.everywhere import Everywhere
 from sharecore.tier.forward.fetching import Fetching
 from sharecore.tier.forward.offset_answers import KEYS as OFFSETS_OF_GROUPS
-from sharecore.tier.forward.offset_answers import tell_group, tell_groups_own
+from sharecore.tier.forward.offset_answers import refuse_group, tell_group, tell_groups_own
 from sharecore.tier.forward.producing import Producing
 from sharecore.tier.forward.settings import alter_configs, describe_configs
 from sharecore.tier.forward.shapes import Keys, Places
 from sharecore.tier.forward.subscriptions import Heartbeats
 from sharecore.upstream.cluster import GROUP, TRANSACTION
 
+_NULL_PROTOCOL_SINCE = 7
 _SYNC_MS = 300_000
 """A member waits in SyncGroup as long as its leader takes; the request does not say how long that may be."""
 _COMMITTED = Places(ids_since=10)
@@ -72,11 +73,18 @@ def _sees_transaction(desk: Desk, context: RequestContext, each: Any) -> bool:
     )
 
 
+def _refuse_join(context: RequestContext, request: Any, code: ErrorCode) -> dict[str, Any]:
+    protocol = None if context.api_version >= _NULL_PROTOCOL_SINCE else ""
+    return {"error_code": code, "member_id": request.member_id, "protocol_name": protocol}
+
+
 _IN_GROUP = group(Operation.READ)
 _IN_TRANSACTION = transactional_id(Operation.WRITE)
 
 BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
-    ApiKey.JOIN_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP, "rebalance_timeout_ms"),
+    ApiKey.JOIN_GROUP: ByCoordinator(
+        GROUP, "group_id", _IN_GROUP, "rebalance_timeout_ms", refuse=_refuse_join
+    ),
     ApiKey.SYNC_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP, _SYNC_MS),
     ApiKey.HEARTBEAT: ByCoordinator(GROUP, "group_id", _IN_GROUP),
     ApiKey.LEAVE_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP),
@@ -128,7 +136,9 @@ BY_KEYS: dict[ApiKey, ByKeys] = {
 }
 """By the groups or transactional ids that they name."""
 
-OFFSET_FETCH_OF_ONE = ByCoordinator(GROUP, "group_id", group(Operation.DESCRIBE), tell=tell_group)
+OFFSET_FETCH_OF_ONE = ByCoordinator(
+    GROUP, "group_id", group(Operation.DESCRIBE), tell=tell_group, refuse=refuse_group
+)
 OFFSET_FETCH = ByKeys(GROUP, OFFSETS_OF_GROUPS, _describe_group, tell_groups_own)
 _GROUPS_SINCE = 8
 

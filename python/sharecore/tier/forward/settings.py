@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from typing import Any
 
 from sharecore.broker.config_rights import config_rights
@@ -13,7 +13,7 @@ from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
 from sharecore.tier.forward.beside import own_answer
 from sharecore.tier.forward.desk import Desk, code_of, throttle_of
-from sharecore.tier.topics import INTERNAL_PREFIX, OWN_SETTINGS
+from sharecore.tier.topics import OWN_SETTINGS
 
 _Resource = tuple[int, str]
 _Told = dict[_Resource, deque[dict[str, Any]]]
@@ -60,6 +60,7 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
         for each in request.resources
         if each.resource_type == ResourceType.TOPIC
     ]
+    times = Counter(name for _, name in named)
     rights = await context.broker.turns.finish(config_rights(context, Operation.ALTER_CONFIGS, named))
     for resource in request.resources:
         if resource.resource_type != ResourceType.TOPIC:
@@ -69,10 +70,12 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
         rest = [each for each in resource.configs if each.name not in OWN_SETTINGS]
         name = resource.resource_name
         try:
+            if times[name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             rights.require(ResourceType.TOPIC, name)
             if context.broker.topics.get(name) is not None:
                 desk.topic(context, name, Operation.ALTER_CONFIGS, writes=True)
-            elif name.startswith(INTERNAL_PREFIX):
+            elif desk.own.hides(name):
                 text = f"The topic '{name}' does not exist."
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
             else:

@@ -292,3 +292,43 @@ async def test_offsets_in_a_topic_that_has_another_name_on_the_cluster_are_kept_
     ]
     assert sent_names == [[STATE], [STATE]]
     await through.end()
+
+
+@pytest.mark.parametrize("version", [1, 2, 7])
+@in_virtual_time
+async def test_offsets_of_a_group_that_a_client_may_not_describe_are_refused_as_a_version_can(
+    version: int,
+) -> None:
+    """The oldest have no place for an error of the whole group."""
+    through = await way(Allowing((Operation.DESCRIBE, "g")))
+    topics = [{"name": "a", "partition_indexes": [0, 1]}]
+    answer = await through.ask(through.client(), ApiKey.OFFSET_FETCH, version, group_id="g", topics=topics)
+    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    found = [part.error_code for topic in answer.topics for part in topic.partitions]
+    assert (found, getattr(answer, "error_code", None)) == (
+        ([refused] * 2, None) if version == 1 else ([], refused)
+    )
+    await through.end()
+
+
+@in_virtual_time
+async def test_a_join_that_is_refused_names_no_protocol() -> None:
+    through = await way(Allowing((Operation.READ, "g")))
+    for version, protocol in ((6, ""), (7, None)):
+        answer = await through.ask(
+            through.client(), ApiKey.JOIN_GROUP, version, group_id="g", member_id="m", protocols=[]
+        )
+        assert (answer.error_code, answer.member_id) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, "m")
+        assert answer.protocol_name == protocol
+    await through.end()
+
+
+@in_virtual_time
+async def test_an_error_of_a_whole_group_leaves_its_partitions_out() -> None:
+    through = await way(Allowing((Operation.READ, "secret")))
+    gone = {"error_code": ErrorCode.GROUP_ID_NOT_FOUND, "topics": []}
+    through.cluster.says[ApiKey.OFFSET_DELETE].append(gone)
+    topics = [{"name": name, "partitions": [{"partition_index": 0}]} for name in ("a", "secret")]
+    answer = await through.ask(through.client(), ApiKey.OFFSET_DELETE, 0, group_id="g", topics=topics)
+    assert (answer.error_code, list(answer.topics)) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+    await through.end()

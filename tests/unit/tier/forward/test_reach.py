@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from tests.unit.client.virtual import in_virtual_time
 from tests.unit.tier.forward.fields import MEANINGS, filled, request_fields, values_at
-from tests.unit.tier.forward.through import ALL, COORDINATED, SETTINGS, SHOWN, STATE, Through
+from tests.unit.tier.forward.through import ALL, COORDINATED, PLAIN, SETTINGS, SHOWN, STATE, Through
 from tests.unit.upstream.cluster import Cluster
 
 from sharecore.broker.handlers import SERVED
@@ -55,7 +55,7 @@ CASES = [(api, version) for api in sorted(routes()) for version in _versions(api
 
 async def _way() -> Through:
     cluster = Cluster(nodes=1, versions=ALL)
-    for name in (OPEN, STATE, SETTINGS, LEDGER, COORDINATED):
+    for name in (OPEN, STATE, SETTINGS, PLAIN, LEDGER, COORDINATED):
         cluster.create(name, 1)
     return await Through(cluster).begin()
 
@@ -142,7 +142,7 @@ async def test_nothing_of_the_tier_reaches_the_cluster(api: ApiKey, version: int
 
     await refuse(meaning.topics, STATE, SETTINGS, LEDGER, ids[SETTINGS], ids[LEDGER], ids[COORDINATED])
     if api not in _ONLY_DESCRIBES:
-        await refuse(meaning.topics, COORDINATED)
+        await refuse(meaning.topics, COORDINATED, PLAIN, ids[PLAIN])
     if api not in _READS:
         await refuse(meaning.topics, SHOWN, ids[STATE])
     await refuse(meaning.groups, GROUP)

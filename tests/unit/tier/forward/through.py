@@ -24,6 +24,8 @@ from sharecore.waiting import Turns
 
 STATE, SHOWN, COORDINATED = "__state", "__share_group_state", "__consumer_offsets"
 SETTINGS = "__state.settings"
+PLAIN = "a-topic-of-the-tier"
+"""One whose name does not begin as internal ones do."""
 ALL = {**VERSIONS, **{api: (served.min_version, served.max_version) for api, served in SERVED.items()}}
 """The versions of a cluster that has all that a node knows."""
 
@@ -82,7 +84,7 @@ class Through:
             lambda name: name.startswith("sharecore-__state-"),
             {SHOWN: STATE},
             {COORDINATED},
-            {STATE, SETTINGS},
+            {STATE, SETTINGS, PLAIN},
         )
         self.forwarding = Forwarding(self.upstream, own, await ask_offers(self.upstream))
         configs: Any = SimpleNamespace()
