@@ -28,10 +28,14 @@ RANGE = (("range", b"r"),)
 class Cluster:
     """A coordinator over a topic that outlives it."""
 
-    def __init__(self, *, initial_delay_ms: int = 0, max_size: int = 100) -> None:
+    def __init__(
+        self, *, initial_delay_ms: int = 0, max_size: int = 100, protocol_bytes_max: int = 8 << 20
+    ) -> None:
         self.world = World()
         self.log = MemoryLog()
-        self.limits = ClassicLimits(initial_delay_ms=initial_delay_ms, max_size=max_size)
+        self.limits = ClassicLimits(
+            initial_delay_ms=initial_delay_ms, max_size=max_size, protocol_bytes_max=protocol_bytes_max
+        )
         self.restart()
 
     def restart(self) -> None:
@@ -269,6 +273,17 @@ def test_the_group_is_bounded() -> None:
     cluster.join()
     cluster.join()
     assert cluster.join()[0].error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_what_members_say_of_their_protocols_is_bounded() -> None:
+    cluster = Cluster(initial_delay_ms=1000, protocol_bytes_max=1000)
+    large, small = [("range", bytes(600))], [("range", bytes(300))]
+    assert cluster.join(protocols=large) == []
+    assert cluster.join(protocols=small) == []
+    assert cluster.join(protocols=small)[0].error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    for member in list(cluster.group.members.values()):
+        cluster.group.remove(member)
+    assert cluster.join(protocols=large) == []
 
 
 def test_members_that_do_not_sync_are_left_behind() -> None:

@@ -40,7 +40,9 @@ def test_an_address_that_is_taken_is_named_in_one_line() -> None:
     async def twice() -> None:
         first, second = HttpListener({}), HttpListener({})
         port = await first.listen("127.0.0.1", 0)
-        text = f"cannot listen on 127.0.0.1:{port}: another process uses this port; stop it, or choose another"
+        text = (
+            f"cannot listen on 127.0.0.1:{port}: another process uses this port; stop it, or choose another"
+        )
         with pytest.raises(OSError, match=text):
             await second.listen("127.0.0.1", port)
         first.close()

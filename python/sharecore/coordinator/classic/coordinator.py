@@ -35,6 +35,8 @@ class ClassicLimits(NamedTuple):
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
     initial_delay_ms: int = 3_000
+    protocol_bytes_max: int = 8 << 20
+    """What the members of a group may say of their protocols: all of it goes to the leader in one answer."""
 
 
 class JoinRequest(NamedTuple):
@@ -248,7 +250,10 @@ class ClassicCoordinator:
         if group is None:
             done(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
-        if not group.has_room_for(request.member_id, limits.max_size):
+        if (
+            not group.has_room_for(request.member_id, limits.max_size)
+            or group.protocol_bytes_with(request.member_id, request.protocols) > limits.protocol_bytes_max
+        ):
             group.turn_away(request.member_id)
             done(JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return

@@ -48,6 +48,7 @@ class ClassicGroup:
         self.newcomers = False
         self.newcomers_wait = False
         self._supporters: Counter[str] = Counter()
+        self._protocol_bytes = 0
         self._subscribed: set[str] | None = None
 
     @property
@@ -145,6 +146,12 @@ class ClassicGroup:
             members = [member for member in members if member.join_done is not None]
         return len(members) < most or any(member.member_id == member_id for member in members)
 
+    def protocol_bytes_with(self, member_id: str, protocols: Protocols) -> int:
+        """Return the bytes of all members' protocols, once a member has joined with these."""
+        member = self.members.get(member_id)
+        before = 0 if member is None else _size(member.protocols)
+        return self._protocol_bytes - before + _size(protocols)
+
     def speaks_any(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols could be in the group."""
         if self.state is ClassicState.EMPTY:
@@ -158,6 +165,7 @@ class ClassicGroup:
         """Adds a member; the first one is the leader."""
         self.members[member.member_id] = member
         self._supporters.update(member.protocol_names)
+        self._protocol_bytes += _size(member.protocols)
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
         if self.leader is None:
@@ -174,6 +182,7 @@ class ClassicGroup:
     def update(self, member: ClassicMember, protocols: Protocols) -> None:
         """Notes what protocols a member speaks now."""
         self._supporters.subtract(member.protocol_names)
+        self._protocol_bytes += _size(protocols) - _size(member.protocols)
         member.protocols = protocols
         self._supporters.update(member.protocol_names)
 
@@ -181,6 +190,7 @@ class ClassicGroup:
         """Removes a member; another one becomes the leader if it was."""
         del self.members[member.member_id]
         self._supporters.subtract(member.protocol_names)
+        self._protocol_bytes -= _size(member.protocols)
         self.pending_syncs.discard(member.member_id)
         if member.instance_id is not None and self.static.get(member.instance_id) == member.member_id:
             del self.static[member.instance_id]
@@ -343,3 +353,7 @@ def _topics(metadata: bytes) -> set[str]:
     if offset + 4 + own > len(metadata):
         raise ValueError("the subscription ends too early")
     return topics
+
+
+def _size(protocols: Protocols) -> int:
+    return sum(len(name) + len(metadata) for name, metadata in protocols)
