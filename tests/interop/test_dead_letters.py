@@ -10,9 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.harness import java
 from tests.harness.broker import ROOT, SHARECORE, Broker
-from tests.harness.clients import REJECT, configure_group, create_topic, produce, settle, share_consumer
+from tests.harness.clients import (
+    QUIET,
+    REJECT,
+    configure_group,
+    create_topic,
+    produce,
+    settle,
+    share_consumer,
+)
 from tests.harness.tour import steps_of
 
 from sharecore.client import ShareConsumer
@@ -110,3 +119,76 @@ def test_what_a_client_rejects_is_in_the_topic_and_comes_back(
         back = settle(consumer, 5)
     assert [message.value() for message in back] == [f"v{number}".encode() for number in range(5)]
     assert dict(back[0].headers() or ())["__redrive.group"] == group.encode()
+
+
+def delete_topic(broker: Broker, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, **QUIET})
+    admin.delete_topics([name])[name].result(30)
+    until = time.monotonic() + 20
+    while name in admin.list_topics(timeout=10).topics:
+        assert time.monotonic() < until
+
+
+def reject_all(broker: Broker, group: str, topic: str, queue: str, count: int, *, copy: bool) -> None:
+    """Have a group reject records, and wait for their letters."""
+    settings = {
+        "share.auto.offset.reset": "earliest",
+        "errors.deadletterqueue.topic.name": queue,
+        "errors.deadletterqueue.copy.record.enable": str(copy).lower(),
+    }
+    configure_group(broker.bootstrap, group, **settings)
+    with share_consumer(broker.bootstrap, group, [topic]) as consumer:
+        settle(consumer, count, lambda _: REJECT)
+
+
+def await_letters(broker: Broker, directory: Path, queue: str, count: int) -> None:
+    until = time.monotonic() + 20
+    while sharecore(broker, directory, "dlq", "show", queue).count("\n") != count + 1:
+        assert time.monotonic() < until
+
+
+def test_a_filter_leaves_letters_open_for_later_runs(broker: Broker, tmp_path: Path) -> None:
+    topic, queue, to = "filtered", "dlq.filtered", "filtered-again"
+    for name in (topic, to):
+        create_topic(broker.bootstrap, name)
+    produce(broker.bootstrap, topic, [b"bad-1", b"bad-2"])
+    for group in ("filtered-g", "filtered-h"):
+        reject_all(broker, group, topic, queue, 2, copy=True)
+    await_letters(broker, tmp_path, queue, 4)
+
+    def redriven(*filters: str) -> str:
+        words = ("dlq", "redrive", queue, "--to", to, "--progress", "p.json", *filters)
+        return sharecore(broker, tmp_path, *words).splitlines()[0]
+
+    produced = f"{{}} produced to {to}"
+    assert redriven("--group", "filtered-h", "--filter", "bad-2") == produced.format("1 record")
+    assert redriven("--group", "filtered-g") == produced.format("2 records")
+    assert redriven("--dry-run") == f"1 record would be produced to {to}"
+    assert redriven() == produced.format("1 record")
+    assert redriven() == "0 are in their topic no more, 0 were passed over"
+    delete_topic(broker, queue)
+    produce(broker.bootstrap, topic, [b"bad-3"])
+    reject_all(broker, "filtered-g", topic, queue, 1, copy=True)
+    await_letters(broker, tmp_path, queue, 1)
+    assert redriven() == produced.format("1 record")
+    assert redriven() == "0 are in their topic no more, 0 were passed over"
+
+
+def test_a_bare_letter_gives_no_record_of_a_topic_that_was_created_again(
+    broker: Broker, tmp_path: Path
+) -> None:
+    topic, queue, to = "again", "dlq.again", "again-again"
+    create_topic(broker.bootstrap, to)
+    for number in range(2):
+        create_topic(broker.bootstrap, topic)
+        produce(broker.bootstrap, topic, [b"bad-%d" % number])
+        reject_all(broker, f"again-{number}", topic, queue, 1, copy=False)
+        await_letters(broker, tmp_path, queue, number + 1)
+        if number == 0:
+            delete_topic(broker, topic)
+    # two letters name the offset 0 of a topic of this name; only the second is about the one that is there
+    shown = sharecore(broker, tmp_path, "dlq", "redrive", queue, "--to", to, "--progress", "p.json")
+    assert shown == f"1 record produced to {to}\n1 is in its topic no more, 0 were passed over\n"
+    configure_group(broker.bootstrap, "again-reader", share_auto_offset_reset="earliest")
+    with share_consumer(broker.bootstrap, "again-reader", [to]) as consumer:
+        assert [message.value() for message in settle(consumer, 1)] == [b"bad-1"]

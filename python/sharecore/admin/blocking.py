@@ -49,6 +49,7 @@ class BlockingAdmin:
     members = _blocking(Admin.members)
     offsets = _blocking(Admin.offsets)
     plan_reset = _blocking(Admin.plan_reset)
+    group_type = _blocking(Admin.group_type)
     reset = _blocking(Admin.reset)
     delete_offsets = _blocking(Admin.delete_offsets)
     delete_group = _blocking(Admin.delete_group)

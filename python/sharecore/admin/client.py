@@ -22,8 +22,9 @@ from sharecore.admin.share_state import History, LiveState, StateDump, StateHist
 from sharecore.admin.state_fetch import read_state_topic
 from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, describe_configs
 from sharecore.client.dead_letters import DeadLetterSetup, set_up_dead_letters
+from sharecore.client.groups import group_type
 from sharecore.client.wire.cluster import TopicPartition
-from sharecore.errors import KafkaError
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
 
@@ -133,6 +134,14 @@ class Admin(Administration):
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, or a broker refused.
         """
+        try:
+            # of a group that is missing a broker says that it has no offsets
+            await self.describe(group_id)
+        except KafkaError as error:
+            if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+                raise KafkaError(error.code, await self._not_found(group_id)) from None
+            if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise
         known = {each.partition: each.start_offset for each in await self.offsets(group_id)}
         wanted = set(partitions)
         for topic in topics:
@@ -142,6 +151,20 @@ class Admin(Administration):
         after = await self._resolve(target, wanted)
         changes = [OffsetChange(each, known.get(each), after[each]) for each in sorted(wanted)]
         return ResetPlan(group_id, target, changes)
+
+    async def group_type(self, group_id: str) -> str | None:
+        """Return classic, consumer, share or streams; None where there is no such group, or none that shows.
+
+        Raises:
+            KafkaError: the group's coordinator refused, or did not answer.
+        """
+        return await group_type(self._transport, group_id)
+
+    async def _not_found(self, group_id: str) -> str:
+        kind = await self.group_type(group_id)
+        if kind in (None, "share"):
+            return f"there is no share group {group_id}"
+        return f"{group_id} is a {kind} group, not a share group"
 
     async def reset(self, plan: ResetPlan) -> ResetResult:
         """Carries out a planned reset; the group must have no members.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, Value, administered
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed, failures_in_one_line
 from sharecore.cli.tables import show
 from sharecore.cli.typers import commands
 
@@ -201,13 +201,13 @@ def _entries(
     try:
         who = str(Principal.parse(principal or ""))
     except ValueError as error:
-        raise CommandFailed(f"--principal: {error}") from None
+        raise UsageFailed(f"--principal: {error}") from None
     known = {each.name.lower(): each for each in Operation if each > Operation.ANY}
     chosen = []
     for text in operations or ():
         operation = known.get(text.lower().replace("-", "_"))
         if operation is None:
-            raise CommandFailed(f"--operation {text}: unknown; allowed: {', '.join(known)}")
+            raise UsageFailed(f"--operation {text}: unknown; allowed: {', '.join(known)}")
         chosen.append(operation)
     if not chosen:
         raise CommandFailed("no --operation; allowed: such as read, write or all")

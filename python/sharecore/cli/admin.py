@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
 
 import typer
 
-from sharecore.cli.clients import CommandFailed, connect, failures_in_one_line
+from sharecore.cli.clients import CommandFailed, UsageFailed, connect, failures_in_one_line
 
 if TYPE_CHECKING:
     from sharecore.admin import BlockingAdmin
+    from sharecore.client.wire.transport import Transport
 
 API_TIMEOUT_MS = 5000
 TOKEN_SECONDS = 3600.0
@@ -64,24 +65,50 @@ def run_with(address: str, act: Callable[[], Coroutine[Any, Any, Value]]) -> Val
         raise CommandFailed(str(error)) from None
 
 
+def topic_id_of(topic: str, address: str, settings: list[str] | None, file: Path | None) -> str:
+    """The id of a topic, as Kafka writes it; raises CommandFailed where there is none."""
+    from sharecore.errors import ErrorCode, KafkaError
+    from sharecore.sharestate.keys import topic_id_text
+
+    async def look(transport: Transport) -> str:
+        try:
+            return topic_id_text((await transport.topic(topic))[0])
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            raise CommandFailed(f"there is no topic {topic}, or none that this client may DESCRIBE") from None
+
+    return over_transport(address, settings, file, look)
+
+
+def over_transport(
+    address: str,
+    settings: list[str] | None,
+    file: Path | None,
+    act: Callable[[Transport], Coroutine[Any, Any, Value]],
+) -> Value:
+    """What comes of an action over connections of its own; raises CommandFailed with one line."""
+    from sharecore.client.settings import connection_settings_among, read_connection_settings
+    from sharecore.client.wire.transport import Transport
+
+    async def run() -> Value:
+        chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
+        transport = Transport(read_connection_settings(connection_settings_among(chosen)))
+        try:
+            return await act(transport)
+        finally:
+            await transport.close()
+
+    return run_with(address, run)
+
+
 def check_answers(address: str, settings: list[str] | None, file: Path | None) -> None:
     """Sees to it that a cluster answers: confluent-kafka would try for long, and not say what is wrong.
 
     Raises:
         CommandFailed: no broker, another protocol, a certificate or credentials that are not accepted.
     """
-    from sharecore.client.settings import connection_settings_among, read_connection_settings
-    from sharecore.client.wire.transport import Transport
-
-    async def ask() -> None:
-        chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
-        transport = Transport(read_connection_settings(connection_settings_among(chosen)))
-        try:
-            await transport.check()
-        finally:
-            await transport.close()
-
-    run_with(address, ask)
+    over_transport(address, settings, file, lambda transport: transport.check())
 
 
 def administered(
@@ -110,7 +137,7 @@ def client_settings(
     """A client's settings: those of -X before those of the file, and these before the time-out.
 
     Raises:
-        CommandFailed: one of -X is not KEY=VALUE.
+        UsageFailed: one of -X is not KEY=VALUE.
         ConfigError, OSError: the file cannot be read.
     """
     return {"default.api.timeout.ms": str(timeout_ms)} | given_settings(address, settings, file)
@@ -144,11 +171,11 @@ def confluent_settings(address: str, settings: list[str] | None, file: Path | No
 
 
 def key_values(texts: list[str], option: str) -> dict[str, str]:
-    """The values of an option that is repeated; raises CommandFailed for one that is not KEY=VALUE."""
+    """The values of an option that is repeated; raises UsageFailed for one that is not KEY=VALUE."""
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise CommandFailed(f"{option} {text}: not KEY=VALUE")
+            raise UsageFailed(f"{option} {text}: not KEY=VALUE")
         pairs[name.strip()] = value
     return pairs

@@ -51,21 +51,29 @@ def usual_bootstrap() -> str:
 class CommandFailed(Exception):
     """What a command could not do; the text is all that its user needs."""
 
+    status = 1
+
+
+class UsageFailed(CommandFailed):
+    """A command that cannot be understood: an option's value, or options that exclude each other."""
+
+    status = 2
+
 
 def check_one_source(data_dir: Path | None, bootstrap: str) -> None:
     """Raises CommandFailed where a command is given both a directory and a broker."""
     if data_dir is not None and bootstrap:
-        raise CommandFailed("--data-dir and --bootstrap-server exclude each other")
+        raise UsageFailed("--data-dir and --bootstrap-server exclude each other")
 
 
 @contextmanager
 def failures_in_one_line() -> Iterator[None]:
-    """Ends the program with status 1 and one line on stderr where a command failed."""
+    """Ends the program with one line on stderr where a command failed: status 1, or 2 for its usage."""
     try:
         yield
     except CommandFailed as failure:
         typer.echo(f"sharecore: {failure}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(failure.status) from None
 
 
 @contextmanager
@@ -93,11 +101,12 @@ def connect(address: str) -> socket.socket:
     """A connection to HOST:PORT, the first where there are several.
 
     Raises:
-        CommandFailed: the address cannot be read, or nobody listens there.
+        UsageFailed: the address cannot be read.
+        CommandFailed: nobody listens there.
     """
     host, colon, port = address.split(",")[0].rpartition(":")
     if not colon or not port.isdecimal():
-        raise CommandFailed(f"--bootstrap-server {address}: not HOST:PORT")
+        raise UsageFailed(f"--bootstrap-server {address}: not HOST:PORT")
     try:
         return socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS_MAX)
     except OSError as error:

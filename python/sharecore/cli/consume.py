@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import (
-    API_TIMEOUT_MS,
-    Settings,
-    SettingsFile,
-    client_settings,
-    given_settings,
-    run_with,
-)
+from sharecore.cli.admin import Settings, SettingsFile, given_settings, over_transport
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
@@ -31,8 +24,11 @@ from sharecore.cli.lines import Lines
 from sharecore.cli.printable import printable_bytes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sharecore.client import AcknowledgeType, Record
     from sharecore.client.blocking import ShareConsumer
+    from sharecore.client.wire.transport import Transport
 
 Texts = Optional[list[str]]  # noqa: UP045 - typer evaluates the annotation
 _POLL_SECONDS = 0.2
@@ -221,17 +217,13 @@ class _Consuming:
                 )
 
 
-def check_topic_exists(topic: str, address: str, settings: list[str] | None, file: Any) -> None:
-    """Raise CommandFailed where there is no such topic."""
+def check_topic_exists(topic: str, address: str, settings: list[str] | None, file: Path | None) -> None:
+    """Raise CommandFailed where there is no such topic, with names near it."""
     import difflib
 
-    from sharecore.client.settings import connection_settings_among, read_connection_settings
-    from sharecore.client.wire.transport import Transport
     from sharecore.errors import ErrorCode, KafkaError
 
-    async def look() -> None:
-        chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
-        transport = Transport(read_connection_settings(connection_settings_among(chosen)))
+    async def look(transport: Transport) -> None:
         try:
             await transport.topic(topic)
         except KafkaError as error:
@@ -240,24 +232,15 @@ def check_topic_exists(topic: str, address: str, settings: list[str] | None, fil
             near = difflib.get_close_matches(topic, await transport.topic_names(), n=3)
             hint = f"; near names: {', '.join(near)}" if near else ""
             raise CommandFailed(f"there is no topic {topic}{hint}") from None
-        finally:
-            await transport.close()
 
-    run_with(address, look)
+    over_transport(address, settings, file, look)
 
 
-def start_at_the_beginning(group: str, address: str, settings: list[str] | None, file: Any) -> None:
+def start_at_the_beginning(group: str, address: str, settings: list[str] | None, file: Path | None) -> None:
     """Have a group that is new begin with the first record; raises CommandFailed."""
     from sharecore.client.configs import ResourceKind, alter_configs
-    from sharecore.client.settings import connection_settings_among, read_connection_settings
-    from sharecore.client.wire.transport import Transport
 
-    async def alter() -> None:
-        chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
-        transport = Transport(read_connection_settings(connection_settings_among(chosen)))
-        try:
-            await alter_configs(transport, ResourceKind.GROUP, group, {"share.auto.offset.reset": "earliest"})
-        finally:
-            await transport.close()
+    async def alter(transport: Transport) -> None:
+        await alter_configs(transport, ResourceKind.GROUP, group, {"share.auto.offset.reset": "earliest"})
 
-    run_with(address, alter)
+    over_transport(address, settings, file, alter)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, ctrl_c_ends, failures_in_one_line
+from sharecore.cli.clients import (
+    BOOTSTRAP,
+    Bootstrap,
+    CommandFailed,
+    UsageFailed,
+    ctrl_c_ends,
+    failures_in_one_line,
+)
 from sharecore.cli.listening import listen_address, url
 from sharecore.cli.logs import set_up_logging
 
@@ -100,7 +107,7 @@ async def _serve(server: PageServer) -> None:
 def _context(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
     if certificate is None:
         if key is not None:
-            raise CommandFailed("--key has no effect without --certificate")
+            raise UsageFailed("--key has no effect without --certificate")
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, ctrl_c_ends, failures_in_one_line
+from sharecore.cli.clients import (
+    BOOTSTRAP,
+    Bootstrap,
+    CommandFailed,
+    UsageFailed,
+    ctrl_c_ends,
+    failures_in_one_line,
+)
 from sharecore.cli.listening import listen_address, url
 from sharecore.cli.logs import FORMATS, JsonLines, set_up_logging
 
@@ -60,7 +67,7 @@ def export_metrics(
     """
     with failures_in_one_line():
         if log_format not in FORMATS:
-            raise CommandFailed(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
+            raise UsageFailed(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
         set_up_logging("info", JsonLines() if log_format == "json" else None)
         from sharecore.admin.exporter import Exporter
         from sharecore.client.settings import read_connection_settings

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 from typer.core import TyperGroup
 
 from sharecore.cli.admin import Settings, SettingsFile, admin_at, key_values
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, BootstrapOfOne, CommandFailed
+from sharecore.cli.clients import (
+    BOOTSTRAP,
+    Bootstrap,
+    BootstrapOfOne,
+    UsageFailed,
+    failures_in_one_line,
+)
 from sharecore.cli.peek import peek
 from sharecore.cli.tables import known, show
+from sharecore.cli.times import FORMAT, Local, Time, read_time, show_time
 from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
@@ -20,6 +27,18 @@ if TYPE_CHECKING:
 
     from sharecore.admin import BlockingAdmin, ResetPlan, Target, TopicPartition
 
+TYPES = ("classic", "consumer", "share", "streams")
+STATES = (
+    "Empty",
+    "Stable",
+    "Dead",
+    "Assigning",
+    "Reconciling",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "NotReady",
+)
+"""Kafka's names for the states of groups of all types."""
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the share group.")]
 Topics = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -62,19 +81,21 @@ def list_groups(
     context: typer.Context,
     kind: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--type", metavar="TYPE", help="classic, consumer, share or streams; may be repeated."),
+        typer.Option("--type", metavar="TYPE", help=f"{', '.join(TYPES)}; may be repeated."),
     ] = None,
     state: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--state", metavar="STATE", help="Such as Empty or Stable; may be repeated."),
+        typer.Option("--state", metavar="STATE", help=f"{', '.join(STATES)}; may be repeated."),
     ] = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
     """List the groups of all types, or of those asked for."""
+    with failures_in_one_line():
+        types, states = _chosen("--type", kind, TYPES), _chosen("--state", state, STATES)
     with _admin(context, bootstrap, setting, command_config) as admin:
-        found = admin.list_groups(types=kind or (), states=state or ())
+        found = admin.list_groups(types=types, states=states)
     show(["GROUP", "TYPE", "STATE"], [[each.group_id, each.type, each.state] for each in found])
 
 
@@ -146,11 +167,11 @@ def reset(
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the last record.")] = False,
     to_datetime: Annotated[
-        Optional[datetime],  # noqa: UP045
+        Time,
         typer.Option(
             "--to-datetime",
-            formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"],
-            help="To the first record that is not older; local time without a zone.",
+            metavar=FORMAT,
+            help="To the first record that is not older; UTC unless Z or an offset such as +02:00 follows.",
         ),
     ] = None,
     to_offset: Annotated[
@@ -159,6 +180,7 @@ def reset(
     ] = None,
     topic: Topics = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show it.")] = False,
+    local: Local = False,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
@@ -167,6 +189,8 @@ def reset(
     with _admin(context, bootstrap, setting, command_config) as admin:
         target = _target(to_earliest, to_latest, to_datetime, to_offset)
         topics, partitions = _partitions(topic or [])
+        if to_datetime is not None:
+            typer.echo(f"to the first records that are not older than {show_time(target.value, local=local)}")
         plan = admin.plan_reset(group, target, topics=topics, partitions=partitions)
         _show_plan(plan)
         if not execute:
@@ -201,21 +225,37 @@ def delete_offsets(
 def delete(
     context: typer.Context,
     group: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Names of groups without members.")],
+    kind: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Groups of this type, with the offsets they have committed; may be repeated.  "
+            "[default: share]",
+        ),
+    ] = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Delete groups with their state; they must have no members."""
+    """Delete share groups with their state, or groups of the types given; they must have no members."""
     from sharecore.errors import KafkaError
 
+    with failures_in_one_line():
+        types = _chosen("--type", kind, TYPES) or ["share"]
     failed = False
     with _admin(context, bootstrap, setting, command_config) as admin:
         rows = []
         for name in group:
             try:
+                found = admin.group_type(name)
+                if found is not None and found not in types:
+                    rows.append([name, f"not deleted: it is a {found} group; --type {found} allows that"])
+                    failed = True
+                    continue
                 admin.delete_group(name)
                 rows.append([name, "deleted"])
-            except KafkaError as error:  # noqa: PERF203
+            except KafkaError as error:
                 rows.append([name, str(error)])
                 failed = True
     show(["GROUP", "RESULT"], rows)
@@ -310,7 +350,21 @@ def _admin(
     return admin_at(bootstrap or given, (before or []) + (setting or []), file or whole)
 
 
-def _target(earliest: bool, latest: bool, time: datetime | None, offset: int | None) -> Target:
+def _chosen(option: str, given: list[str] | None, known: Sequence[str]) -> list[str]:
+    """The values of an option in Kafka's spelling, with commas between them or repeated.
+
+    Raises:
+        UsageFailed: one that is not known.
+    """
+    spelling = {name.lower(): name for name in known}
+    texts = [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+    for text in texts:
+        if text.lower() not in spelling:
+            raise UsageFailed(f"{option} {text}: unknown; allowed: {', '.join(known)}")
+    return [spelling[text.lower()] for text in texts]
+
+
+def _target(earliest: bool, latest: bool, time: str | None, offset: int | None) -> Target:
     from sharecore.admin import Target
 
     chosen = [
@@ -318,13 +372,13 @@ def _target(earliest: bool, latest: bool, time: datetime | None, offset: int | N
         for target in (
             Target.earliest() if earliest else None,
             Target.latest() if latest else None,
-            Target.at(time) if time is not None else None,
+            Target.at(read_time(time, "--to-datetime")) if time is not None else None,
             Target.offset(offset) if offset is not None else None,
         )
         if target is not None
     ]
     if len(chosen) != 1:
-        raise CommandFailed("one of --to-earliest, --to-latest, --to-datetime and --to-offset is needed")
+        raise UsageFailed("one of --to-earliest, --to-latest, --to-datetime and --to-offset is needed")
     return chosen[0]
 
 
@@ -340,7 +394,7 @@ def _partitions(texts: list[str]) -> tuple[list[str], list[TopicPartition]]:
             continue
         for number in numbers.split(","):
             if not number.isdecimal():
-                raise CommandFailed(f"--topic {text}: not TOPIC or TOPIC:0,1,2")
+                raise UsageFailed(f"--topic {text}: not TOPIC or TOPIC:0,1,2")
             partitions.append(TopicPartition(topic, int(number)))
     return topics, partitions
 

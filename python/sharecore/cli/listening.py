@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharecore.cli.clients import CommandFailed
+from sharecore.cli.clients import UsageFailed
 
 
 def listen_address(text: str) -> tuple[str | None, int]:
@@ -12,7 +12,7 @@ def listen_address(text: str) -> tuple[str | None, int]:
     try:
         return parse_address(text)
     except ValueError:
-        raise CommandFailed(f"--listen {text}: not an address; allowed: HOST:PORT") from None
+        raise UsageFailed(f"--listen {text}: not an address; allowed: HOST:PORT") from None
 
 
 def url(scheme: str, host: str | None, port: int) -> str:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
-from sharecore.cli.clients import BootstrapOfOne, CommandFailed, failures_in_one_line, usual_bootstrap
+from sharecore.cli.clients import (
+    BootstrapOfOne,
+    UsageFailed,
+    failures_in_one_line,
+    usual_bootstrap,
+)
 from sharecore.cli.printable import shortened
 from sharecore.cli.tables import show
 
@@ -57,7 +62,7 @@ def peek(
     default, before, whole = context.obj or (usual_bootstrap(), None, None)
     with failures_in_one_line():
         if output not in ("table", "json"):
-            raise CommandFailed(f"--format {output}: unknown; allowed: one of table, json")
+            raise UsageFailed(f"--format {output}: unknown; allowed: one of table, json")
         from sharecore.admin.peek import peek as look
         from sharecore.client.settings import read_connection_settings
         from sharecore.client.wire.transport import Transport

@@ -11,6 +11,7 @@ from sharecore.cli.admin import Settings, SettingsFile, admin_at
 from sharecore.cli.clients import (
     BootstrapOrDirectory,
     CommandFailed,
+    UsageFailed,
     check_one_source,
     failures_in_one_line,
     usual_bootstrap,
@@ -78,10 +79,10 @@ def dump(
     """
     with failures_in_one_line():
         if output not in FORMATS:
-            raise CommandFailed(f"--format {output}: not one of {', '.join(FORMATS)}")
+            raise UsageFailed(f"--format {output}: not one of {', '.join(FORMATS)}")
         check_one_source(data_dir, bootstrap)
         if history and key is None:
-            raise CommandFailed("--history needs --key GROUP:TOPICID:PARTITION")
+            raise UsageFailed("--history needs --key GROUP:TOPICID:PARTITION")
         chosen = _key(key)
         if data_dir is not None:
             found = _from_data_dir(data_dir, chosen, history=history)
@@ -100,7 +101,7 @@ def _key(text: str | None) -> SharePartitionKey | None:
     try:
         return None if text is None else parse_coordinator_key(text)
     except ValueError as error:
-        raise CommandFailed(f"--key {error}") from None
+        raise UsageFailed(f"--key {error}") from None
 
 
 def _from_data_dir(path: Path, key: SharePartitionKey | None, *, history: bool) -> StateDump | StateHistory:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sharecore.cli.tables import show
+from sharecore.cli.times import show_time
 
 if TYPE_CHECKING:
     from sharecore.admin import SharePartitionState, StateChange, StateProblem
@@ -48,7 +48,7 @@ def show_states(states: Iterable[SharePartitionState], output: str) -> None:
                 str(each.start_offset),
                 str(each.delivery_complete_count),
                 f"{each.state_epoch}/{each.leader_epoch}/{each.snapshot_epoch}",
-                _time(each.snapshot_ms),
+                show_time(each.snapshot_ms),
                 _short(each.batches),
             ]
             for each in states
@@ -77,7 +77,7 @@ def show_history(changes: Iterable[StateChange], output: str) -> None:
         rows.append(
             [
                 f"{change.partition}:{change.offset}",
-                _time(change.timestamp_ms),
+                show_time(change.timestamp_ms),
                 _type(change),
                 str(fields.get("startOffset", "-")),
                 str(fields.get("deliveryCompleteCount", "-")),
@@ -149,10 +149,6 @@ def _short(batches: Sequence[StateBatch]) -> str:
     if len(batches) > _BATCHES_SHOWN:
         texts.append(f"and {len(batches) - _BATCHES_SHOWN} more")
     return ", ".join(texts) or "-"
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000).isoformat(sep=" ", timespec="seconds")
 
 
 def _line(**fields: Any) -> None:

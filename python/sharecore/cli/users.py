@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, Value, administered
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed, failures_in_one_line
 from sharecore.cli.tables import show
 from sharecore.cli.typers import commands
 
@@ -97,7 +97,7 @@ def delete(
 def _chosen(mechanisms: list[str] | None) -> list[str]:
     for each in mechanisms or ():
         if each not in _MECHANISMS:
-            raise CommandFailed(f"--mechanism {each}: unknown; allowed: {', '.join(_MECHANISMS)}")
+            raise UsageFailed(f"--mechanism {each}: unknown; allowed: {', '.join(_MECHANISMS)}")
     return mechanisms or list(_MECHANISMS)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from sharecore.cli.admin import SettingsFile, key_values
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed, failures_in_one_line
 
 if TYPE_CHECKING:
     from sharecore.client import Worker
@@ -72,9 +72,9 @@ def work(
 
     with failures_in_one_line():
         if log_level not in LEVELS:
-            raise CommandFailed(f"--log-level {log_level}: unknown; allowed: one of {', '.join(LEVELS)}")
+            raise UsageFailed(f"--log-level {log_level}: unknown; allowed: one of {', '.join(LEVELS)}")
         if log_format not in ("text", "json"):
-            raise CommandFailed(f"--log-format {log_format}: unknown; allowed: text, json")
+            raise UsageFailed(f"--log-format {log_format}: unknown; allowed: text, json")
         set_up_logging(log_level, JsonLines() if log_format == "json" else None)
         found = load(target)
         given = {

@@ -54,7 +54,7 @@ def test_what_is_given_goes_before_the_environment(
 @pytest.mark.parametrize("address", ["localhost", "localhost:", ":port", "9092"])
 def test_an_address_that_is_none(address: str) -> None:
     ended = run("groups", "-b", address)
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert "not HOST:PORT" in ended.stderr
 
 

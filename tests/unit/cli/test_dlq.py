@@ -1,17 +1,19 @@
 from __future__ import annotations
 
-import json
+import itertools
 import re
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.harness.running import RunningBroker
 
 from sharecore.admin.letters import Letter, Wanted
 from sharecore.cli.clients import CommandFailed
+from sharecore.cli.dlq.progress import Progress, Ranges
 from sharecore.cli.dlq.reading import dead_letter_topics, letter_of
-from sharecore.cli.dlq.redrive import Progress
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Operation, PatternType, Permission, ResourceType
 
@@ -95,25 +97,67 @@ def test_letters_are_chosen_by_what_they_tell(wanted: Wanted, *, takes: bool) ->
     assert wanted.takes(letter()) is takes
 
 
-def test_progress_passes_over_what_was_answered_without_a_gap(tmp_path: Path) -> None:
+def test_progress_keeps_what_is_done_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "progress.json"
-    progress = Progress(file, "dlq.t")
-    entries = [progress.begin(cast(Any, Message(0, offset))) for offset in (4, 5, 9)]
-    progress.end(entries[0])
-    progress.end(entries[2])
+    progress = Progress(file, "dlq.t", "id")
+    for offset in (4, 0, 9, 1, 6, 5):
+        progress.end(0, offset)
+    progress.end(2, 3)
     progress.save(now=True)
-    assert Progress(file, "dlq.t").next == {0: 5}
-    progress.end(entries[1])
-    progress.save(now=True)
-    assert Progress(file, "dlq.t").next == {0: 10}
+    again = Progress(file, "dlq.t", "id")
+    done = [(index, offset) for index in range(3) for offset in range(11) if again.is_done(index, offset)]
+    assert done == [(0, 0), (0, 1), (0, 4), (0, 5), (0, 6), (0, 9), (2, 3)]
+    assert again.first_open() == {0: 2}
+    assert not again.was_another
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"next": 5}', json.dumps({"topic": "dlq.other", "next": {}})])
-def test_a_progress_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
+@given(st.lists(st.integers(0, 40)))
+def test_ranges_hold_what_was_added(offsets: list[int]) -> None:
+    ranges = Ranges()
+    for offset in offsets:
+        ranges.add(offset)
+    assert [offset for offset in range(42) if offset in ranges] == sorted(set(offsets))
+    pairs = ranges.pairs()
+    assert all(last + 1 < first for (_, last), (first, _) in itertools.pairwise(pairs))
+    assert Ranges(pairs).pairs() == pairs
+
+
+def test_progress_knows_a_topic_by_its_id(tmp_path: Path) -> None:
+    file = tmp_path / "progress.json"
+    first = Progress(file, "dlq.t", "first")
+    first.end(0, 7)
+    first.save(now=True)
+    second = Progress(file, "dlq.t", "second")
+    assert second.was_another
+    assert not second.is_done(0, 7)
+    second.end(0, 0)
+    second.save(now=True)
+    assert not Progress(file, "dlq.t", "second").was_another
+    assert Progress(file, "dlq.t", "first").is_done(0, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not a file of an earlier run"),
+        ("[]", "not a file of an earlier run"),
+        ('{"next": 5}', "not a file of an earlier run"),
+        (
+            '{"version": 2, "topic": "dlq.t", "topics": {"id": {"0": [[5, 3]]}}}',
+            "not a file of an earlier run",
+        ),
+        ('{"version": 2, "topic": "dlq.t", "topics": {"id": {"0": [[0, 3], [2, 5]]}}}', "not a file of an"),
+        ('{"version": 2, "topic": "dlq.other", "topics": {}}', "it is about topic dlq.other"),
+        ('{"topic": "dlq.t", "next": {"0": 5}}', "another version of sharecore wrote it"),
+        ('{"version": 3, "topic": "dlq.t", "topics": {}}', "another version of sharecore wrote it"),
+    ],
+)
+def test_a_progress_file_of_something_else_is_refused(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "progress.json"
     file.write_text(text)
-    with pytest.raises(CommandFailed, match="--progress"):
-        Progress(file, "dlq.t")
+    with pytest.raises(CommandFailed, match=words):
+        Progress(file, "dlq.t", "id")
+    assert file.read_text() == text
 
 
 def test_topics_whose_settings_are_kept_from_a_client_are_named_and_passed_over(

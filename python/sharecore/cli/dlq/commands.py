@@ -6,14 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile, check_answers, confluent_settings
+from sharecore.cli.admin import Settings, SettingsFile, check_answers, confluent_settings, topic_id_of
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
@@ -35,6 +34,7 @@ from sharecore.cli.dlq.options import (
 )
 from sharecore.cli.printable import shortened
 from sharecore.cli.tables import show as show_table
+from sharecore.cli.times import Local, show_time
 from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def list_letters(
     since: Since = None,
     until: Until = None,
     source: Source = None,
+    local: Local = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
@@ -83,7 +84,12 @@ def list_letters(
         typer.echo("no letters")
         return
     rows = [
-        [*about, str(counts[about]), _time(first.time_ms), _time(last.time_ms)]
+        [
+            *about,
+            str(counts[about]),
+            show_time(first.time_ms, local=local),
+            show_time(last.time_ms, local=local),
+        ]
         for about, (first, last) in sorted(found.items())
     ]
     show_table(["TOPIC", "GROUP", "SOURCE", "CAUSE", "LETTERS", "FIRST", "LAST"], rows)
@@ -167,19 +173,20 @@ def redrive(
     were: __redrive.topic, .partition, .offset, .group, .delivery.count, and .count, how often.
 
     Each record is produced at least once. Letters stay where they are: with --progress FILE the next run
-    passes over those that are done, and a run that breaks off is gone on with.
+    passes over those that were redriven, whatever its filters, and a run that broke off is continued.
     """
     wanted = wanted_of(group, cause, since, until, source, key, pattern, header)
     with _clients(bootstrap, settings, command_config) as chosen:
+        from sharecore.cli.dlq.progress import Progress
         from sharecore.cli.dlq.reading import Topic, letter_of, open_consumer
-        from sharecore.cli.dlq.redrive import Progress, Redrive, open_producer
+        from sharecore.cli.dlq.redrive import Redrive, open_producer
 
-        done = Progress(None if dry_run else progress, topic)
-        if progress is not None and dry_run:
-            done.next = Progress(progress, topic).next
+        done = Progress(progress, topic, topic_id_of(topic, bootstrap, settings, command_config))
+        if done.was_another:
+            typer.echo(f"{topic} was deleted and created again: none of its letters is done", err=True)
         passed = 0
         with ExitStack() as clients:
-            letters = Topic(clients.enter_context(open_consumer(chosen)), topic, done.next)
+            letters = Topic(clients.enter_context(open_consumer(chosen)), topic, done.first_open())
             reader = clients.enter_context(open_consumer(chosen))
             records = None if dry_run else clients.enter_context(open_producer(chosen))
             moving = Redrive(reader, records, to, rate)
@@ -188,15 +195,20 @@ def redrive(
                     length=letters.offsets, label=topic, file=sys.stderr, hidden=not sys.stderr.isatty()
                 ) as bar:
                     for message in letters.read():
-                        entry = done.begin(message)
+                        bar.update(1)
+                        place = message.partition() or 0, message.offset() or 0
+                        if done.is_done(*place):
+                            continue
                         letter = letter_of(message)
-                        if letter is not None and wanted.takes(letter):
-                            moving.send(letter, done, entry)
+                        if letter is None:
+                            passed += 1
+                            done.end(*place)
+                        elif wanted.takes(letter):
+                            moving.send(letter, done)
                         else:
                             passed += 1
-                            done.end(entry)
-                        done.save()
-                        bar.update(1)
+                        if not dry_run:
+                            done.save()
                 moving.finish()
             finally:
                 if not dry_run:
@@ -204,7 +216,15 @@ def redrive(
     verb = "would be produced" if dry_run else "produced"
     for target, count in sorted(moving.moved.items()):
         typer.echo(f"{count} {'record' if count == 1 else 'records'} {verb} to {target}")
-    typer.echo(f"{moving.gone} are in their topic no more, {passed} were passed over")
+    gone = f"{moving.gone} {'is in its' if moving.gone == 1 else 'are in their'} topic no more"
+    typer.echo(f"{gone}, {passed} {'was' if passed == 1 else 'were'} passed over")
+    if moving.younger:
+        shown = ", ".join(moving.younger[:5]) + (", ..." if len(moving.younger) > 5 else "")
+        typer.echo(
+            f"sharecore: younger than their letters, so not produced: {shown}; "
+            "their topic was deleted and created again, or the clock of a producer is ahead",
+            err=True,
+        )
 
 
 @contextmanager
@@ -225,10 +245,6 @@ def _letters(consumer: Consumer, topic: str, wanted: Wanted) -> Iterator[Letter]
             yield letter
 
 
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000).astimezone().isoformat(timespec="seconds")
-
-
 def _fields(letter: Letter) -> dict[str, object]:
     def text(content: bytes | None) -> str | None:
         return None if content is None else content.decode(errors="replace")
@@ -237,7 +253,7 @@ def _fields(letter: Letter) -> dict[str, object]:
     return {
         "partition": letter.partition,
         "offset": letter.offset,
-        "time": _time(letter.time_ms),
+        "time": show_time(letter.time_ms),
         "group": letter.group,
         "source": {"topic": topic, "partition": partition, "offset": offset},
         "cause": letter.cause,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from sharecore.cli.admin import key_values
-from sharecore.cli.clients import CommandFailed, failures_in_one_line
+from sharecore.cli.clients import UsageFailed, failures_in_one_line
+from sharecore.cli.times import FORMAT, Time, read_time
 
 if TYPE_CHECKING:
     from sharecore.admin.letters import Wanted
@@ -19,10 +19,12 @@ Group = Annotated[Text, typer.Option("--group", "-g", help="Letters of this shar
 Cause = Annotated[
     Text, typer.Option(metavar="rejected|exhausted", help="exhausted: given up at the delivery limit.")
 ]
-_FORMATS = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"]
-Time = Optional[datetime]  # noqa: UP045
-Since = Annotated[Time, typer.Option("--since", formats=_FORMATS, help="Letters written then or later.")]
-Until = Annotated[Time, typer.Option("--until", formats=_FORMATS, help="Letters written before.")]
+Since = Annotated[
+    Time, typer.Option("--since", metavar=FORMAT, help="Letters written then or later; UTC without a zone.")
+]
+Until = Annotated[
+    Time, typer.Option("--until", metavar=FORMAT, help="Letters written before; UTC without a zone.")
+]
 Source = Annotated[Text, typer.Option("--source", metavar="TOPIC", help="Records of this topic.")]
 Key = Annotated[Text, typer.Option("--key", help="Records with this key; needs letters that carry it.")]
 Filter = Annotated[
@@ -37,8 +39,8 @@ Headers = Annotated[
 def wanted_of(
     group: str | None,
     cause: str | None,
-    since: datetime | None,
-    until: datetime | None,
+    since: str | None,
+    until: str | None,
     source: str | None,
     key: str | None = None,
     pattern: str | None = None,
@@ -49,16 +51,16 @@ def wanted_of(
 
     with failures_in_one_line():
         if cause not in (None, REJECTED, EXHAUSTED):
-            raise CommandFailed(f"--cause {cause}: one of {REJECTED}, {EXHAUSTED} is needed")
+            raise UsageFailed(f"--cause {cause}: one of {REJECTED}, {EXHAUSTED} is needed")
         try:
             compiled = None if pattern is None else re.compile(pattern)
         except re.error as error:
-            raise CommandFailed(f"--filter {pattern}: {error}") from None
+            raise UsageFailed(f"--filter {pattern}: {error}") from None
         return Wanted(
             group,
             cause,
-            _milliseconds(since),
-            _milliseconds(until),
+            _milliseconds(since, "--since"),
+            _milliseconds(until, "--until"),
             source,
             key,
             compiled,
@@ -66,6 +68,5 @@ def wanted_of(
         )
 
 
-def _milliseconds(time: datetime | None) -> int | None:
-    """Local time without a zone."""
-    return None if time is None else round(time.timestamp() * 1000)
+def _milliseconds(time: str | None, option: str) -> int | None:
+    return None if time is None else round(read_time(time, option).timestamp() * 1000)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sharecore.admin.letters import Letter
 from sharecore.admin.origin import Header
 from sharecore.cli.clients import CommandFailed
+from sharecore.cli.dlq.progress import Progress
 from sharecore.cli.dlq.reading import Origins, headers_of, partitions_of, plain
 from sharecore.cli.producing import Records
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
 _TRIED_SECONDS = 60.0
-_SAVE_SECONDS = 1.0
 _PRODUCER: dict[str, object] = {
     "enable.idempotence": True,
     "acks": "all",
@@ -28,58 +26,6 @@ _PRODUCER: dict[str, object] = {
     # whatever a topic has taken once; what the target takes is the broker's to say
     "message.max.bytes": 1_000_000_000,
 }
-
-
-class Progress:
-    """Up to where each partition of a dead-letter topic is done, kept in a file.
-
-    Args:
-        file: None: nothing is kept.
-    """
-
-    def __init__(self, file: Path | None, topic: str) -> None:
-        self._file = file
-        self._topic = topic
-        self.next: dict[int, int] = {}
-        self._open: dict[int, deque[list[int]]] = {}
-        self._saved = time.monotonic()
-        if file is not None and file.exists():
-            try:
-                kept = json.loads(file.read_text())
-                self.next = {int(index): int(offset) for index, offset in kept["next"].items()}
-            except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-                raise CommandFailed(f"--progress {file}: not a file of an earlier run: {error}") from None
-            if kept.get("topic") != topic:
-                raise CommandFailed(f"--progress {file}: it is about topic {kept.get('topic')}")
-
-    def begin(self, message: Message) -> list[int]:
-        """A record of the topic is being worked on; what is given back goes to `end`."""
-        entry = [message.offset() or 0, 0]
-        self._open.setdefault(message.partition() or 0, deque()).append(entry)
-        return entry
-
-    def end(self, entry: list[int]) -> None:
-        """It is done."""
-        entry[1] = 1
-
-    def save(self, *, now: bool = False) -> None:
-        """Writes down what is done, once a second or now; raises CommandFailed where it cannot."""
-        for index, entries in self._open.items():
-            while entries and entries[0][1]:
-                self.next[index] = entries.popleft()[0] + 1
-        if self._file is None or (not now and time.monotonic() - self._saved < _SAVE_SECONDS):
-            return
-        self._saved = time.monotonic()
-        fresh = self._file.with_name(self._file.name + ".new")
-        try:
-            fresh.write_text(json.dumps({"topic": self._topic, "next": self.next}) + "\n")
-            fresh.replace(self._file)
-        except OSError as error:
-            fresh.unlink(missing_ok=True)
-            raise CommandFailed(
-                f"--progress {self._file}: {error.strerror or error}; what was produced since it was written "
-                "last is produced once more by the next run"
-            ) from None
 
 
 def open_producer(settings: Mapping[str, str]) -> Records:
@@ -99,6 +45,7 @@ class Redrive:
     Attributes:
         moved: how many records went where.
         gone: how many bare letters there were whose record is there no more.
+        younger: records at the offsets of bare letters that were written after them, and so are others.
     """
 
     def __init__(self, reader: Consumer, records: Records | None, to: str | None, rate: float | None) -> None:
@@ -112,16 +59,26 @@ class Redrive:
         self._partitions: dict[str, int] = {}
         self.moved: Counter[str] = Counter()
         self.gone = 0
+        self.younger: list[str] = []
 
-    def send(self, letter: Letter, progress: Progress, entry: list[int]) -> None:
-        """Has one letter's record produced; `entry` is done once the broker has it."""
+    def send(self, letter: Letter, progress: Progress) -> None:
+        """Produce one letter's record; the letter is done once the broker has it.
+
+        A letter whose record is younger than itself stays open: most likely the topic was deleted and created
+        again, and the record is gone; or the clock of a producer is ahead.
+        """
+        done = partial(progress.end, letter.partition, letter.offset)
         topic, partition, offset = letter.origin
         key, value, own = letter.key, letter.value, letter.headers
         if not letter.is_copy:
             found = self._origins.find(topic, partition, offset)
             if found is None:
                 self.gone += 1
-                progress.end(entry)
+                done()
+                return
+            if found.timestamp()[1] > letter.time_ms:
+                self.gone += 1
+                self.younger.append(f"{topic}-{partition}@{offset}")
                 return
             key, value, own = _content(found)
         target = self._to or topic
@@ -129,7 +86,6 @@ class Redrive:
             self._partitions[target] = partitions_of(self._reader, target)
         self.moved[target] += 1
         if self._records is None:
-            progress.end(entry)
             return
         self._pace()
         self._records.send(
@@ -138,7 +94,7 @@ class Redrive:
             key,
             partition=partition % self._partitions[target],
             headers=letter.redriven_headers(own),
-            written=partial(progress.end, entry),
+            written=done,
         )
         if self._records.failed:
             raise CommandFailed(f"{target}: {self._records.failed[0]}")

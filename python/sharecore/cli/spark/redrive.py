@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile
-from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed
+from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed
 from sharecore.cli.dlq.options import Filter, Headers, Key, Since, Until, wanted_of
 from sharecore.cli.spark.common import (
     AnyGroup,
@@ -86,7 +86,7 @@ def redrive(
         from sharecore.jobs.redrivable import ALL, OUTCOMES
 
         if outcome not in OUTCOMES:
-            raise CommandFailed(f"--outcome {outcome}: one of {', '.join(OUTCOMES)} is needed")
+            raise UsageFailed(f"--outcome {outcome}: one of {', '.join(OUTCOMES)} is needed")
         if execute and out is None:
             raise CommandFailed(
                 "--execute needs --out DIR: what is done is remembered there, and not done twice"
@@ -99,7 +99,7 @@ def redrive(
             wanted = wanted_of(group, cause, since, until, None, key, pattern, header)
             source = Letters(settings, dead_letters, wanted, topic or [], to_topic)
         elif group is None:
-            raise CommandFailed("--group GROUP is needed, or --dead-letters TOPIC")
+            raise UsageFailed("--group GROUP is needed, or --dead-letters TOPIC")
         elif (since, until, key, pattern, header) != (None,) * 5:
             raise CommandFailed(
                 "--since, --until, --key, --filter and --header choose letters: "

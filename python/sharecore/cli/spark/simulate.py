@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.clients import CommandFailed
+from sharecore.cli.clients import CommandFailed, UsageFailed
 from sharecore.cli.spark.common import (
     Master,
     Out,
@@ -131,7 +131,7 @@ def simulate(
         }
         given = {name: values for name, values in swept.items() if values}
         if acquire_mode not in ("batch_optimized", "record_limit"):
-            raise CommandFailed(f"--acquire-mode {acquire_mode}: batch_optimized or record_limit is needed")
+            raise UsageFailed(f"--acquire-mode {acquire_mode}: batch_optimized or record_limit is needed")
         if trace is None:
             from sharecore.jobs.load import Load
 
@@ -150,7 +150,7 @@ def simulate(
         else:
             others = [f"--{name.replace('_', '-')}" for name in given if name not in _TRACE_OPTIONS]
             if others:
-                raise CommandFailed(f"--trace: {', '.join(others)} would have no effect on a trace")
+                raise UsageFailed(f"--trace: {', '.join(others)} would have no effect on a trace")
             limits = {_TRACE_OPTIONS[name]: values for name, values in given.items()}
             run, facts, names = _traces(trace, limits), {"trace": trace}, ["trace", *limits]
         html = report_path(out, report)

@@ -1,0 +1,120 @@
+"""`sharecore groups` beside Kafka's own tools: times, states, types, and groups of other types."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from tests.harness import java
+from tests.harness.broker import Broker
+from tests.harness.clients import QUIET, produce, settle, share_consumer
+from tests.interop.test_admin import sharecore
+
+FIRST = datetime(2026, 3, 29, tzinfo=UTC)
+SHARE_GROUPS = f"{java.TOOLS}.consumer.group.ShareGroupCommand"
+
+
+@pytest.fixture
+def hourly(broker: Broker, topic: str, group: str) -> None:
+    """A group that has done a record for each hour of the day in which clocks change in Europe."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
+    for hour in range(24):
+        moment = FIRST + timedelta(hours=hour)
+        producer.produce(topic, b"x", timestamp=round(moment.timestamp() * 1000))
+    assert producer.flush(10) == 0
+    with share_consumer(broker.bootstrap, group, [topic]) as consumer:
+        settle(consumer, 24)
+
+
+@pytest.mark.usefixtures("hourly")
+def test_a_time_means_what_it_means_to_kafkas_tool(
+    broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    for text in (
+        "2026-03-29T02:30:00.000",
+        "2026-03-29T02:00:00.001",
+        "2026-03-29T02:00:00.000Z",
+        "2026-03-29T03:30:00.000+02:00",
+        "2026-03-29T03:30:00.000-0300",
+        "2027-01-01T00:00:00.000",
+    ):
+        tool = java.run(
+            SHARE_GROUPS,
+            *("--bootstrap-server", broker.bootstrap, "--group", group, "--topic", topic),
+            *("--reset-offsets", "--to-datetime", text, "--dry-run"),
+        )
+        status, shown, _ = sharecore(broker, "reset", group, "--to-datetime", text)
+        assert status == 0
+        assert shown.splitlines()[0].endswith("Z")
+        assert shown.splitlines()[2].split()[2] == tool.split()[-1], text
+    # what the tool does not read at all
+    for text, offset in (
+        ("2026-03-29T05:00:00", "5"),
+        ("2026-03-29", "0"),
+        ("2026-03-29T05:00:00+02:00", "3"),
+    ):
+        assert sharecore(broker, "reset", group, "--to-datetime", text)[1].split("\n")[2].split()[2] == offset
+    status, shown, said = sharecore(broker, "reset", group, "--to-datetime", "yesterday")
+    assert (status, shown, said.startswith("sharecore: --to-datetime yesterday: not a time")) == (2, "", True)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "known"),
+    [("--state", "Resting", "PreparingRebalance"), ("--type", "stream", "streams")],
+)
+def test_a_state_or_type_that_is_unknown_is_refused_with_the_list(
+    broker: Broker, option: str, value: str, known: str
+) -> None:
+    status, shown, said = sharecore(broker, "list", option, value)
+    assert (status, shown, said.count("\n")) == (2, "", 1)
+    assert said.startswith(f"sharecore: {option} {value}: unknown; allowed: ")
+    assert known in said
+
+
+@pytest.mark.usefixtures("hourly")
+def test_states_and_types_are_read_in_any_case_and_with_commas(broker: Broker, group: str) -> None:
+    for arguments, is_there in (
+        (("--state", "EMPTY"), True),
+        (("--state", "stable,empty"), True),
+        (("--state", "preparingREBALANCE", "--state", "Dead"), False),
+        (("--type", "Share, classic"), True),
+        (("--type", "consumer"), False),
+    ):
+        status, shown, _ = sharecore(broker, "list", *arguments)
+        assert (status, group in shown.split()) == (0, is_there), arguments
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_of_another_type_is_deleted_only_by_its_type(
+    broker: Broker, topic: str, group: str, protocol: str
+) -> None:
+    name = f"{protocol}-{group}"
+    produce(broker.bootstrap, topic, [b"x"])
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": name, "group.protocol": protocol, **QUIET}
+    with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
+        consumer.subscribe([topic])
+        message = consumer.poll(30)
+        assert message is not None
+        consumer.commit(message=message, asynchronous=False)
+    status, shown, _ = sharecore(broker, "delete", name)
+    assert status == 1
+    assert f"not deleted: it is a {protocol} group" in shown
+    assert name in sharecore(broker, "list", "--type", protocol)[1]
+    status, _, said = sharecore(broker, "reset", name, "--to-earliest", "--topic", topic, "--execute")
+    assert (status, f"{name} is a {protocol} group" in said) == (1, True)
+    status, shown, _ = sharecore(broker, "delete", name, "--type", protocol)
+    assert (status, shown.split()[-1]) == (0, "deleted")
+
+
+@pytest.mark.parametrize("more", [(), ("--execute",), ("--topic", "TOPIC", "--execute")])
+def test_a_reset_of_a_group_that_is_missing_says_so(
+    broker: Broker, topic: str, group: str, more: tuple[str, ...]
+) -> None:
+    name = f"no-{group}"
+    arguments = [topic if each == "TOPIC" else each for each in more]
+    status, shown, said = sharecore(broker, "reset", name, "--to-earliest", *arguments)
+    assert (status, shown) == (1, "")
+    assert said == f"sharecore: GROUP_ID_NOT_FOUND: there is no share group {name}\n"
+    assert name not in sharecore(broker, "list")[1].split()
