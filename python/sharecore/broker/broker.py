@@ -164,6 +164,7 @@ class Broker(Services):
                 self.acls,
                 self._super_users,
                 open_without_acls=self.config.allow_everyone_if_no_acl_found,
+                cache_bytes_max=self.config.sharecore_authorizer_cache_bytes_max,
             )
         if self._first_users:
             await self.credentials.change([first_credential(user) for user in self._first_users])

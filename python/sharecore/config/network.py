@@ -92,6 +92,13 @@ class NetworkSettings:
         "Bytes of answers that may wait for their clients to read them; negative: no bound. A user, or an "
         "address without one, has half of it at most. Beyond, answers with records wait.",
     )
+    sharecore_fetch_sessions_bytes_max: int = setting(
+        Kind.LONG,
+        67108864,
+        "Memory that the partitions of fetch sessions may take. A client whose session has no room fetches "
+        "without one.",
+        low=0,
+    )
     sharecore_connection_max_pipelined_requests: int = setting(
         Kind.INT, 64, "Requests of one connection that may wait for their answers at a time.", low=1
     )

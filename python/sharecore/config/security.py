@@ -91,6 +91,12 @@ class AuthorizerSettings:
 class AuditSettings:
     """The log of what was denied, and of what was allowed."""
 
+    sharecore_authorizer_cache_bytes_max: int = setting(
+        Kind.LONG,
+        16777216,
+        "Memory for decisions about what is allowed, which are remembered until an entry changes.",
+        low=0,
+    )
     sharecore_audit_log: str | None = setting(
         Kind.STRING, None, "File of the audit, a line of JSON a decision; the log of the broker when not set."
     )

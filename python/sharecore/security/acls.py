@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-from sharecore.security.acl import WILDCARD, Acl, AclFilter, PatternType
+from sharecore.security.acl import WILDCARD, Acl, AclFilter, PatternType, ResourceType
 from sharecore.storage import Catalogue, Ticket
 
 _PREFIX = b"acl/"
@@ -38,8 +38,16 @@ class Acls:
         self._changed = changed
 
     def select(self, wanted: AclFilter) -> list[Acl]:
-        """The entries that a filter means."""
-        return [acl for acl in self._all if wanted.matches(acl)]
+        """The entries that a filter means: looked up where it names a resource, else of all."""
+        return [acl for acl in self._candidates(wanted) if wanted.matches(acl)]
+
+    def _candidates(self, wanted: AclFilter) -> Iterable[Acl]:
+        kind, name, pattern = wanted.resource_type, wanted.name, wanted.pattern_type
+        if name is None or kind == ResourceType.ANY:
+            return self._all
+        if pattern == PatternType.MATCH:
+            return self.of(kind, name)
+        return (*self._literal.get((kind, name), ()), *self._prefixed.get((kind, name), ()))
 
     def of(self, resource_type: int, name: str) -> Iterator[Acl]:
         """The entries that count for a resource."""
@@ -50,14 +58,23 @@ class Acls:
             if length <= len(name):
                 yield from self._prefixed.get((resource_type, name[:length]), ())
 
-    async def delete(self, wanted: Iterable[AclFilter]) -> list[list[Acl]]:
+    async def delete(
+        self, wanted: Iterable[AclFilter], step: Callable[[], Awaitable[None]]
+    ) -> list[list[Acl]]:
         """Deletes the entries that filters mean, whichever broker has added them; returns them by filter.
+
+        Args:
+            wanted: the filters.
+            step: awaited after each.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
         """
         async with self._catalogue.changing():
-            found = [self.select(each) for each in wanted]
+            found = []
+            for each in wanted:
+                found.append(self.select(each))
+                await step()
             if gone := dict.fromkeys(acl for some in found for acl in some):
                 await self.change(deletes=gone)
         return found

@@ -12,6 +12,8 @@ from sharecore.errors import ErrorCode, KafkaError
 
 NO_SESSION = 0
 _UNKNOWN = -1
+_PARTITION_BYTES = 600
+"""About what a partition of a session takes, besides the name of its topic."""
 _IDLE_MS = 120_000
 """A session that was idle for so long gives way to any other; one as old as that to a larger one."""
 
@@ -63,22 +65,29 @@ class FetchSession:
         epoch: what the next request has to have.
         created_ms: time of its begin.
         used_ms: time of its last request.
+        bytes: about what its partitions take.
     """
 
     session_id: int
     by_id: bool
     created_ms: int
     used_ms: int
+    bytes: int = 0
     epoch: int = 1
     partitions: dict[PartitionId, FetchPartition] = field(default_factory=dict)
 
     def update(self, wanted: Iterable[FetchPartition], forgotten: Iterable[PartitionId]) -> None:
         """Takes partitions in, or their new places, and then others out."""
         for partition in wanted:
-            known = self.partitions.setdefault(partition.key, partition)
-            known.place = partition.place
+            known = self.partitions.get(partition.key)
+            if known is None:
+                self.partitions[partition.key] = partition
+                self.bytes += _bytes_of(partition.key)
+            else:
+                known.place = partition.place
         for key in forgotten:
-            self.partitions.pop(key, None)
+            if self.partitions.pop(key, None) is not None:
+                self.bytes -= _bytes_of(key)
 
     def to_the_end(self, key: PartitionId) -> None:
         """Has a partition that gave records wait until the others had their turn."""
@@ -88,16 +97,19 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    """The fetch sessions of a broker, bounded in number.
+    """The fetch sessions of a broker, bounded in number and in memory.
 
     Args:
         slots: how many there may be (`max.incremental.fetch.session.cache.slots`).
         now_ms: the clock.
+        bytes_max: about how much memory they may take (`sharecore.fetch.sessions.bytes.max`).
     """
 
-    def __init__(self, slots: int, now_ms: Callable[[], int]) -> None:
+    def __init__(self, slots: int, now_ms: Callable[[], int], bytes_max: int = 1 << 26) -> None:
         self._slots = slots
         self._now_ms = now_ms
+        self._bytes_max = bytes_max
+        self._bytes = 0
         self._sessions: dict[int, FetchSession] = {}
         """The one that has been idle for longest first."""
 
@@ -111,12 +123,16 @@ class FetchSessionCache:
         """
         kept = {partition.key: partition for partition in partitions}
         now_ms = self._now_ms()
-        if len(self._sessions) >= self._slots and not self._evict(len(kept), now_ms):
-            return NO_SESSION
+        size = sum(map(_bytes_of, kept))
+        while len(self._sessions) >= self._slots or self._bytes + size > self._bytes_max:
+            if size > self._bytes_max or not self._evict(len(kept), now_ms):
+                return NO_SESSION
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = randbelow(2**31)
-        self._sessions[session_id] = FetchSession(session_id, by_id, now_ms, now_ms, partitions=kept)
+        session = FetchSession(session_id, by_id, now_ms, now_ms, bytes=size, partitions=kept)
+        self._sessions[session_id] = session
+        self._bytes += size
         return session_id
 
     def resume(
@@ -131,8 +147,9 @@ class FetchSessionCache:
         """The session as a request leaves it; None where no partition is left, which ends it.
 
         Raises:
-            KafkaError: FETCH_SESSION_ID_NOT_FOUND; INVALID_FETCH_SESSION_EPOCH; FETCH_SESSION_TOPIC_ID_ERROR
-                where the session has names and the request ids, or the other way round.
+            KafkaError: FETCH_SESSION_ID_NOT_FOUND, also where it grows beyond the bound of memory, which ends
+                it; INVALID_FETCH_SESSION_EPOCH; FETCH_SESSION_TOPIC_ID_ERROR where the session has names and
+                the request ids, or the other way round.
         """
         session = self._sessions.get(session_id)
         if session is None:
@@ -141,10 +158,15 @@ class FetchSessionCache:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        before = session.bytes
         session.update(wanted, forgotten)
+        self._bytes += session.bytes - before
         if not session.partitions:
-            del self._sessions[session_id]
+            self.close(session_id)
             return None
+        if self._bytes > self._bytes_max and session.bytes > before:
+            self.close(session_id)
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.epoch = next_epoch(epoch)
         session.used_ms = self._now_ms()
         self._sessions[session_id] = self._sessions.pop(session_id)
@@ -152,7 +174,9 @@ class FetchSessionCache:
 
     def close(self, session_id: int) -> None:
         """Ends a session, if there is one of the id."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._bytes -= session.bytes
 
     def _evict(self, size: int, now_ms: int) -> bool:
         """Ends a session that is idle, or old and no larger than the one that wants its place."""
@@ -166,5 +190,10 @@ class FetchSessionCache:
             victim = min(old, key=lambda each: len(each.partitions))
             if size <= len(victim.partitions):
                 return False
-        del self._sessions[victim.session_id]
+        self.close(victim.session_id)
         return True
+
+
+def _bytes_of(key: PartitionId) -> int:
+    topic = key[0]
+    return _PARTITION_BYTES + (len(topic) if isinstance(topic, str) else 0)

@@ -195,3 +195,33 @@ def test_any_bytes_and_any_words(data: bytes, name: str, key: str, text: str) ->
         taken.push(Push().level("fine", 1))
     taken.push(Push(group_id=text).level(name, 2, {key: text}), TWO)
     assert taken.scrape()["sharecore_client_metrics_series"][0][1] >= 0
+
+
+def _message(field: int, content: bytes) -> bytes:
+    size, length = len(content), bytearray()
+    while size > 127:
+        length.append(size & 127 | 128)
+        size >>= 7
+    return bytes((field << 3 | 2,)) + bytes((*length, size)) + content
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"\x0a\x00" * 1_000_000,
+        _message(1, _message(2, b"\x12\x00" * 1_000_000)),
+        _message(1, _message(2, _message(2, _message(1, b"m") + _message(5, b"\x0a\x00" * 1_000_000)))),
+        _message(1, _message(1, b"\x0a\x00" * 1_000_000)),
+        b"\x08\x00" * 1_000_000,
+    ],
+    ids=["resources", "metrics", "points", "attributes", "numbers"],
+)
+def test_a_push_of_a_million_empty_fields_is_refused_unread(bomb: bytes) -> None:
+    with pytest.raises(ValueError, match=r"more than 60000 fields"):
+        read_push(bomb, 0, 1 << 30)
+
+
+@pytest.mark.parametrize("bytes_", [b"\x0a\x7f", b"\x0b", b"\x0a" + b"\xff" * 20, b"\x09\x00", b"\xff"])
+def test_what_is_no_message_is_refused(bytes_: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - whichever reader finds it
+        read_push(bytes_, 0, 1 << 20)

@@ -250,6 +250,7 @@ def test_a_request_with_many_names_has_a_hundred_lines(
 
 
 def test_what_is_cached_is_bounded_in_bytes(storage: Storage) -> None:
+    """sharecore.authorizer.cache.bytes.max"""
     guard = Guard(storage)
     guard.authorizer = Authorizer(guard.acls, cache_bytes_max=1_000_000)
     guard.add(entry())
@@ -261,3 +262,21 @@ def test_what_is_cached_is_bounded_in_bytes(storage: Storage) -> None:
 
 def cached_bytes(authorizer: Authorizer) -> int:
     return sum(sys.getsizeof(name) for *_, name in authorizer._decisions)
+
+
+def test_a_filter_with_a_name_selects_as_one_without_an_index(guard: Guard) -> None:
+    entries = [
+        entry(name=name, pattern=pattern, kind=kind)
+        for name in ("t", "tt", "*", "other")
+        for pattern in (LITERAL, PREFIXED)
+        for kind in (ResourceType.TOPIC, ResourceType.GROUP)
+    ]
+    guard.add(*entries)
+    for kind in (ResourceType.ANY, ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER):
+        for name in (None, "t", "tt", "ttt", "*", "nothing"):
+            for pattern in (PatternType.ANY, PatternType.MATCH, LITERAL, PREFIXED):
+                wanted = AclFilter(kind, name, pattern)
+                expected = [each for each in entries if wanted.matches(each)]
+                found = guard.acls.select(wanted)
+                assert sorted(found) == sorted(expected), wanted
+                assert len(set(found)) == len(found)

@@ -10,8 +10,8 @@ from sharecore.session import NO_SESSION, FetchPartition, FetchSessionCache, Pla
 START = Place(0, 1, -1, -1)
 
 
-def partitions(count: int) -> list[FetchPartition]:
-    return [FetchPartition(("t", index), "t", START) for index in range(count)]
+def partitions(count: int, first: int = 0) -> list[FetchPartition]:
+    return [FetchPartition(("t", index), "t", START) for index in range(first, count)]
 
 
 class Clock:
@@ -63,3 +63,26 @@ def test_a_session_of_ids_takes_no_names() -> None:
 
 def test_no_slots_keep_nothing() -> None:
     assert FetchSessionCache(0, Clock()).open(partitions(1), by_id=True) == NO_SESSION
+
+
+def test_sessions_are_bounded_in_memory() -> None:
+    """sharecore.fetch.sessions.bytes.max"""
+    clock = Clock()
+    sessions = FetchSessionCache(10, clock, bytes_max=100 * 700)
+    first = sessions.open(partitions(60), by_id=True)
+    assert first != NO_SESSION
+    assert sessions.open(partitions(60), by_id=True) == NO_SESSION
+    assert sessions.open(partitions(200), by_id=True) == NO_SESSION
+    assert len(sessions) == 1
+    clock.now_ms += 130_000
+    second = sessions.open(partitions(60), by_id=True)
+    assert second != NO_SESSION, "what is idle makes room"
+    assert len(sessions) == 1
+    with pytest.raises(KafkaError) as grown:
+        sessions.resume(second, 1, partitions(200, 60), [], by_id=True)
+    assert grown.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions) == 0
+    third = sessions.open(partitions(60), by_id=True)
+    session = sessions.resume(third, 1, [], [each.key for each in partitions(59)], by_id=True)
+    assert session is not None
+    assert sessions.open(partitions(90), by_id=True) != NO_SESSION, "what is forgotten is given back"

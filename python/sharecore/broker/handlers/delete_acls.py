@@ -20,7 +20,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             "matching_acls": [],
         }
         return {"filter_results": [refused for _ in request.filters]}
-    found = await context.broker.acls.delete(map(filter_of, request.filters))
+    pace = context.broker.turns.pace()
+    found = await context.broker.acls.delete(map(filter_of, request.filters), pace.step)
     return {
         "filter_results": [
             {"error_message": None, "matching_acls": [_entry(acl) for acl in some]} for some in found

@@ -36,7 +36,8 @@ _EPOCH = 0
 def begin(broker: Services) -> Handler:
     """The handler of one broker, with the fetch sessions."""
     slots = broker.config.max_incremental_fetch_session_cache_slots
-    sessions = FetchSessionCache(slots, broker.clock.now_ms)
+    bytes_max = broker.config.sharecore_fetch_sessions_bytes_max
+    sessions = FetchSessionCache(slots, broker.clock.now_ms, bytes_max)
 
     def handle(context: RequestContext, request: Any) -> Result:
         return _handle(context, request, sessions)

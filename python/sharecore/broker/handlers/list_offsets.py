@@ -89,8 +89,12 @@ def _answers(
 ) -> Steps[dict[str, Any]]:
     answers = []
     for topic in request.topics:
-        times = Counter(asked.partition_index for asked in topic.partitions)
-        once = {asked.partition_index: asked for asked in topic.partitions}
+        times = Counter[int]()
+        once: dict[int, Any] = {}
+        for asked in topic.partitions:
+            times[asked.partition_index] += 1
+            once[asked.partition_index] = asked
+            yield
         partitions = []
         for index, asked in once.items():
             found: Found | ErrorCode | None = ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -11,6 +11,29 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, M
 
 from sharecore._core import decompress
 
+_FIELDS_MAX = 60_000
+"""Of a push; the largest of Apache Kafka's clients have some hundreds of metrics of ten fields."""
+_FIXED = {1: 8, 5: 4}
+_Nested = Mapping[int, Any]
+"""Fields that are messages, and theirs."""
+_VALUE: dict[int, Any] = {}
+_ATTRIBUTE: _Nested = {2: _VALUE}
+_VALUE |= {5: {1: _VALUE}, 6: {1: _ATTRIBUTE}}
+_EXEMPLAR: _Nested = {7: _ATTRIBUTE}
+_NUMBERS: _Nested = {1: {5: _EXEMPLAR, 7: _ATTRIBUTE}}
+_HISTOGRAM: _Nested = {1: {8: _EXEMPLAR, 9: _ATTRIBUTE}}
+_EXPONENTIAL: _Nested = {1: {1: _ATTRIBUTE, 8: {}, 9: {}, 11: _EXEMPLAR}}
+_SUMMARY: _Nested = {1: {6: {}, 7: _ATTRIBUTE}}
+_METRIC: _Nested = {
+    5: _NUMBERS,
+    7: _NUMBERS,
+    9: _HISTOGRAM,
+    10: _EXPONENTIAL,
+    11: _SUMMARY,
+    12: _ATTRIBUTE,
+}
+_MESSAGES: _Nested = {1: {1: {1: _ATTRIBUTE, 3: {}}, 2: {1: {3: _ATTRIBUTE}, 2: _METRIC}}}
+
 
 class Meaning(Enum):
     """What a value says: how much there is, how much there was in all, how much came since the last push."""
@@ -55,16 +78,61 @@ def read_push(data: bytes, compression: int, bytes_max: int) -> list[Pushed]:
         bytes_max: it may expand to so many bytes.
 
     Raises:
-        ValueError: the bytes are none, or expand to more.
+        ValueError: the bytes are none, expand to more, or hold more fields than any client pushes.
     """
+    expanded = decompress(data, compression, expanded_bytes_max=bytes_max)
+    _check_fields(expanded)
     try:
-        message = MetricsData.FromString(decompress(data, compression, expanded_bytes_max=bytes_max))
+        message = MetricsData.FromString(expanded)
     except DecodeError as error:
         raise ValueError(str(error)) from None
     return [
         Pushed(_texts(each.resource.attributes), _points(each.scope_metrics))
         for each in message.resource_metrics
     ]
+
+
+def _check_fields(data: bytes) -> None:
+    """Raise ValueError if a message has too many fields, or is none.
+
+    Empty messages expand from next to nothing, two bytes each, and would be made millions of objects. Fields
+    are counted as deep as there are messages in messages, without making any.
+    """
+    left = _FIELDS_MAX
+    inside: list[tuple[int, int, _Nested]] = [(0, len(data), _MESSAGES)]
+    while inside:
+        at, end, nested = inside.pop()
+        while at < end:
+            left -= 1
+            if left < 0:
+                raise ValueError(f"more than {_FIELDS_MAX} fields")
+            tag, at = _varint(data, at, end)
+            wire_type = tag & 7
+            if wire_type == 0:
+                _, at = _varint(data, at, end)
+            elif wire_type == 2:
+                size, at = _varint(data, at, end)
+                if tag >> 3 in nested:
+                    inside.append((at, min(at + size, end), nested[tag >> 3]))
+                at += size
+            elif wire_type in _FIXED:
+                at += _FIXED[wire_type]
+            else:
+                raise ValueError(f"a field of type {wire_type}")
+        if at > end:
+            raise ValueError("a field reaches past the end")
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise ValueError("a number without an end")
 
 
 def _points(scopes: Iterable[Any]) -> Iterator[Point]:
