@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from types import GenericAlias
 from typing import Any, Generic, Self, final
 from uuid import UUID
@@ -1596,9 +1597,22 @@ class Store:
     def close(self) -> None:
         """Commits what is staged and stops."""
     def fileno(self) -> int: ...
-    def drain(self) -> tuple[list[tuple[int, str | None]], list[tuple[int, _Four]], list[int]]:
+    def drain(
+        self,
+    ) -> tuple[
+        list[tuple[int, str | None]],
+        list[tuple[int, _Four]],
+        list[int],
+        list[tuple[int, int, int, Path, int]],
+    ]:
         """Since the last call: (sequence number up to which operations ended, why they failed), for logs
-        that moved (log, (start, high watermark, last stable offset, end)), and reads that have ended."""
+        that moved (log, (start, high watermark, last stable offset, end)), reads that have ended, and damaged
+        batches that readers have found (log, first offset, last offset, file, byte)."""
+    @property
+    def torn(self) -> tuple[Path, int, int] | None:
+        """File, byte and number of bytes of a write that was cut short before the store was opened."""
+    def verify(self, log: int) -> None:
+        """Read all of a log, so that `drain` names what is damaged of it; waits for the disk."""
     def wait(self, sequence: int) -> None:
         """Blocks until the operation has ended."""
     def figures(self) -> tuple[list[int], float, int, int, int, int, int, int]:
@@ -1763,12 +1777,20 @@ _Kept = tuple[int, int, int, int, int, bool]
 
 def survey_store(
     path: str | PathLike[str], progress: Callable[[int, int], object], to: str | PathLike[str] | None = None
-) -> tuple[list[tuple[str, int, str]], list[_Kept], list[_Three], list[tuple[bytes, bytes]], bool]:
+) -> tuple[
+    list[tuple[str, int, str]],
+    list[_Kept],
+    list[_Three],
+    list[tuple[bytes, bytes]],
+    bool,
+    tuple[str, int, int] | None,
+]:
     """Reads a store from end to end; with `to` makes a new one there of what is whole. `path` stays as it is.
 
     Returns: problems (file, byte, what); logs (log, start, end, whole batches, their bytes, whether nothing
     but they tells of it); lost offsets (log, first, last); the catalogue; whether more may be missing that
-    nothing tells of. `progress` gets bytes done and to do. Raises OSError.
+    nothing tells of; file, byte and bytes of a write that was cut short. `progress` gets bytes done and to
+    do. Raises OSError.
     """
 
 def whole_batches(records: bytes) -> tuple[int, int | None]:

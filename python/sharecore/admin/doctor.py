@@ -31,13 +31,15 @@ from sharecore.config import (
 )
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.sharestate.keys import STATE_TOPIC
-from sharecore.storage import Storage, StorageOptions
+from sharecore.storage import Storage, StorageOptions, store_logs
 from sharecore.storage.identity import FILE_NAME, judge, repeated_by
 
 _FREE_BYTES_MIN = 1 << 30
 _FREE_PART_MIN = 0.05
 _FILES_MIN = 4096
 _PROBLEMS_MAX = 20
+_READ_BYTES_MAX = 1 << 30
+"""Directories with more record batches are not read through: that would take minutes."""
 _HIDDEN = "[hidden]"
 _SECRET_WORDS = ("password", "secret", "jaas", "credential", "token", ".key")
 _PACKAGES = ("sharecore", "kio", "uvloop", "cryptography", "typer", "prometheus-client", "confluent-kafka")
@@ -144,6 +146,7 @@ def data_directory(directory: Path) -> list[Finding]:
         topics = list(storage.topics)
         partitions = sum(len(topic.partitions) for topic in topics)
         size = sum(log.size_bytes for topic in topics for log in topic.partitions)
+        found += _damage(storage, size)
         text = f"{len(topics)} topics with {partitions} partitions, {size / 1e6:.1f} MB of record batches"
         found.append(Finding(about, "good", text))
     finally:
@@ -169,6 +172,25 @@ def _share_state(directory: Path) -> list[Finding]:
         )
         for each in problems[:_PROBLEMS_MAX]
     ]
+
+
+def _damage(storage: Storage, size: int) -> list[Finding]:
+    """Damaged record batches: among all where there are few, else among those of the broker's own topics."""
+    about = "data directory"
+    reads_all = size <= _READ_BYTES_MAX
+    for topic in storage.topics:
+        if reads_all or topic.name.startswith("__"):
+            for log in store_logs(topic):
+                storage.store.verify(log.log_id)
+    storage.drain()
+    advice = "stop the broker: sharecore store check lists all damage, store salvage keeps the rest"
+    found = [Finding(about, "bad", str(each), advice) for each in storage.damaged]
+    if not reads_all:
+        text = f"{size / 1e9:.1f} GB of records were not read through"
+        found.append(
+            Finding(about, "good", text, "sharecore store check reads all, while the broker is stopped")
+        )
+    return found
 
 
 async def cluster(settings: Mapping[str, str]) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from sharecore.broker.cluster import Cluster
@@ -14,7 +14,7 @@ from sharecore.broker.topic_configs import TopicConfigs
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, Listener
 from sharecore.protocol import ApiKey
-from sharecore.storage import Catalogue, Configs, Topics
+from sharecore.storage import Catalogue, Configs, DamagedBatch, Topics
 from sharecore.storage.identity import Identity
 
 if TYPE_CHECKING:
@@ -79,6 +79,9 @@ class Ground(StateLogs, Protocol):
 
     def describe(self) -> str:
         """Where everything is kept, for a person."""
+
+    def damage(self) -> Sequence[DamagedBatch]:
+        """Return the damaged record batches that are known."""
 
     def report(self, sheet: Sheet) -> None:
         """Puts figures of its own among the metrics."""

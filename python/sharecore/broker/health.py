@@ -7,6 +7,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.errors import KafkaError
 from sharecore.metrics.listener import Page
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _PROBE = b"health/probe"
 _PROBE_SECONDS_MAX = 5.0
+_NAMED_MAX = 20
+"""How many damaged batches are named."""
 _GOOD_FOR_S = 1.0
 """An answer about the disk stands so long: who asks more often does not write more often."""
 
@@ -34,8 +37,8 @@ class Health:
         return Page(200, b"ok\n")
 
     async def ready(self) -> Page:
-        """The state is loaded, this broker may lead, and what it keeps can be written: a write of a few bytes
-        finds out.
+        """The state is loaded and whole, this broker may lead, and what it keeps can be written: a write of
+        a few bytes finds out. Damaged records of clients are named, and do not keep others from being served.
         """
         trouble = self._broker.ground.trouble()
         if not trouble and not self.started:
@@ -46,7 +49,14 @@ class Health:
                     self._trouble = await self._disk_trouble()
                     self._looked_at = time.monotonic()
             trouble = self._trouble
-        body = json.dumps({"ready": not trouble, "reason": trouble or None}) + "\n"
+        damage = self._broker.ground.damage() if self.started else ()
+        if not trouble:
+            own = [str(each) for each in damage if each.topic in INTERNAL_TOPICS]
+            trouble = own[0] if own else ""
+        told: dict[str, object] = {"ready": not trouble, "reason": trouble or None}
+        if damage:
+            told["damage"] = [str(each) for each in damage[:_NAMED_MAX]]
+        body = json.dumps(told) + "\n"
         return Page(503 if trouble else 200, body.encode(), "application/json")
 
     async def _disk_trouble(self) -> str:

@@ -25,8 +25,8 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.coordinator import kafkas_partition
-from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.storage import Catalogue, Configs, Storage, StorageOptions, Topic, Topics
+from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
+from sharecore.storage import Catalogue, Configs, DamagedBatch, Storage, StorageOptions, Topic, Topics
 from sharecore.storage.identity import Identity
 from sharecore.storage.topics import TopicChange
 
@@ -62,6 +62,7 @@ class StoreGround:
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
         self._restoring: asyncio.Task[None] | None = None
+        self._verifying: asyncio.Task[None] | None = None
 
     async def open(self, broker: Host) -> None:
         """Opens the data directory.
@@ -112,14 +113,23 @@ class StoreGround:
         self._retention, self._cleaner = Retention(*chores), Cleaner(*chores)
         self._retention.start()
         self._cleaner.start()
+        self._verifying = asyncio.get_running_loop().create_task(self._verify())
+
+    async def _verify(self) -> None:
+        """Reads the share state, which is loaded when a group first needs it: damage is known before that."""
+        try:
+            await self.storage.verify(STATE_TOPIC)
+        except KafkaError as error:
+            logger.error("%s cannot be read: %s", STATE_TOPIC, error)
 
     async def drain(self) -> None:
         """There is nobody to hand over to."""
 
     def end(self) -> None:
         """Stops looking after retention and compaction."""
-        if self._restoring is not None:
-            self._restoring.cancel()
+        for task in (self._restoring, self._verifying):
+            if task is not None:
+                task.cancel()
         if self._retention is not None:
             self._retention.stop()
         if self._cleaner is not None:
@@ -158,12 +168,17 @@ class StoreGround:
         """The partition, out of so many, that holds the state of a share partition: Kafka's."""
         return kafkas_partition(key, partitions)
 
+    def damage(self) -> Sequence[DamagedBatch]:
+        """Return the damaged record batches that readers have found."""
+        return self.storage.damaged
+
     def report(self, sheet: Sheet) -> None:
         """The figures of the store."""
         # loaded where metrics are asked for
         from sharecore.broker.store_metrics import report
 
-        report(sheet, self.storage.store.figures(), shutil.disk_usage(self._data_dir).free)
+        free, damaged = shutil.disk_usage(self._data_dir).free, len(self.storage.damaged)
+        report(sheet, self.storage.store.figures(), free, damaged)
 
 
 def _storage_options(config: BrokerConfig) -> StorageOptions:

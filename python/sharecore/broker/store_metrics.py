@@ -14,8 +14,13 @@ _EDGES = (*(f"{2**i / 1e6:g}" for i in range(BUCKETS - 1)), "+Inf")
 """Upper edges in seconds: the store counts in microseconds."""
 
 
-def report(sheet: Sheet, figures: tuple[list[int], float, int, int, int, int, int, int], free: int) -> None:
-    """Puts the store's figures and the bytes that are free on its disk among the metrics."""
+def report(
+    sheet: Sheet,
+    figures: tuple[list[int], float, int, int, int, int, int, int],
+    free: int,
+    damaged: int,
+) -> None:
+    """Puts the store's figures, the bytes that are free on its disk and damaged batches among the metrics."""
     commits, seconds, written, failed, segments, held, live, staged = figures
     sheet.histogram(f.STORE_COMMIT_TIME, _EDGES, commits, seconds)
     for family, value in (
@@ -25,6 +30,7 @@ def report(sheet: Sheet, figures: tuple[list[int], float, int, int, int, int, in
         (f.STORE_BYTES, held),
         (f.STORE_LIVE, live),
         (f.STORE_STAGED, staged),
+        (f.STORE_DAMAGED, damaged),
         (f.DISK_FREE, free),
     ):
         sheet.add(family, value)

@@ -161,7 +161,9 @@ def progress_bar(what: str) -> Iterator[Progress]:
 
 
 def tell(damage: Damage) -> None:
-    """Shows what is damaged and what is lost; nothing for a directory that is whole."""
+    """Shows what is damaged and what is lost; of a directory that is whole only what a crash cut short."""
+    if damage.torn is not None:
+        typer.echo(str(damage.torn))
     if damage.is_whole:
         return
     problems = [(problem.file, f"{problem.at:,}", problem.what) for problem in damage.problems]
@@ -192,6 +194,8 @@ def print_json(damage: Damage, target: Path | None) -> None:
         "problems": [{"file": p.file, "byte": p.at, "what": p.what} for p in damage.problems],
         "lost": [_named(each.part) | {"first": each.first, "last": each.last} for each in damage.lost],
         "more_may_be_lost": damage.history_lost,
+        "torn": damage.torn
+        and {"file": damage.torn.file, "byte": damage.torn.at, "bytes": damage.torn.bytes},
         "partitions": [
             _named(each.part)
             | {"start": each.start, "end": each.end, "batches": each.batches, "bytes": each.bytes}

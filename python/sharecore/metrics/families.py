@@ -340,6 +340,10 @@ STORE_FAILURES = counter(
 STORE_SEGMENTS = gauge("sharecore_store_segments", "Files of the journal.")
 STORE_BYTES = gauge("sharecore_store_segment_bytes", "Bytes of record batches in these files.")
 STORE_LIVE = gauge("sharecore_store_live_bytes", "Of these bytes, what a log still reaches.")
+STORE_DAMAGED = gauge(
+    "sharecore_store_damaged_batches",
+    "Record batches that readers have found damaged on the disk since the start; the log names them.",
+)
 STORE_STAGED = gauge("sharecore_store_staged_bytes", "Bytes that wait for the disk.")
 DISK_FREE = gauge("sharecore_store_disk_free_bytes", "Free space where the data directory is.")
 

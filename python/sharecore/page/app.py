@@ -120,6 +120,7 @@ class Page:
             "about": self._config.about,
             "mechanisms": list(self._access.mechanisms),
             "in": session is not None,
+            "troubles": [] if session is None else list(self._config.troubles()),
         }
         if session is not None:
             shown |= {"user": session.user, "may_act": session.may_act, "csrf": session.csrf}

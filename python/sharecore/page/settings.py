@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ class PageConfig:
 
     Args:
         about: the cluster, to be shown.
+        troubles: what is wrong with the broker, to be shown to who may look.
         actions: who may act: `users` who have logged in, `everyone` or `none`.
         hosts: names that browsers may call it by, besides localhost and IP addresses.
         interval_s: between two looks at the cluster; a look that takes long makes it longer.
@@ -28,6 +29,7 @@ class PageConfig:
     """
 
     about: str
+    troubles: Callable[[], Sequence[str]] = tuple
     actions: str = ACTIONS[0]
     hosts: Collection[str] = ()
     interval_s: float = 3.0

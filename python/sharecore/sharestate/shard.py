@@ -39,6 +39,7 @@ class StateShard:
         self._log = staged.log
         self._staged = staged
         self._prune_at = _PRUNE_RECORDS
+        self._unreadable = ""
         self._monotonic_ms = monotonic_ms
         self._loads = loads or Spans()
 
@@ -69,7 +70,9 @@ class StateShard:
                     repaired.append(offset)
         except ValueError as error:
             text = f"{self._staged.name} at offset {offset}: {error}"
-            logger.error("share state cannot be read: %s", text)
+            if text != self._unreadable:
+                self._unreadable = text
+                logger.error("share state cannot be read: %s", text)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
         else:
             self.states = {state.key: state for state in _drain(fold)}

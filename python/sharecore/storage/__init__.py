@@ -19,7 +19,7 @@ from sharecore.storage.log import (
     Slice,
 )
 from sharecore.storage.reader import Reader
-from sharecore.storage.storage import Storage, StorageOptions
+from sharecore.storage.storage import DamagedBatch, Storage, StorageOptions
 from sharecore.storage.store_log import StoreLog
 from sharecore.storage.store_topics import store_logs
 from sharecore.storage.ticket import Ticket
@@ -31,6 +31,7 @@ __all__ = [
     "Appended",
     "Catalogue",
     "Configs",
+    "DamagedBatch",
     "DamagedLog",
     "FirstBatch",
     "Found",

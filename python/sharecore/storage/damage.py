@@ -36,6 +36,21 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Torn:
+    """Bytes of a write that was cut short, at the end of the journal: no answer was given for it."""
+
+    file: str
+    at: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file}: the last {self.bytes} bytes, from byte {self.at} on, are of a write that was cut "
+            "short and never confirmed; a start drops them"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A partition of a topic.
 
@@ -85,12 +100,14 @@ class Damage:
         lost: in the order of partitions and offsets.
         history_lost: more may be missing of which nothing tells: the newest records of any partition, and
             changes of topics and configurations.
+        torn: what a crash left of a write, which is no damage.
     """
 
     problems: list[Problem]
     kept: list[Kept]
     lost: list[Lost]
     history_lost: bool
+    torn: Torn | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -140,6 +157,7 @@ def _damage(
     lost: Iterable[tuple[int, int, int]],
     catalogue: Iterable[tuple[bytes, bytes]],
     history_lost: bool,
+    torn: tuple[str, int, int] | None,
 ) -> Damage:
     entries = dict(catalogue)
     parts = _parts(entries.items())
@@ -154,6 +172,7 @@ def _damage(
         [Kept(part(log), start, end, batches, size) for log, start, end, batches, size, _ in kept],
         [Lost(part(log), first, last) for log, first, last in lost],
         history_lost,
+        None if torn is None else Torn(*torn),
     )
 
 

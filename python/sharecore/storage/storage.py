@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -16,10 +18,27 @@ from sharecore.storage.configs import Configs
 from sharecore.storage.disk_reads import THREADS, DiskReads
 from sharecore.storage.store_catalogue import StoreCatalogue
 from sharecore.storage.store_log import StoreLog
-from sharecore.storage.store_topics import StoreTopics
+from sharecore.storage.store_topics import StoreTopics, store_logs
 from sharecore.storage.ticket import Ticket
 
 logger = logging.getLogger(__name__)
+
+
+class DamagedBatch(NamedTuple):
+    """A batch that is not as it was written: consumers are refused at its offsets."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+    file: str
+    byte: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}: offsets {self.first} to {self.last} are damaged: "
+            f"{self.file} at byte {self.byte}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +71,9 @@ class Storage:
         path: the directory; made when it is missing.
         open_store: opens the store in it; a simulation has one without threads.
 
+    Attributes:
+        damaged: batches that readers have found to be damaged since it was opened.
+
     Raises:
         OSError: the directory cannot be had, is in use by another process, or holds damaged files.
     """
@@ -64,7 +86,17 @@ class Storage:
         open_store: Callable[[str, StorageOptions], Store] | None = None,
     ) -> None:
         options = options or StorageOptions()
+        self._path = path
+        self.damaged: list[DamagedBatch] = []
         self.store = (open_store or _store)(str(path), options)
+        if self.store.torn is not None and not options.read_only:
+            file, byte, size = self.store.torn
+            logger.warning(
+                "%s: dropped the last %d bytes, from byte %d on: a write that was cut short, never confirmed",
+                file,
+                size,
+                byte,
+            )
         self._disk = DiskReads(options.read_threads)
         self.tickets = Tickets(Ticket)
         self._logs: WeakValueDictionary[int, StoreLog] = WeakValueDictionary()
@@ -80,7 +112,9 @@ class Storage:
 
     def drain(self) -> None:
         """Resolves the tickets of what has become durable since the last call, and calls the listeners."""
-        outcomes, moved, read = self.store.drain()
+        outcomes, moved, read, damaged = self.store.drain()
+        for each in damaged:
+            self._note(*each)
         logs = []
         for log_id, offsets in moved:
             log = self._logs.get(log_id)
@@ -97,6 +131,31 @@ class Storage:
             log.notify()
         if read:
             self._disk.ended(read)
+
+    def _note(self, log_id: int, first: int, last: int, file: Path, byte: int) -> None:
+        """Tells of a damaged batch, once."""
+        log = self._logs.get(log_id)
+        topic, partition = ("a deleted topic", log_id) if log is None else (log.topic, log.index)
+        found = DamagedBatch(topic, partition, first, last, str(file), byte)
+        self.damaged.append(found)
+        logger.error(
+            "%s. Consumers are refused there with KAFKA_STORAGE_ERROR. Stop the broker: "
+            "`sharecore store check %s` lists all damage, `sharecore store salvage %s --to NEWDIR` keeps "
+            "the rest",
+            found,
+            self._path,
+            self._path,
+        )
+
+    async def verify(self, topic: str) -> None:
+        """Read all records of a topic, so that what is damaged of them is known.
+
+        Raises:
+            KafkaError: the disk cannot be read.
+        """
+        found = self.topics.get(topic)
+        for log in [] if found is None else store_logs(found):
+            await self._disk.run(partial(self.store.verify, log.log_id))
 
     def sync(self) -> None:
         """Waits until all that was staged has ended, for use without an event loop."""

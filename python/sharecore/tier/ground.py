@@ -21,7 +21,7 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.persister import Persister
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
-from sharecore.storage import Catalogue, Configs, Topic, Topics
+from sharecore.storage import Catalogue, Configs, DamagedBatch, Topic, Topics
 from sharecore.storage.identity import Identity
 from sharecore.tier.apis import OFFERED
 from sharecore.tier.duties import SlotDuties
@@ -396,6 +396,10 @@ class TierGround:
         if topic_id in self._state_ids and 0 <= partition < len(self._slots):
             return partition
         return slot_of_partition(topic_id, partition, len(self._slots))
+
+    def damage(self) -> Sequence[DamagedBatch]:
+        """The cluster keeps the records."""
+        return ()
 
     def report(self, sheet: Sheet) -> None:
         """Figures of slots, and of what is fetched."""

@@ -111,9 +111,10 @@ impl<'py> Source<'_, 'py> {
             return Ok(None);
         };
         let new = |(first, last)| OffsetRange::new(first, last);
-        Ok(copied_cached(self.py, &slice)?.map(|bytes| Part {
+        let read = copied_cached(self.py, slice)?;
+        Ok(read.map(|(bytes, batches)| Part {
             bytes: Held(bytes),
-            batches: slice.batches.into_iter().map(new).collect(),
+            batches: batches.into_iter().map(new).collect(),
         }))
     }
 }

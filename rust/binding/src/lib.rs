@@ -13,6 +13,7 @@ mod combine;
 mod compression;
 mod convert;
 mod dispatch;
+mod drained;
 mod error;
 mod exchange;
 mod fetching;

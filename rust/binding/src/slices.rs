@@ -7,44 +7,60 @@ use std::sync::{Arc, OnceLock};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sharecore_store::{Refusal, Slice, Store, Want};
+use sharecore_store::{Intact, Refusal, Slice, Store, Want};
 
 use crate::store::refused;
 
 /// Whole batches, and the first and last offset of each.
 pub(crate) type Read<'py> = (Bound<'py, PyBytes>, Vec<(i64, i64)>);
 
-/// The bytes of a slice; other threads run Python while the disk is read.
-pub(crate) fn copied<'py>(py: Python<'py>, slice: &Slice) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, slice.size, |out| {
+/// A slice as Python has it; other threads run Python while the disk is read.
+pub(crate) fn copied<'py>(py: Python<'py>, slice: Slice) -> PyResult<Read<'py>> {
+    let mut intact = None;
+    let bytes = PyBytes::new_with(py, slice.size, |out| {
         let copy = if slice.is_in_memory() {
             slice.copy_to(out)
         } else {
             py.detach(|| slice.copy_to(out))
         };
-        copy.map_err(|refusal| refused(py, &refusal))
-    })
+        intact = Some(copy.map_err(|refusal| refused(py, &refusal))?);
+        Ok(())
+    })?;
+    Ok(without_rest(bytes, slice.batches, intact))
+}
+
+/// The batches that count.
+fn without_rest<'py>(
+    bytes: Bound<'py, PyBytes>,
+    mut batches: Vec<(i64, i64)>,
+    intact: Option<Intact>,
+) -> Read<'py> {
+    match intact {
+        Some(intact) if intact.batches < batches.len() => {
+            batches.truncate(intact.batches);
+            let whole = PyBytes::new(bytes.py(), &bytes.as_bytes()[..intact.bytes]);
+            (whole, batches)
+        }
+        _ => (bytes, batches),
+    }
 }
 
 /// What is copied out of files at once, however well they are cached: more takes so long that others notice.
 const AT_ONCE_BYTES_MAX: usize = 256 << 10;
 
-/// The bytes of a slice; `None` when the disk would have to be waited for, or too much to be copied from its files.
-pub(crate) fn copied_cached<'py>(
-    py: Python<'py>,
-    slice: &Slice,
-) -> Result<Option<Bound<'py, PyBytes>>, PyErr> {
+/// A slice as Python has it; `None` when the disk would have to be waited for, or too much to be copied from its files.
+pub(crate) fn copied_cached<'py>(py: Python<'py>, slice: Slice) -> PyResult<Option<Read<'py>>> {
     if slice.file_bytes() > AT_ONCE_BYTES_MAX {
         return Ok(None);
     }
-    let mut cached = true;
+    let mut intact = None;
     let bytes = PyBytes::new_with(py, slice.size, |out| {
-        cached = slice
+        intact = slice
             .copy_cached(out)
             .map_err(|refusal| refused(py, &refusal))?;
         Ok(())
     })?;
-    Ok(cached.then_some(bytes))
+    Ok(intact.map(|intact| without_rest(bytes, slice.batches, Some(intact))))
 }
 
 /// Bytes of all that threads fill now.
@@ -61,7 +77,7 @@ struct Room {
     start: *mut u8,
     size: usize,
     /// How that ended; nobody but the thread looks at the bytes before.
-    outcome: OnceLock<Result<(), Refusal>>,
+    outcome: OnceLock<Result<Intact, Refusal>>,
 }
 
 // SAFETY: `start` points into `bytes`, which lives as long as this. It is written through by the one job that `begin` makes,
@@ -90,7 +106,7 @@ impl Room {
         })
     }
 
-    fn fill(&self, slice: &Slice) -> Result<(), Refusal> {
+    fn fill(&self, slice: &Slice) -> Result<Intact, Refusal> {
         // SAFETY: so many bytes are there, and nobody else looks at them now.
         let out = unsafe {
             std::slice::from_raw_parts_mut(self.start.cast::<MaybeUninit<u8>>(), self.size)
@@ -150,7 +166,10 @@ impl PyReading {
     /// What was read.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Read<'py>> {
         match self.room.outcome.get() {
-            Some(Ok(())) => Ok((self.room.bytes.bind(py).clone(), self.batches.clone())),
+            Some(Ok(intact)) => {
+                let bytes = self.room.bytes.bind(py).clone();
+                Ok(without_rest(bytes, self.batches.clone(), Some(*intact)))
+            }
             Some(Err(refusal)) => Err(refused(py, refusal)),
             None => {
                 let unread = Refusal::Storage("a read has not ended well".into());
@@ -174,8 +193,11 @@ pub(crate) fn wanted(
     }
 }
 
-pub(crate) fn bytes_of(slice: &Slice) -> Result<Vec<u8>, Refusal> {
+/// The batches that count, and the last offset of them.
+pub(crate) fn bytes_of(slice: &Slice) -> Result<(Vec<u8>, Option<i64>), Refusal> {
     let mut bytes = vec![0; slice.size];
-    slice.copy_to(&mut bytes)?;
-    Ok(bytes)
+    let intact = slice.copy_to(&mut bytes)?;
+    bytes.truncate(intact.bytes);
+    let last = slice.batches[..intact.batches].last();
+    Ok((bytes, last.map(|(_, last)| *last)))
 }

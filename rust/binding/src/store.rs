@@ -10,12 +10,11 @@ use sharecore_store::{
     Change, Durability, FaultPoint, LogConfig, Options, Refusal, Store, StoreError, TimestampType,
 };
 
+use crate::drained::{Drained, Offsets, as_tuple, told};
 use crate::error::kafka_error;
 use crate::scan::decoded;
 use crate::slices::{PyReading, Read, begin, bytes_of, copied, copied_cached, wanted};
 
-type Offsets = (i64, i64, i64, i64);
-type Drained = (Vec<(u64, Option<String>)>, Vec<(u64, Offsets)>, Vec<u64>);
 type ActiveProducer = (i64, i16, i32, i64, i32, i64);
 type Appended = (i64, i64, i64, i64, u64);
 type Scanned<'py> = (Bound<'py, PyList>, i64);
@@ -27,15 +26,6 @@ pub(crate) fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
 
 fn failed(error: &StoreError) -> PyErr {
     PyOSError::new_err(error.to_string())
-}
-
-fn as_tuple(offsets: sharecore_store::Offsets) -> Offsets {
-    (
-        offsets.start,
-        offsets.high_watermark,
-        offsets.last_stable,
-        offsets.end,
-    )
 }
 
 fn options(
@@ -139,16 +129,7 @@ impl PyStore {
     }
 
     fn drain(&self) -> Drained {
-        let drained = self.0.drain();
-        let outcomes = drained.outcomes.into_iter();
-        let moved = drained.moved.into_iter();
-        (
-            outcomes.map(|o| (o.sequence, o.error)).collect(),
-            moved
-                .map(|(log, offsets)| (log, as_tuple(offsets)))
-                .collect(),
-            drained.read,
-        )
+        told(self.0.drain())
     }
 
     fn wait(&self, py: Python<'_>, sequence: u64) {
@@ -330,9 +311,7 @@ impl PyStore {
     ) -> PyResult<Read<'py>> {
         let want = wanted(max_bytes, limit, at_least_one, max_records);
         let slice = py.detach(|| self.0.read(log, offset, want));
-        let slice = slice.map_err(|refusal| refused(py, &refusal))?;
-        let bytes = copied(py, &slice)?;
-        Ok((bytes, slice.batches))
+        copied(py, slice.map_err(|refusal| refused(py, &refusal))?)
     }
 
     #[pyo3(signature = (log, offset, max_bytes, limit = None, at_least_one = true, max_records = i64::MAX))]
@@ -352,8 +331,7 @@ impl PyStore {
         let Some(slice) = slice.map_err(|refusal| refused(py, &refusal))? else {
             return Ok(None);
         };
-        let bytes = copied_cached(py, &slice)?;
-        Ok(bytes.map(|bytes| (bytes, slice.batches)))
+        copied_cached(py, slice)
     }
 
     #[pyo3(signature = (log, offset, max_bytes, limit = None, at_least_one = true, max_records = i64::MAX))]
@@ -405,13 +383,24 @@ impl PyStore {
         max_bytes: i64,
     ) -> PyResult<Scanned<'py>> {
         let want = wanted(max_bytes, None, true, i64::MAX);
-        let read = py.detach(|| {
-            let slice = self.0.read(log, offset, want)?;
-            Ok((bytes_of(&slice)?, slice.batches))
-        });
-        let (bytes, batches) = read.map_err(|refusal| refused(py, &refusal))?;
+        let read = py.detach(|| bytes_of(&self.0.read(log, offset, want)?));
+        let (bytes, last) = read.map_err(|refusal| match refusal {
+            Refusal::Damaged(what) => PyValueError::new_err(what),
+            other => refused(py, &other),
+        })?;
         let found = decoded(py, &bytes)?;
-        Ok((found, batches.last().map_or(offset, |(_, last)| last + 1)))
+        Ok((found, last.map_or(offset, |last| last + 1)))
+    }
+
+    #[getter]
+    fn torn(&self) -> Option<(PathBuf, u64, u64)> {
+        let torn = self.0.torn();
+        torn.map(|torn| (torn.path, torn.at, torn.bytes))
+    }
+
+    fn verify(&self, py: Python<'_>, log: u64) -> PyResult<()> {
+        py.detach(|| self.0.verify(log))
+            .map_err(|refusal| refused(py, &refusal))
     }
 
     fn offset_for(&self, py: Python<'_>, log: u64, timestamp: i64) -> PyResult<Option<(i64, i64)>> {

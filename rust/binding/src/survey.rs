@@ -16,6 +16,7 @@ type Findings<'py> = (
     Vec<(u64, i64, i64)>,
     Vec<Entry<'py>>,
     bool,
+    Option<(String, u64, u64)>,
 );
 
 /// Surveys `path`; with `to` salvages it.
@@ -61,5 +62,8 @@ pub(crate) fn survey_store(
             .map(|(key, value)| (PyBytes::new(py, key), PyBytes::new(py, value)))
             .collect(),
         found.history_lost,
+        found
+            .torn
+            .map(|torn| (torn.path.display().to_string(), torn.at, torn.bytes)),
     ))
 }

@@ -21,6 +21,11 @@ pub(crate) fn matches_checksum(bytes: &[u8]) -> bool {
     bytes.len() >= HEADER && computed_checksum(bytes) == checksum(bytes)
 }
 
+/// Whether a batch's leader epoch, which its checksum leaves out, is what this broker writes.
+pub(crate) fn has_no_epoch(bytes: &[u8]) -> bool {
+    bytes[12..16] == [0; 4]
+}
+
 /// Bytes that a batch of the oldest format has behind its length.
 const OLDEST: i32 = 14;
 const ZSTD: i16 = 4;

@@ -41,6 +41,8 @@ pub enum Refusal {
     Busy,
     /// The disk failed; what was staged is gone.
     Storage(String),
+    /// A batch on the disk is not as it was written.
+    Damaged(String),
 }
 
 /// Why a log does not take a record.
@@ -89,7 +91,7 @@ impl Refusal {
             Self::InvalidProducerEpoch(_) => 47,
             Self::InvalidTransaction(_) => 48,
             Self::CoordinatorFenced(_) => 52,
-            Self::Busy | Self::Storage(_) => 56,
+            Self::Busy | Self::Storage(_) | Self::Damaged(_) => 56,
             Self::UnsupportedCompression => 76,
             Self::InvalidRecord(_) | Self::Records(_) => 87,
         }
@@ -106,7 +108,8 @@ impl fmt::Display for Refusal {
             | Self::InvalidTransaction(what)
             | Self::CoordinatorFenced(what)
             | Self::OffsetOutOfRange(what)
-            | Self::Storage(what) => f.write_str(what),
+            | Self::Storage(what)
+            | Self::Damaged(what) => f.write_str(what),
             Self::UnsupportedCompression => f.write_str(
                 "Produce requests before version 7 bring no batches compressed with zstd",
             ),

@@ -11,6 +11,7 @@ use crate::{
     files::File,
     frame::{FrameWriter, Op, SYNCED},
     segment,
+    synced::{Mark, MarkWriter},
 };
 
 /// Where a frame's operations were written.
@@ -29,6 +30,8 @@ pub(crate) struct Journal {
     pub(crate) position: u64,
     pub(crate) next_frame: u64,
     pub(crate) sync: bool,
+    /// Tells how far it was synced.
+    pub(crate) mark: MarkWriter,
     /// After a failed write or sync the file is not trusted any more.
     pub(crate) suspect: bool,
     pub(crate) segment_bytes: u64,
@@ -87,6 +90,13 @@ impl Journal {
         self.position += size;
         self.next_frame += 1;
         self.ops += ops.len();
+        if self.sync {
+            self.mark.write(Mark {
+                segment: self.segment,
+                position: self.position,
+                frame: self.next_frame,
+            });
+        }
         Ok(Written {
             segment: self.segment,
             positions,

@@ -1,233 +1,19 @@
 //! Reading: whole batches by offset, batches by time, and where a log begins after retention.
 
-use std::{io, mem::MaybeUninit, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
-    LogId, batch,
+    LogId, decode,
     disk::Source,
     entries::{Entries, Entry},
     error::Refusal,
-    files::{self, File},
     index::Index,
     log::{Extent, Log},
     lookup::{Loaded, Stop},
+    slice::{Piece, Slice},
     state::State,
     store::Store,
 };
-
-/// Whole batches of one log, yet to be copied to where they are wanted.
-#[derive(Debug, Default)]
-pub struct Slice {
-    pieces: Vec<Piece>,
-    /// First and last offset of each batch.
-    pub batches: Vec<(i64, i64)>,
-    /// Bytes of all batches.
-    pub size: usize,
-}
-
-#[derive(Debug)]
-enum Piece {
-    Memory(Arc<[u8]>),
-    /// Batches that lie one after the other, nothing between them.
-    Disk {
-        file: Arc<File>,
-        at: u64,
-        len: usize,
-    },
-}
-
-impl Slice {
-    /// Copies the batches to `out`, which is exactly `size` bytes long.
-    pub fn copy_to(&self, out: &mut [u8]) -> Result<(), Refusal> {
-        self.copy_from(Source::Disk, out)
-            .map_err(|e| unreadable(&e))?;
-        self.check(out)
-    }
-
-    /// As `copy_to`, without waiting for the disk: false when part of it lies only there; `out` is then of no use.
-    pub fn copy_cached(&self, out: &mut [u8]) -> Result<bool, Refusal> {
-        match self.copy_from(Source::Memory, out) {
-            Ok(()) => self.check(out).map(|()| true),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(unreadable(&error)),
-        }
-    }
-
-    /// As `copy_to`, to memory that nothing has been written to: every byte is once this has gone well. Whether they are
-    /// the batches that were looked for tells `check`.
-    pub fn fill(&self, mut out: &mut [MaybeUninit<u8>]) -> Result<(), Refusal> {
-        assert_eq!(out.len(), self.size, "room for all batches");
-        let mut span = Span::default();
-        for (i, piece) in self.pieces.iter().enumerate() {
-            let (head, tail) = out.split_at_mut(piece.len());
-            match piece {
-                Piece::Memory(bytes) => files::fill(head, bytes),
-                Piece::Disk { file, at, len } if *len > Span::PIECE_MAX => {
-                    file.fill_at(head, *at).map_err(|e| unreadable(&e))?;
-                }
-                Piece::Disk { file, at, len } => {
-                    let later = &self.pieces[i + 1..];
-                    let found = span.find(Source::Disk, (file, *at), *len, later);
-                    files::fill(head, found.map_err(|e| unreadable(&e))?);
-                }
-            }
-            out = tail;
-        }
-        Ok(())
-    }
-
-    /// Bytes that are in a file, and not in the store's own memory.
-    pub fn file_bytes(&self) -> usize {
-        let files = self.pieces.iter().map(|piece| match piece {
-            Piece::Memory(_) => 0,
-            Piece::Disk { len, .. } => *len,
-        });
-        files.sum()
-    }
-
-    /// Whether all of it is in the store's own memory.
-    pub fn is_in_memory(&self) -> bool {
-        self.file_bytes() == 0
-    }
-
-    fn copy_from(&self, source: Source, out: &mut [u8]) -> io::Result<()> {
-        assert_eq!(out.len(), self.size, "room for all batches");
-        let mut span = Span::default();
-        let mut rest = &mut *out;
-        for (i, piece) in self.pieces.iter().enumerate() {
-            let (head, tail) = rest.split_at_mut(piece.len());
-            match piece {
-                Piece::Memory(bytes) => head.copy_from_slice(bytes),
-                Piece::Disk { file, at, .. } => {
-                    span.copy(source, (file, *at), head, &self.pieces[i + 1..])?;
-                }
-            }
-            rest = tail;
-        }
-        Ok(())
-    }
-
-    /// Checks that what came from the disk is the batches that were looked for; their checksums are left to the
-    /// consumers.
-    pub fn check(&self, out: &[u8]) -> Result<(), Refusal> {
-        if self.is_in_memory() {
-            return Ok(());
-        }
-        let mut rest = out;
-        for (base, last) in &self.batches {
-            let header =
-                batch::read(rest).filter(|h| h.base_offset == *base && h.last_offset() == *last);
-            let Some(header) = header else {
-                return Err(Refusal::Storage(format!(
-                    "the batch at offset {base} is damaged on the disk"
-                )));
-            };
-            rest = &rest[header.size..];
-        }
-        Ok(())
-    }
-
-    fn push(&mut self, base: i64, last: i64, piece: Piece) {
-        self.batches.push((base, last));
-        match (self.pieces.last_mut(), piece) {
-            (
-                Some(Piece::Disk { file, at, len }),
-                Piece::Disk {
-                    file: next,
-                    at: next_at,
-                    len: more,
-                },
-            ) if *at + *len as u64 == next_at && Arc::ptr_eq(file, &next) => {
-                *len += more;
-                self.size += more;
-            }
-            (_, piece) => {
-                self.size += piece.len();
-                self.pieces.push(piece);
-            }
-        }
-    }
-}
-
-impl Piece {
-    fn len(&self) -> usize {
-        match self {
-            Self::Memory(bytes) => bytes.len(),
-            Self::Disk { len, .. } => *len,
-        }
-    }
-}
-
-/// Small batches that lie close together are fetched with one call, with what lies between them.
-#[derive(Default)]
-struct Span {
-    file: Option<Arc<File>>,
-    at: u64,
-    bytes: Vec<u8>,
-}
-
-impl Span {
-    const BYTES_MAX: u64 = 128 << 10;
-    const GAP_MAX: u64 = 4 << 10;
-    const PIECE_MAX: usize = 16 << 10;
-
-    fn copy(
-        &mut self,
-        source: Source,
-        (file, at): (&Arc<File>, u64),
-        out: &mut [u8],
-        later: &[Piece],
-    ) -> io::Result<()> {
-        if out.len() > Self::PIECE_MAX {
-            return source.read(file, out, at);
-        }
-        out.copy_from_slice(self.find(source, (file, at), out.len(), later)?);
-        Ok(())
-    }
-
-    /// A small batch, and where it is not yet here those that lie behind it.
-    fn find(
-        &mut self,
-        source: Source,
-        (file, at): (&Arc<File>, u64),
-        len: usize,
-        later: &[Piece],
-    ) -> io::Result<&[u8]> {
-        let (from, to) = (at, at + len as u64);
-        let same = self.file.as_ref().is_some_and(|own| Arc::ptr_eq(own, file));
-        if !same || from < self.at || to > self.at + self.bytes.len() as u64 {
-            let end = Self::end(file, from, to, later);
-            self.file = Some(Arc::clone(file));
-            self.at = from;
-            self.bytes.resize((end - from) as usize, 0);
-            source.read(file, &mut self.bytes, from)?;
-        }
-        let start = (from - self.at) as usize;
-        Ok(&self.bytes[start..start + len])
-    }
-
-    /// How far it is worth reading from `from` on.
-    fn end(file: &Arc<File>, from: u64, mut end: u64, later: &[Piece]) -> u64 {
-        for piece in later {
-            match piece {
-                Piece::Disk {
-                    file: other,
-                    at,
-                    len,
-                } if Arc::ptr_eq(file, other)
-                    && *len <= Self::PIECE_MAX
-                    && *at >= end
-                    && *at - end <= Self::GAP_MAX
-                    && at + *len as u64 - from <= Self::BYTES_MAX =>
-                {
-                    end = at + *len as u64;
-                }
-                _ => break,
-            }
-        }
-        end
-    }
-}
 
 /// How much a reader wants.
 #[derive(Debug, Clone, Copy)]
@@ -251,6 +37,14 @@ impl Want {
         at_least_one: true,
     };
 
+    /// As much as is read at a time when all is.
+    const MUCH: Self = Self {
+        max_bytes: 1 << 20,
+        max_records: i64::MAX,
+        limit: None,
+        at_least_one: true,
+    };
+
     fn takes(&self, slice: &Slice, len: usize, from: i64) -> bool {
         match slice.batches.last() {
             None => self.at_least_one || len <= self.max_bytes,
@@ -260,10 +54,6 @@ impl Want {
             }
         }
     }
-}
-
-fn unreadable(error: &io::Error) -> Refusal {
-    Refusal::Storage(format!("reading failed: {error}"))
 }
 
 impl Store {
@@ -282,6 +72,47 @@ impl Store {
     ) -> Result<Option<Slice>, Refusal> {
         let look = |state: &mut State, loaded: &_| state.read(log, offset, want, loaded);
         self.shared.look_up(Source::Memory, look)
+    }
+}
+
+impl Store {
+    /// The first durable record that is not older than `timestamp`: its offset and timestamp.
+    pub fn offset_for(&self, log: LogId, timestamp: i64) -> Result<Option<(i64, i64)>, Refusal> {
+        let start = self.offsets(log)?.start;
+        let mut from = start;
+        loop {
+            let look =
+                |state: &mut State, loaded: &_| state.batch_since(log, from, timestamp, loaded);
+            let batch = self.shared.look_up_on_disk(look)?;
+            let Some(slice) = batch else { return Ok(None) };
+            let mut bytes = vec![0; slice.size];
+            slice.copy_to(&mut bytes)?;
+            if let Some(found) = decode::record_since(&bytes, start, timestamp)? {
+                return Ok(Some(found));
+            }
+            // only records before the start were that new
+            from = slice.batches.last().map_or(i64::MAX, |(_, last)| last + 1);
+        }
+    }
+
+    /// Reads all of a log, so that what is damaged of it is known; `drain` tells. It may take long: call it from a thread of
+    /// its own.
+    pub fn verify(&self, log: LogId) -> Result<(), Refusal> {
+        let mut offset = self.offsets(log)?.start;
+        let mut bytes = Vec::new();
+        loop {
+            let slice = self.read(log, offset, Want::MUCH)?;
+            let Some((_, last)) = slice.batches.last() else {
+                return Ok(());
+            };
+            bytes.resize(slice.size, 0);
+            let broken = match slice.copy_to(&mut bytes) {
+                Ok(intact) => slice.batches.get(intact.batches),
+                Err(Refusal::Damaged(_)) => slice.batches.first(),
+                Err(other) => return Err(other),
+            };
+            offset = broken.map_or(*last, |(_, last)| *last) + 1;
+        }
     }
 }
 
@@ -336,11 +167,13 @@ impl State {
         slice: &mut Slice,
         loaded: &Loaded,
     ) -> Result<bool, Stop> {
+        slice.log = Some((id, Arc::clone(&self.damages)));
         let mut at = self.log(id)?.extents.partition_point(|e| e.last < offset);
         while let Some(extent) = self.log(id)?.extents.get(at) {
             let segment = extent.segment;
             let entries = self.entries_of(id, at, loaded)?;
             let file = self.file(segment, loaded)?;
+            let place = (segment, self.segments.kind(segment));
             for entry in entries.from(offset) {
                 if entry.base >= cached_from {
                     return Ok(true);
@@ -354,6 +187,7 @@ impl State {
                     entry.last(),
                     Piece::Disk {
                         file: Arc::clone(&file),
+                        place,
                         at,
                         len,
                     },

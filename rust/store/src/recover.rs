@@ -18,6 +18,7 @@ use crate::{
     segment::{self, Kind, SEGMENT_HEADER},
     state::State,
     store::{Durability, Options},
+    synced::{Mark, MarkWriter},
 };
 
 /// Whose the files are.
@@ -36,6 +37,18 @@ struct End {
     frame: u64,
     /// A newest file that a crash left without a header.
     headless: Option<PathBuf>,
+    torn: Option<Torn>,
+}
+
+/// A write at the end of the journal that was cut short: nobody was told that it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Torn {
+    /// The file.
+    pub path: PathBuf,
+    /// Where in it.
+    pub at: u64,
+    /// How many bytes of it there are.
+    pub bytes: u64,
 }
 
 /// Reads all there is into `state`; the journal goes on where the last whole frame ends. A directory that is refused stays
@@ -52,8 +65,10 @@ pub(crate) fn open(
         last,
         frame,
         headless,
+        torn,
     } = replay(dir, state, Access::Own)?;
     reach(state)?;
+    state.torn = torn;
     if let Some(path) = headless {
         files::remove(&path).map_err(StoreError::io(&path))?;
     }
@@ -80,6 +95,7 @@ pub(crate) fn open(
         position,
         next_frame: frame,
         sync,
+        mark: MarkWriter::new(dir),
         suspect: false,
         segment_bytes: options.segment_bytes,
         ahead_bytes: options.ahead_bytes,
@@ -95,6 +111,7 @@ pub(crate) fn open(
 pub(crate) fn look(dir: &Path, state: &mut State) -> Result<(), StoreError> {
     format::check(dir)?;
     let end = replay(dir, state, Access::Look)?;
+    state.torn = end.torn;
     if end.last.is_none() && end.frame == 1 {
         let nothing = io::Error::new(io::ErrorKind::NotFound, "holds no data of a broker");
         return Err(StoreError::io(dir)(nothing));
@@ -103,6 +120,8 @@ pub(crate) fn look(dir: &Path, state: &mut State) -> Result<(), StoreError> {
 }
 
 fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreError> {
+    // before the journal, which another process may be writing
+    let mark = Mark::read(dir);
     let checkpoint = checkpoint::load(dir, state)?;
     let since = checkpoint.unwrap_or(Since {
         segment: 1,
@@ -115,6 +134,7 @@ fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreErr
     }
     let mut frame = since.frame;
     let mut last = None;
+    let mut torn = None;
     for (i, (id, first)) in found.iter().copied().enumerate() {
         let path = Kind::Journal.path(dir, id);
         if first != frame || (i == 0 && id != since.segment) {
@@ -135,14 +155,22 @@ fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreErr
         let file = File::open_for(&path, access).map_err(StoreError::io(&path))?;
         state.segments.add(id, Kind::Journal, Some(Arc::new(file)));
         let next = found.get(i + 1).map(|(_, first)| *first);
-        let position;
-        (position, frame) = Replay {
+        let ended = Replay {
             path: &path,
             segment: id,
             state,
         }
         .run(frame, next)?;
-        last = Some((id, position));
+        frame = ended.frame;
+        last = Some((id, ended.at));
+        torn = (ended.torn > 0).then_some(Torn {
+            path,
+            at: ended.at,
+            bytes: ended.torn,
+        });
+    }
+    if let Some(mark) = mark.filter(|mark| mark.frame > frame) {
+        return Err(confirmed(dir, mark, frame, last));
     }
     for log in state.logs.values_mut() {
         log.end = log.durable_end;
@@ -152,7 +180,20 @@ fn replay(dir: &Path, state: &mut State, access: Access) -> Result<End, StoreErr
         last,
         frame,
         headless,
+        torn,
     })
+}
+
+/// What a directory is refused with that ends before what was synced.
+fn confirmed(dir: &Path, mark: Mark, frame: u64, last: Option<(u64, u64)>) -> StoreError {
+    let at = last.filter(|(segment, _)| *segment == mark.segment);
+    let at = at.map_or(segment::SEGMENT_HEADER, |(_, position)| position);
+    let what = format!(
+        "frames {frame} to {} were confirmed, and are broken or missing: {} bytes",
+        mark.frame - 1,
+        mark.position.saturating_sub(at)
+    );
+    StoreError::damaged(Kind::Journal.path(dir, mark.segment), at, what)
 }
 
 /// Journal segments with the numbers of their first frames, and a newest file without a header.

@@ -23,16 +23,21 @@ pub(crate) struct Replay<'a> {
     pub(crate) state: &'a mut State,
 }
 
+/// Where the frames of a segment end.
+pub(crate) struct Ended {
+    pub(crate) at: u64,
+    /// The number after the last.
+    pub(crate) frame: u64,
+    /// Bytes behind them that are of a write that was cut short.
+    pub(crate) torn: u64,
+}
+
 impl Replay<'_> {
-    /// Applies the frames from number `frame` on; returns where they end and the number after them.
+    /// Applies the frames from number `frame` on; returns where they end.
     ///
     /// `next` is the first frame of the segment that follows. A frame cut off at the end of the last segment is a torn
     /// write, which was never acknowledged; anything else that is not whole is damage.
-    pub(crate) fn run(
-        &mut self,
-        mut frame: u64,
-        next: Option<u64>,
-    ) -> Result<(u64, u64), StoreError> {
+    pub(crate) fn run(&mut self, mut frame: u64, next: Option<u64>) -> Result<Ended, StoreError> {
         let file = File::open(self.path).map_err(StoreError::io(self.path))?;
         let size = file.len().map_err(StoreError::io(self.path))?;
         let mut input = BufReader::with_capacity(256 << 10, file);
@@ -57,29 +62,28 @@ impl Replay<'_> {
         if let Some(next) = next.filter(|next| *next != frame) {
             return Err(self.damaged(at, &format!("frames {frame} to {} are missing", next - 1)));
         }
-        if next.is_none()
-            && let Some(later) = self.synced_frame_after(at, size, frame)?
-        {
-            return Err(self.damaged(
-                at,
-                &format!("frame {frame} is broken, but frame {later} is whole"),
-            ));
+        let mut torn = 0;
+        if next.is_none() {
+            let behind = self.behind(at, size)?;
+            if let Some(later) = synced_frame(&behind, frame) {
+                return Err(self.damaged(
+                    at,
+                    &format!("frame {frame} is broken, but frame {later} is whole"),
+                ));
+            }
+            // zeros are written ahead of frames
+            let last = behind.iter().rposition(|byte| *byte != 0);
+            torn = last.map_or(0, |last| last as u64 + 1);
         }
-        Ok((at, frame))
+        Ok(Ended { at, frame, torn })
     }
 
     fn damaged(&self, at: u64, what: &str) -> StoreError {
         StoreError::damaged(self.path, at, what)
     }
 
-    /// The number of a whole frame between `end` and `size` that was written after everything before it had been
-    /// synced: if there is one, the end is not a torn write. What another process has appended since does not count.
-    fn synced_frame_after(
-        &self,
-        end: u64,
-        size: u64,
-        expected: u64,
-    ) -> Result<Option<u64>, StoreError> {
+    /// The bytes from `end` to `size`. What another process has appended since is not among them.
+    fn behind(&self, end: u64, size: u64) -> Result<Vec<u8>, StoreError> {
         let mut file = File::open(self.path).map_err(StoreError::io(self.path))?;
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(end))
@@ -87,20 +91,7 @@ impl Replay<'_> {
         file.take(size - end)
             .read_to_end(&mut bytes)
             .map_err(StoreError::io(self.path))?;
-        let mut from = 1;
-        while let Some(found) = bytes
-            .get(from..)
-            .and_then(|rest| rest.windows(4).position(|w| w == FRAME_MAGIC))
-        {
-            from += found;
-            if let Some(frame) =
-                Frame::read(&bytes[from..]).filter(|f| f.synced && f.number > expected)
-            {
-                return Ok(Some(frame.number));
-            }
-            from += 1;
-        }
-        Ok(None)
+        Ok(bytes)
     }
 
     pub(crate) fn apply(&mut self, op: &Op<'_>, at: u64) -> Option<()> {
@@ -141,6 +132,25 @@ impl Replay<'_> {
         }
         Some(())
     }
+}
+
+/// The number of a whole frame behind the end of those that count that was written after everything before it had been
+/// synced: if there is one, the end is not a torn write.
+fn synced_frame(behind: &[u8], expected: u64) -> Option<u64> {
+    let mut from = 1;
+    while let Some(found) = behind
+        .get(from..)
+        .and_then(|rest| rest.windows(4).position(|w| w == FRAME_MAGIC))
+    {
+        from += found;
+        if let Some(frame) =
+            Frame::read(&behind[from..]).filter(|f| f.synced && f.number > expected)
+        {
+            return Some(frame.number);
+        }
+        from += 1;
+    }
+    None
 }
 
 /// Whether some whole frame stands in the file.

@@ -89,11 +89,12 @@ impl Segments {
     }
 
     pub(crate) fn path(&self, id: u64) -> PathBuf {
-        let kind = self
-            .map
-            .get(&id)
-            .map_or(Kind::Journal, |segment| segment.kind);
-        kind.path(&self.dir, id)
+        self.kind(id).path(&self.dir, id)
+    }
+
+    pub(crate) fn kind(&self, id: u64) -> Kind {
+        let segment = self.map.get(&id);
+        segment.map_or(Kind::Journal, |segment| segment.kind)
     }
 
     /// Batches were written to a segment.

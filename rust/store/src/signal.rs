@@ -6,6 +6,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+#[derive(Debug)]
 pub(crate) struct Signal {
     reader: PipeReader,
     writer: PipeWriter,

@@ -11,6 +11,7 @@ use crate::{
     batch::Header,
     cache::Cache,
     cleaner::Replacement,
+    damage::Damages,
     entries::Entry,
     error::Refusal,
     frame::Op,
@@ -19,6 +20,7 @@ use crate::{
     log::{Extent, Log, Recent},
     maintain::Seal,
     producer::Undo,
+    recover::Torn,
     segment::Kind,
     segments::Segments,
     store::{Change, Outcome},
@@ -138,6 +140,9 @@ pub(crate) struct State {
     pub(crate) passes: usize,
     /// No more writes.
     pub(crate) closing: bool,
+    pub(crate) damages: Arc<Damages>,
+    /// What opening found at the end of the journal.
+    pub(crate) torn: Option<Torn>,
 }
 
 impl State {
@@ -146,6 +151,7 @@ impl State {
             logs: HashMap::new(),
             next_log: 1,
             catalogue: BTreeMap::new(),
+            damages: Arc::new(Damages::new(dir.clone())),
             segments: Segments::new(dir),
             indexes: IndexCache::default(),
             cache: Cache::new(cache_bytes),
@@ -165,6 +171,7 @@ impl State {
             rewriting: false,
             passes: 0,
             closing: false,
+            torn: None,
         }
     }
 

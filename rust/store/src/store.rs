@@ -15,7 +15,7 @@ use std::{
 use crate::{
     LogId,
     apart::Reads,
-    decode,
+    damage::{Damage, Damages},
     directory_lock::DirectoryLock,
     error::{Refusal, StoreError},
     fault::Fault,
@@ -25,7 +25,7 @@ use crate::{
     log::{LogConfig, Offsets},
     maintain,
     producer::{Aborted, Active},
-    recover,
+    recover::{self, Torn},
     signal::Signal,
     state::{Pending, State},
 };
@@ -112,6 +112,8 @@ pub struct Drained {
     pub moved: Vec<(LogId, Offsets)>,
     /// Reads of `Store::read_apart` that have ended.
     pub read: Vec<u64>,
+    /// Damaged batches that readers have come upon for the first time.
+    pub damaged: Vec<Damage>,
 }
 
 pub(crate) struct Shared {
@@ -119,7 +121,8 @@ pub(crate) struct Shared {
     pub(crate) work: Condvar,
     pub(crate) maintenance: Condvar,
     pub(crate) settled: Condvar,
-    pub(crate) signal: Signal,
+    pub(crate) signal: Arc<Signal>,
+    pub(crate) damages: Arc<Damages>,
     pub(crate) fault: Fault,
     pub(crate) counts: Counts,
     pub(crate) reads: Reads,
@@ -130,12 +133,15 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn new(state: State, read_threads: usize) -> io::Result<Self> {
+        let (signal, damages) = (Arc::new(Signal::new()?), Arc::clone(&state.damages));
+        damages.tell(Arc::clone(&signal));
         Ok(Self {
+            damages,
+            signal,
             state: Mutex::new(state),
             work: Condvar::new(),
             maintenance: Condvar::new(),
             settled: Condvar::new(),
-            signal: Signal::new()?,
             fault: Fault::default(),
             counts: Counts::default(),
             reads: Reads::new(read_threads),
@@ -280,6 +286,11 @@ impl Store {
         self.shared.signal.fileno()
     }
 
+    /// A write that was cut short before the store was opened, and is forgotten.
+    pub fn torn(&self) -> Option<Torn> {
+        self.shared.lock().torn.clone()
+    }
+
     /// Failures to inject, for tests.
     pub fn fault(&self) -> &Fault {
         &self.shared.fault
@@ -299,6 +310,7 @@ impl Store {
         Drained {
             moved: moved.collect(),
             read: self.shared.reads.take_ended(),
+            damaged: self.shared.damages.take_fresh(),
             outcomes,
         }
     }
@@ -410,25 +422,6 @@ impl Store {
                 offset: before,
             },
         ))
-    }
-
-    /// The first durable record that is not older than `timestamp`: its offset and timestamp.
-    pub fn offset_for(&self, log: LogId, timestamp: i64) -> Result<Option<(i64, i64)>, Refusal> {
-        let start = self.offsets(log)?.start;
-        let mut from = start;
-        loop {
-            let look =
-                |state: &mut State, loaded: &_| state.batch_since(log, from, timestamp, loaded);
-            let batch = self.shared.look_up_on_disk(look)?;
-            let Some(slice) = batch else { return Ok(None) };
-            let mut bytes = vec![0; slice.size];
-            slice.copy_to(&mut bytes)?;
-            if let Some(found) = decode::record_since(&bytes, start, timestamp)? {
-                return Ok(Some(found));
-            }
-            // only records before the start were that new
-            from = slice.batches.last().map_or(i64::MAX, |(_, last)| last + 1);
-        }
     }
 
     /// The largest timestamp of the log's durable batches.

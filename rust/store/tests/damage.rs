@@ -76,6 +76,8 @@ fn a_frame_torn_at_any_byte_is_forgotten_and_the_rest_is_there() {
         }
         .bytes()
         .len();
+    // a write that was cut short was not confirmed
+    fs::remove_file(dir.path().join("synced")).expect("the mark");
     for cut in 1..=last_frame {
         fs::write(&path, &whole[..whole.len() - cut]).expect("written");
         let store = open(dir.path(), &Options::default());
@@ -217,4 +219,107 @@ fn a_failed_write_or_sync_takes_everything_staged_back_and_later_writes_go_on() 
         let store = open(dir.path(), &tiny());
         assert_eq!(batches(&store, log, 0), [(0, 0), (1, 1)]);
     }
+}
+
+/// The byte at which the journal's last frames begin, counted from the newest.
+fn frames_from(bytes: &[u8], newest: usize) -> usize {
+    let mut starts = bytes.windows(4).enumerate();
+    let starts: Vec<usize> = starts
+        .by_ref()
+        .filter(|(_, window)| window == b"SCfr")
+        .map(|(at, _)| at)
+        .collect();
+    starts[starts.len() - newest]
+}
+
+#[test]
+fn damage_in_the_confirmed_end_of_the_journal_is_no_torn_write() {
+    for newest in [1, 2, 5] {
+        let dir = tempfile::tempdir().expect("a directory");
+        filled(dir.path(), &Options::default(), 8);
+        let path = files(dir.path(), "journal").remove(0);
+        let mut bytes = fs::read(&path).expect("the journal");
+        let from = frames_from(&bytes, newest);
+        let end = bytes.len();
+        for byte in &mut bytes[from + 40..] {
+            *byte ^= 0x55;
+        }
+        for (case, left) in [
+            ("garbled", bytes.clone()),
+            ("cut off", bytes[..from].to_vec()),
+            ("zeros", [&bytes[..from], &vec![0; end - from]].concat()),
+        ] {
+            fs::write(&path, &left).expect("written");
+            let said = refusal(dir.path(), &Options::default());
+            assert!(said.contains("were confirmed"), "{case}: {said}");
+            assert!(said.contains(&format!("at byte {from}")), "{case}: {said}");
+            assert!(
+                said.contains(&format!("{} bytes", end - from)),
+                "{case}: {said}"
+            );
+            let found = sharecore_store::survey(dir.path(), &mut |_, _| {}).expect("data");
+            assert_eq!(found.problems[0].at, from as u64, "{case}");
+            assert!(found.history_lost);
+            assert!(Store::look(dir.path(), 0).is_err());
+            assert_eq!(fs::read(&path).expect("the journal"), left, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_write_that_was_cut_short_is_forgotten_and_said_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = filled(dir.path(), &Options::default(), 3);
+    let path = files(dir.path(), "journal").remove(0);
+    let whole = fs::read(&path).expect("the journal");
+    let torn = [&whole[..], b"SCfr, and some of a frame", &[0; 500]].concat();
+    fs::write(&path, &torn).expect("written");
+    let found = sharecore_store::survey(dir.path(), &mut |_, _| {}).expect("data");
+    assert_eq!(found.problems, []);
+    for store in [
+        Store::look(dir.path(), 0).expect("data"),
+        open(dir.path(), &Options::default()),
+    ] {
+        let torn = store.torn().expect("bytes that do not count");
+        assert_eq!((torn.at, torn.bytes), (whole.len() as u64, 25));
+        assert_eq!(torn.path, path);
+        assert_eq!(Some(torn), found.torn);
+        assert_eq!(batches(&store, log, 0).len(), 3);
+        store.close();
+    }
+    let store = open(dir.path(), &Options::default());
+    assert_eq!(store.torn(), None);
+    store.close();
+}
+
+#[test]
+fn a_mark_that_is_behind_lost_or_of_no_use_refuses_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    filled(dir.path(), &Options::default(), 3);
+    let path = dir.path().join("synced");
+    let older = fs::read(&path).expect("the mark");
+    let store = open(dir.path(), &Options::default());
+    let log = create_log(&store);
+    put(&store, log, PLAIN).expect("appended");
+    store.close();
+    for content in [&older[..], b"", b"nonsense", &older[..20]] {
+        fs::write(&path, content).expect("written");
+        open(dir.path(), &Options::default()).close();
+    }
+    fs::remove_file(&path).expect("removed");
+    open(dir.path(), &Options::default()).close();
+}
+
+#[test]
+fn without_syncs_nothing_is_confirmed_beyond_a_power_loss() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        durability: Durability::Os,
+        ..Options::default()
+    };
+    filled(dir.path(), &options, 3);
+    let path = files(dir.path(), "journal").remove(0);
+    let bytes = fs::read(&path).expect("the journal");
+    fs::write(&path, &bytes[..frames_from(&bytes, 2)]).expect("written");
+    open(dir.path(), &options).close();
 }

@@ -21,23 +21,22 @@ fn options() -> Options {
     }
 }
 
-/// The batches of the log that have the right checksum; none when it cannot be read.
+/// The batches of the log that a reader gets, each with the right checksum; none when it cannot be read.
 fn whole(store: &Store) -> Vec<Vec<u8>> {
     let Ok(slice) = store.read(1, 0, ALL) else {
         return Vec::new();
     };
     let mut bytes = vec![0; slice.size];
-    if slice.copy_to(&mut bytes).is_err() {
+    let Ok(intact) = slice.copy_to(&mut bytes) else {
         return Vec::new();
-    }
-    let mut rest = bytes.as_slice();
+    };
+    let mut rest = &bytes[..intact.bytes];
     let mut found = Vec::new();
     while rest.len() >= HEADER {
         let size = 12 + i32::from_be_bytes(rest[8..12].try_into().expect("four bytes")) as usize;
         let (batch, next) = rest.split_at(size);
-        if checksum(batch) == computed_checksum(batch) {
-            found.push(batch.to_vec());
-        }
+        assert_eq!(checksum(batch), computed_checksum(batch));
+        found.push(batch.to_vec());
         rest = next;
     }
     found

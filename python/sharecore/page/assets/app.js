@@ -36,6 +36,7 @@ function show() {
 
 function header(part) {
   const links = [["#/", "Groups", part === "groups" || part === "group"], ["#/letters", "Dead letters", part === "letters"]];
+  const troubles = here.in ? here.troubles : [];
   head.replaceChildren(
     h("a", { class: "brand", href: "#/" }, "sharecore"),
     h("span", { class: "about" }, here.about),
@@ -48,6 +49,7 @@ function header(part) {
       here.in && here.user && h("button", { type: "button", onclick: out }, "Log out"),
       h("button", { type: "button", onclick: theme, id: "theme" }, `Theme: ${chosen()}`),
       h("button", { type: "button", onclick: keys, "aria-keyshortcuts": "?" }, "Keys")),
+    ...troubles.map((text) => notice(text, "error")),
   );
 }
 

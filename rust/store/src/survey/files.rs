@@ -365,7 +365,7 @@ fn condition(bytes: &[u8], entry: &Entry) -> Condition {
     if !fits || !batch::matches_checksum(bytes) {
         return Condition::Broken;
     }
-    if header.base_offset == entry.base && bytes[12..16] == [0; 4] {
+    if header.base_offset == entry.base && batch::has_no_epoch(bytes) {
         Condition::Whole
     } else {
         Condition::Misplaced

@@ -20,7 +20,7 @@ use crate::{
     error::StoreError,
     format,
     log::Log,
-    recover,
+    recover::{self, Torn},
     segment::{self, Kind},
     state::State,
 };
@@ -78,6 +78,8 @@ pub struct Findings {
     pub lost: Vec<Lost>,
     /// The newest entries of the catalogue that are known.
     pub catalogue: Vec<(Vec<u8>, Vec<u8>)>,
+    /// A write at the end of the journal that was cut short, and never confirmed: it is no damage.
+    pub torn: Option<Torn>,
     /// Frames are gone of which nothing is known: changes of the catalogue and the newest records of any log may have
     /// been in them.
     pub history_lost: bool,
@@ -112,6 +114,7 @@ pub(crate) struct Survey {
     /// The highest end of each log according to the indexes.
     ends: HashMap<LogId, i64>,
     problems: Vec<Problem>,
+    torn: Option<Torn>,
     /// Operations are missing, or the checkpoint is.
     history_lost: bool,
 }
@@ -144,6 +147,7 @@ impl Survey {
             dropped: HashSet::new(),
             ends: HashMap::new(),
             problems: Vec::new(),
+            torn: None,
             history_lost: false,
         };
         survey.load_checkpoint(&journals)?;
@@ -210,7 +214,10 @@ impl Survey {
         if !self.problems.is_empty() {
             return Ok(());
         }
-        match recover::look(&self.dir, &mut State::new(self.dir.clone(), 0, 0)) {
+        let mut state = State::new(self.dir.clone(), 0, 0);
+        let looked = recover::look(&self.dir, &mut state);
+        self.torn = state.torn;
+        match looked {
             Err(StoreError::Damaged { path, at, what }) => {
                 self.history_lost = true;
                 self.problem(path, at, what);
@@ -305,6 +312,7 @@ impl Survey {
         let mut findings = Findings {
             problems: self.problems.clone(),
             catalogue: self.state.catalogue.clone().into_iter().collect(),
+            torn: self.torn.clone(),
             history_lost: self.history_lost,
             ..Findings::default()
         };

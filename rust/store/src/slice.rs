@@ -1,0 +1,272 @@
+//! Batches that were found, on their way to whoever reads them: copied out of memory and files, and checked.
+
+use std::{io, mem::MaybeUninit, sync::Arc};
+
+use crate::{
+    LogId, batch,
+    damage::{Damages, Place},
+    disk::Source,
+    error::Refusal,
+    files::{self, File},
+};
+
+/// Whole batches of one log, yet to be copied to where they are wanted.
+#[derive(Debug, Default)]
+pub struct Slice {
+    pieces: Vec<Piece>,
+    /// The log, and where its damaged batches are noted.
+    pub(crate) log: Option<(LogId, Arc<Damages>)>,
+    /// First and last offset of each batch.
+    pub batches: Vec<(i64, i64)>,
+    /// Bytes of all batches.
+    pub size: usize,
+}
+
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Memory(Arc<[u8]>),
+    /// Batches that lie one after the other, nothing between them.
+    Disk {
+        file: Arc<File>,
+        place: Place,
+        at: u64,
+        len: usize,
+    },
+}
+
+/// How much of what was copied is as it was written: a damaged batch, and all behind it, is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Intact {
+    /// Bytes of the batches.
+    pub bytes: usize,
+    /// How many batches.
+    pub batches: usize,
+}
+
+impl Slice {
+    /// Copies the batches to `out`, which is exactly `size` bytes long, and returns which of them count.
+    pub fn copy_to(&self, out: &mut [u8]) -> Result<Intact, Refusal> {
+        self.copy_from(Source::Disk, out)
+            .map_err(|e| unreadable(&e))?;
+        self.check(out)
+    }
+
+    /// As `copy_to`, without waiting for the disk: `None` when part of it lies only there; `out` is then of no use.
+    pub fn copy_cached(&self, out: &mut [u8]) -> Result<Option<Intact>, Refusal> {
+        match self.copy_from(Source::Memory, out) {
+            Ok(()) => self.check(out).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    /// As `copy_to`, to memory that nothing has been written to: every byte is once this has gone well. Whether they are
+    /// the batches that were looked for tells `check`.
+    pub fn fill(&self, mut out: &mut [MaybeUninit<u8>]) -> Result<(), Refusal> {
+        assert_eq!(out.len(), self.size, "room for all batches");
+        let mut span = Span::default();
+        for (i, piece) in self.pieces.iter().enumerate() {
+            let (head, tail) = out.split_at_mut(piece.len());
+            match piece {
+                Piece::Memory(bytes) => files::fill(head, bytes),
+                Piece::Disk { file, at, len, .. } if *len > Span::PIECE_MAX => {
+                    file.fill_at(head, *at).map_err(|e| unreadable(&e))?;
+                }
+                Piece::Disk { file, at, len, .. } => {
+                    let later = &self.pieces[i + 1..];
+                    let found = span.find(Source::Disk, (file, *at), *len, later);
+                    files::fill(head, found.map_err(|e| unreadable(&e))?);
+                }
+            }
+            out = tail;
+        }
+        Ok(())
+    }
+
+    /// Bytes that are in a file, and not in the store's own memory.
+    pub fn file_bytes(&self) -> usize {
+        let files = self.pieces.iter().map(|piece| match piece {
+            Piece::Memory(_) => 0,
+            Piece::Disk { len, .. } => *len,
+        });
+        files.sum()
+    }
+
+    /// Whether all of it is in the store's own memory.
+    pub fn is_in_memory(&self) -> bool {
+        self.file_bytes() == 0
+    }
+
+    fn copy_from(&self, source: Source, out: &mut [u8]) -> io::Result<()> {
+        assert_eq!(out.len(), self.size, "room for all batches");
+        let mut span = Span::default();
+        let mut rest = &mut *out;
+        for (i, piece) in self.pieces.iter().enumerate() {
+            let (head, tail) = rest.split_at_mut(piece.len());
+            match piece {
+                Piece::Memory(bytes) => head.copy_from_slice(bytes),
+                Piece::Disk { file, at, .. } => {
+                    span.copy(source, (file, *at), head, &self.pieces[i + 1..])?;
+                }
+            }
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// Checks that what came from the disk is the batches that were looked for, as they were written.
+    ///
+    /// # Errors
+    ///
+    /// The first of them is damaged.
+    pub fn check(&self, out: &[u8]) -> Result<Intact, Refusal> {
+        let whole = Intact {
+            bytes: out.len(),
+            batches: self.batches.len(),
+        };
+        if self.is_in_memory() {
+            return Ok(whole);
+        }
+        let mut bytes = 0;
+        for (batches, &(base, last)) in self.batches.iter().enumerate() {
+            let rest = &out[bytes..];
+            let header = batch::read(rest).filter(|header| {
+                let found = &rest[..header.size];
+                (header.base_offset, header.last_offset()) == (base, last)
+                    && batch::has_no_epoch(found)
+                    && batch::matches_checksum(found)
+            });
+            let Some(header) = header else {
+                let told = self.note(bytes, (base, last));
+                if batches == 0 {
+                    return Err(Refusal::Damaged(told));
+                }
+                return Ok(Intact { bytes, batches });
+            };
+            bytes += header.size;
+        }
+        Ok(whole)
+    }
+
+    /// Notes that the batch `from` bytes behind the start is damaged; returns what a reader is told.
+    fn note(&self, from: usize, offsets: (i64, i64)) -> String {
+        let mut before = 0;
+        for piece in &self.pieces {
+            let begins = before;
+            before += piece.len();
+            if let (true, Piece::Disk { place, at, .. }, Some((log, damages))) =
+                (from < before, piece, &self.log)
+            {
+                return damages.note(*log, offsets, *place, at + (from - begins) as u64);
+            }
+        }
+        format!("the batch at offset {} is damaged in memory", offsets.0)
+    }
+
+    pub(crate) fn push(&mut self, base: i64, last: i64, piece: Piece) {
+        self.batches.push((base, last));
+        match (self.pieces.last_mut(), piece) {
+            (
+                Some(Piece::Disk { file, at, len, .. }),
+                Piece::Disk {
+                    file: next,
+                    at: next_at,
+                    len: more,
+                    ..
+                },
+            ) if *at + *len as u64 == next_at && Arc::ptr_eq(file, &next) => {
+                *len += more;
+                self.size += more;
+            }
+            (_, piece) => {
+                self.size += piece.len();
+                self.pieces.push(piece);
+            }
+        }
+    }
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Self::Memory(bytes) => bytes.len(),
+            Self::Disk { len, .. } => *len,
+        }
+    }
+}
+
+/// Small batches that lie close together are fetched with one call, with what lies between them.
+#[derive(Default)]
+struct Span {
+    file: Option<Arc<File>>,
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Span {
+    const BYTES_MAX: u64 = 128 << 10;
+    const GAP_MAX: u64 = 4 << 10;
+    const PIECE_MAX: usize = 16 << 10;
+
+    fn copy(
+        &mut self,
+        source: Source,
+        (file, at): (&Arc<File>, u64),
+        out: &mut [u8],
+        later: &[Piece],
+    ) -> io::Result<()> {
+        if out.len() > Self::PIECE_MAX {
+            return source.read(file, out, at);
+        }
+        out.copy_from_slice(self.find(source, (file, at), out.len(), later)?);
+        Ok(())
+    }
+
+    /// A small batch, and where it is not yet here those that lie behind it.
+    fn find(
+        &mut self,
+        source: Source,
+        (file, at): (&Arc<File>, u64),
+        len: usize,
+        later: &[Piece],
+    ) -> io::Result<&[u8]> {
+        let (from, to) = (at, at + len as u64);
+        let same = self.file.as_ref().is_some_and(|own| Arc::ptr_eq(own, file));
+        if !same || from < self.at || to > self.at + self.bytes.len() as u64 {
+            let end = Self::end(file, from, to, later);
+            self.file = Some(Arc::clone(file));
+            self.at = from;
+            self.bytes.resize((end - from) as usize, 0);
+            source.read(file, &mut self.bytes, from)?;
+        }
+        let start = (from - self.at) as usize;
+        Ok(&self.bytes[start..start + len])
+    }
+
+    /// How far it is worth reading from `from` on.
+    fn end(file: &Arc<File>, from: u64, mut end: u64, later: &[Piece]) -> u64 {
+        for piece in later {
+            match piece {
+                Piece::Disk {
+                    file: other,
+                    at,
+                    len,
+                    ..
+                } if Arc::ptr_eq(file, other)
+                    && *len <= Self::PIECE_MAX
+                    && *at >= end
+                    && *at - end <= Self::GAP_MAX
+                    && at + *len as u64 - from <= Self::BYTES_MAX =>
+                {
+                    end = at + *len as u64;
+                }
+                _ => break,
+            }
+        }
+        end
+    }
+}
+
+fn unreadable(error: &io::Error) -> Refusal {
+    Refusal::Storage(format!("reading failed: {error}"))
+}
