@@ -350,6 +350,10 @@ class Leaders:
     def _configs(self) -> dict[str, Any]:
         """By group."""
 
+    @property
+    def acknowledgements(self) -> int:
+        """Requests that acknowledged something, those that fetch as well among them."""
+
     def config(self, group_id: str) -> Any:
         """The present configuration of a group; `_group_config` of the subclass tells it."""
 

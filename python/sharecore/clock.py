@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import perf_counter
 from typing import Protocol
 
 from sharecore._core import monotonic_ms, now_ms
@@ -24,3 +26,12 @@ class SystemClock:
 
     now_ms = staticmethod(now_ms)
     monotonic_ms = staticmethod(monotonic_ms)
+
+
+def stopwatch() -> Callable[[], float]:
+    """Start to measure; what is returned gives the milliseconds since.
+
+    For figures alone: no simulator steers it.
+    """
+    began = perf_counter()
+    return lambda: (perf_counter() - began) * 1000

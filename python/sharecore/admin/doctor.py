@@ -17,6 +17,7 @@ from pathlib import Path
 
 from sharecore.admin.data_dir import share_state
 from sharecore.admin.overview import in_words, look_at_groups
+from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.transport import Transport
 from sharecore.config import (
@@ -40,6 +41,8 @@ _FILES_MIN = 4096
 _PROBLEMS_MAX = 20
 _READ_BYTES_MAX = 1 << 30
 """Directories with more record batches are not read through: that would take minutes."""
+LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
+"""A broker of sharecore tells it of a group, to those who ask by name."""
 _HIDDEN = "[hidden]"
 _SECRET_WORDS = ("password", "secret", "jaas", "credential", "token", ".key")
 _PACKAGES = ("sharecore", "kio", "uvloop", "cryptography", "typer", "prometheus-client", "confluent-kafka")
@@ -205,6 +208,7 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
         began = time.monotonic()
         groups = await look_at_groups(transport)
         took_ms = (time.monotonic() - began) * 1000
+        troubles = {group.group_id: await _letters_trouble(transport, group.group_id) for group in groups}
     finally:
         await transport.close()
     found = [Finding(about, "good", f"answers, {in_words(len(groups))}, in {took_ms:.0f} ms")]
@@ -215,11 +219,23 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
     for group in groups:
         if group.error is not None:
             found.append(Finding(about, "doubt", f"group {group.group_id} is not told of: {group.error}"))
+        if trouble := troubles[group.group_id]:
+            text = f"group {group.group_id}: no dead letter could be written now: {trouble}"
+            found.append(Finding(about, "doubt", text, "sharecore groups dead-letters"))
         lag = sum(map(group.lag, group.positions))
         if lag and not group.members:
             text = f"group {group.group_id}: {lag} records wait, and nobody is there to take them"
             found.append(Finding(about, "doubt", text, "start a worker, or delete the group"))
     return found
+
+
+async def _letters_trouble(transport: Transport, group_id: str) -> str:
+    """Why no dead letter of a group could be written; empty where one could, or nobody tells."""
+    try:
+        found = await describe_configs(transport, ResourceKind.GROUP, group_id, [LETTERS_TROUBLE])
+    except KafkaError:
+        return ""
+    return next((entry.value or "" for entry in found.values()), "")
 
 
 def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
 from sharecore.deadletters import DeadLetterOffice, Destinations
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.storage import Configs, Topics
+from sharecore.storage import Configs, ResourceType, Topics
 from sharecore.waiting import CallLater
 
 
@@ -45,6 +45,11 @@ def dead_letter_office(
             return False
         return True
 
+    def changed(kind: int, name: str) -> None:
+        office.changed()
+        if kind == ResourceType.GROUP:
+            office.warn(name)
+
     office = DeadLetterOffice(
         Destinations(topics, group_configs.get, topic_configs.get, config, create),
         lambda: features.has_dead_letters,
@@ -53,5 +58,5 @@ def dead_letter_office(
         leads,
     )
     topics.on_change(lambda change, topic: office.changed())
-    configs.on_change(lambda kind, name: office.changed())
+    configs.on_change(changed)
     return office

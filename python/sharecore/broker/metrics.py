@@ -178,11 +178,9 @@ class BrokerMetrics:
             sheet.summary(f.LOCAL_TIME, count, local_ns / 1e9, name)
             sheet.add(f.REQUEST_BYTES, request_bytes, name)
             sheet.add(f.RESPONSE_BYTES, response_bytes, name)
-        for api, family in (
-            (ApiKey.SHARE_ACKNOWLEDGE, f.SHARE_ACKNOWLEDGEMENTS),
-            (ApiKey.SHARE_FETCH, f.SHARE_FETCHES),
-        ):
-            sheet.add(family, sums[api.name][1] if api.name in sums else 0)
+        fetches = sums.get(ApiKey.SHARE_FETCH.name)
+        sheet.add(f.SHARE_FETCHES, fetches[1] if fetches is not None else 0)
+        sheet.add(f.SHARE_ACKNOWLEDGEMENTS, self._broker.share.partitions.acknowledgements)
 
     def _about_groups(self, sheet: Sheet) -> None:
         broker = self._broker
@@ -217,12 +215,13 @@ class BrokerMetrics:
             sheet.add(f.DEAD_LETTER_WRITES, counts.writes, group_id)
             sheet.add(f.DEAD_LETTER_FAILURES, counts.failed_writes, group_id)
             sheet.add(f.WITHOUT_LETTER, counts.without_letter, group_id)
+            sheet.add(f.UNDELIVERABLE, counts.undeliverable, group_id)
         sheet.add(f.SESSIONS, len(broker.share.sessions))
         _spans(sheet, broker.share.partitions.loads, f.SHARE_LOADS, f.SHARE_LOAD_MAX)
 
     def _about_share_state(self, sheet: Sheet) -> None:
         coordinator = self._broker.share.coordinator
-        sheet.add(f.STATE_PARTITIONS, len(coordinator.shards), "active")
+        sheet.add(f.STATE_PARTITIONS, coordinator.partition_count, "active")
         _spans(sheet, coordinator.loads, f.STATE_LOADS, f.STATE_LOAD_MAX)
         writes = coordinator.writes
         sheet.add(f.STATE_WRITES, writes.items)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from uuid import UUID
 
 from sharecore._core import StateContent, Timeouts
@@ -69,6 +70,7 @@ class ShareServices:
         self._config = config
         self._all_topics = topics
         self._cluster = cluster
+        self._state = state
         self._loop = loop
         self.timeouts = Timeouts(clock.monotonic_ms, loop.call_later)
         self.dead_letters = dead_letters
@@ -134,6 +136,20 @@ class ShareServices:
         self.groups.start()
         self._drop_idle()
         self._prune_later()
+        if not self._state.self_compacting:
+            self._load_later(0)
+
+    def _load_later(self, partition: int) -> None:
+        """Read the state topic one partition a turn: what nobody asks for lags, too, and is measured."""
+        self._timers["load"] = self._loop.call_later(0, self._load, partition)
+
+    def _load(self, partition: int) -> None:
+        if partition >= self.coordinator.partition_count:
+            return
+        # what cannot be read is logged, and refused to whoever asks for it
+        with suppress(KafkaError):
+            self.coordinator.load(partition)
+        self._load_later(partition + 1)
 
     async def finish(self) -> None:
         """Writes what is staged, before the broker stops."""

@@ -38,10 +38,11 @@ class _Entry(NamedTuple):
 class _Total:
     """A topic's share partitions of one group, together."""
 
-    __slots__ = ("in_flight", "lag", "oldest_ms", "tally")
+    __slots__ = ("in_flight", "is_known", "lag", "oldest_ms", "tally")
 
     def __init__(self) -> None:
         self.lag = self.in_flight = self.oldest_ms = 0
+        self.is_known = False
         self.tally = Tally()
 
 
@@ -152,6 +153,7 @@ class ShareMetrics:
                 start, complete = state.content.start_offset, state.content.delivery_complete_count
                 lag = max(0, end_of_log - start - max(0, complete))
                 total.lag += lag
+                total.is_known = True
                 if label:
                     starts.append(f"{label}}} {start}")
                     lags.append(f"{label}}} {lag}")
@@ -180,6 +182,7 @@ class ShareMetrics:
             engines, log_ends, now_ms
         )
         total.lag += lag
+        total.is_known |= bool(engines)
         total.in_flight += in_flight
         total.oldest_ms = max(total.oldest_ms, oldest_ms)
         total.tally.add(acknowledged, by_count, timed_out)
@@ -196,7 +199,9 @@ class ShareMetrics:
             if number >= self._series_max:
                 continue
             label = labels_of(f.GROUP_LAG.labels, (key[0], topic.name))
-            lines.of(f.GROUP_LAG).append(f"{label}}} {total.lag}")
+            # a group that has not begun in a topic yet does not lag, nor is it level
+            if total.is_known:
+                lines.of(f.GROUP_LAG).append(f"{label}}} {total.lag}")
             lines.of(f.GROUP_IN_FLIGHT).append(f"{label}}} {total.in_flight}")
             lines.of(f.GROUP_OLDEST).append(f"{label}}} {total.oldest_ms / 1000}")
             lines.of(f.GROUP_TIMEOUTS).append(f"{label}}} {tally.timed_out}")

@@ -139,6 +139,7 @@ def _dead_letters(admin: BlockingAdmin, group: str) -> str:
         TOPIC_NAME,
         "sharecore.dead.letters.written",
         "sharecore.dead.letters.missing",
+        "sharecore.dead.letters.trouble",
     )
     try:
         found = {name: entry.value for name, entry in admin.configs(group, names).items()}
@@ -146,7 +147,7 @@ def _dead_letters(admin: BlockingAdmin, group: str) -> str:
         if error.code is not ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise
         return ""
-    topic, written, missing = (found.get(name) for name in names)
+    topic, written, missing, trouble = (found.get(name) for name in names)
     if not topic and missing in (None, "0"):
         return ""
     text = f"dead letters go to {topic}" if topic else "dead letters go nowhere"
@@ -154,7 +155,7 @@ def _dead_letters(admin: BlockingAdmin, group: str) -> str:
         text += (
             f": {written} written since the broker started, {missing} records archived without their letter"
         )
-    return text
+    return f"{text}\nno dead letter can be written now: {trouble}" if trouble else text
 
 
 groups.command("peek", short_help="Show the next records of a share group, taking none.")(peek)

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, runtime_checkable
 
-from sharecore.clock import Clock
+from sharecore.clock import Clock, stopwatch
 from sharecore.coordinator_log.compactor import Compactor
 from sharecore.coordinator_log.record_schema import UnknownRecord, number_of
 from sharecore.coordinator_log.routing import partition_for
@@ -177,9 +177,9 @@ class CoordinatorRuntime:
     def load_partition(self, index: int) -> int:
         """Replays one partition, as `load` does all of them: it has become this broker's."""
         log = self.partitions[index].log
-        began_ms = self.clock.monotonic_ms()
+        took_ms = stopwatch()
         loaded = self._load(log)
-        self.loads.add(self.clock.monotonic_ms() - began_ms, loaded)
+        self.loads.add(took_ms(), loaded)
         for (_, reason), records in self._passed_over.items():
             logger.warning("%s-%d: passed over %d records: %s", log.topic, index, records, reason)
         self._passed_over.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -9,12 +10,17 @@ from uuid import UUID
 from sharecore.clock import Clock
 from sharecore.config import GroupConfig
 from sharecore.deadletters.counts import GroupCounts
-from sharecore.deadletters.destination import Destinations
+from sharecore.deadletters.destination import Destinations, Unavailable
 from sharecore.deadletters.outbox import Outbox
 from sharecore.waiting import CallLater
 
 if TYPE_CHECKING:
     from sharecore.storage import Log
+
+logger = logging.getLogger(__name__)
+
+_SAY_AGAIN_MS = 60_000
+_CAUSES_MAX = 10_000
 
 
 class DeadLetterOffice:
@@ -45,11 +51,49 @@ class DeadLetterOffice:
         self._clock = clock
         self._call_later = call_later
         self._waiting: dict[Outbox, None] = {}
+        self._said_ms: dict[tuple[str, str], int] = {}
         self.counts: dict[str, GroupCounts] = {}
 
-    def wanted(self, config: GroupConfig) -> bool:
+    def wanted(self, group_id: str, config: GroupConfig) -> bool:
         """Whether a group with this configuration has dead letters."""
-        return bool(config.errors_deadletterqueue_topic_name) and self._served()
+        is_named, is_served = bool(config.errors_deadletterqueue_topic_name), self._served()
+        if is_named and not is_served:
+            self.warn(group_id)
+        return is_named and is_served
+
+    def trouble(self, group_id: str) -> str:
+        """Why no dead letter of a group could be written now; empty where one could, or none is wanted."""
+        if not self._destinations.group_config(group_id).errors_deadletterqueue_topic_name:
+            return ""
+        if not self._served():
+            return "the feature share.version is below 2"
+        try:
+            self._destinations.find(group_id)
+        except Unavailable as refusal:
+            return str(refusal)
+        return ""
+
+    def warn(self, group_id: str) -> None:
+        """Log why no dead letter of a group could be written now, once a minute for each cause."""
+        trouble = self.trouble(group_id)
+        if trouble and self.may_say(group_id, f"as things are set: {trouble}"):
+            logger.warning(
+                "group %s: its dead letters cannot be written: %s",
+                group_id,
+                trouble,
+                extra={"group": group_id},
+            )
+
+    def may_say(self, group_id: str, cause: str) -> bool:
+        """Whether a cause was not logged for a group within the last minute; if so, it is now."""
+        now_ms = self._clock.monotonic_ms()
+        if len(self._said_ms) >= _CAUSES_MAX:
+            self._said_ms.clear()
+        last_ms = self._said_ms.get((group_id, cause))
+        if last_ms is not None and now_ms - last_ms < _SAY_AGAIN_MS:
+            return False
+        self._said_ms[group_id, cause] = now_ms
+        return True
 
     def outbox(
         self,
@@ -71,6 +115,7 @@ class DeadLetterOffice:
             leads=lambda: self._leads(topic_id, source.index),
             destinations=self._destinations,
             counts=self._counts,
+            may_say=self.may_say,
             waiting=self._waiting,
             clock=self._clock,
             call_later=self._call_later,

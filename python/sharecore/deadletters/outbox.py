@@ -49,6 +49,7 @@ class Outbox:
         leads: whether this broker may act as the leader of the share partition.
         waiting: outboxes that wait for a topic put themselves in here.
         counts: the counters of a group.
+        may_say: whether a cause was not logged for a group of late.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Outbox:
         leads: Callable[[], bool],
         destinations: Destinations,
         counts: Callable[[str], GroupCounts],
+        may_say: Callable[[str, str], bool],
         waiting: dict[Outbox, None],
         clock: Clock,
         call_later: CallLater,
@@ -71,6 +73,7 @@ class Outbox:
         self._leads = leads
         self._destinations = destinations
         self._counts = counts
+        self._may_say = may_say
         self._all_waiting = waiting
         self._clock = clock
         self._call_later = call_later
@@ -133,7 +136,9 @@ class Outbox:
         try:
             topic = self._destinations.find(self._group_id)
         except Unavailable as refusal:
-            self._failed(list(self._due), str(refusal))
+            letters = list(self._due)
+            self._counts(self._group_id).undeliverable += _records(letters)
+            self._failed(letters, str(refusal))
             return
         if topic is None:
             creating = self._destinations.create(self._group_id)
@@ -267,24 +272,26 @@ class Outbox:
         self._held_for = ""
         for _ in letters:
             self._due.popleft()
-        for letter in letters:
-            for offset in range(letter.first, letter.last + 1):
-                logger.error(
-                    "%s, offset %d (%s): archived without its dead letter: %s",
-                    self._name(),
-                    offset,
-                    letter.cause,
-                    reason,
-                    extra=self._about(),
-                )
-        self._counts(self._group_id).without_letter += sum(each.last - each.first + 1 for each in letters)
+        counts = self._counts(self._group_id)
+        counts.without_letter += _records(letters)
+        if letters and self._may_say(self._group_id, reason):
+            logger.error(
+                "%s, offsets %d to %d (%s): archived without its dead letter, as %d records of the group: %s",
+                self._name(),
+                letters[0].first,
+                letters[0].last,
+                letters[0].cause,
+                counts.without_letter,
+                reason,
+                extra=self._about(),
+            )
         self._archive(spans(letters, list(self._due)))
         self._go_on()
 
     def _hold(self, reason: str) -> None:
         if reason != self._held_for:
             self._held_for = reason
-            waiting = sum(letter.last - letter.first + 1 for letter in self._due)
+            waiting = _records(self._due)
             logger.warning(
                 "%s: %d records wait for their dead letters (errors.deadletterqueue.required): %s",
                 self._name(),
@@ -319,3 +326,7 @@ class Outbox:
 
     def _name(self) -> str:
         return f"group {self._group_id}, {self._log.topic}-{self._log.index}"
+
+
+def _records(letters: Iterable[DeadLetter]) -> int:
+    return sum(letter.last - letter.first + 1 for letter in letters)

@@ -157,7 +157,7 @@ GROUP_LOAD = gauge(
 
 SHARE_ACKNOWLEDGEMENTS = counter(
     "kafka_server_broker_topic_metrics_total_share_acknowledgement_requests",
-    "Requests that only acknowledge.",
+    "Requests that acknowledge something, whether or not they fetch as well.",
     kafka=(
         "kafka.server:type=BrokerTopicMetrics,name=TotalShareAcknowledgementRequestsPerSec:Count",
         "kafka.server:type=share-group-metrics:share-acknowledgement-count",
@@ -218,6 +218,11 @@ DEAD_LETTER_FAILURES = counter(
 WITHOUT_LETTER = counter(
     "sharecore_share_group_records_without_dead_letter",
     "Records archived without a letter though the group has a dead-letter topic.",
+    "group",
+)
+UNDELIVERABLE = counter(
+    "sharecore_share_group_dead_letters_undeliverable",
+    "Records of which no topic could take a dead letter as the group, the topic and the broker were set.",
     "group",
 )
 SESSIONS = gauge(

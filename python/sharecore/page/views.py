@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from sharecore.admin.doctor import LETTERS_TROUBLE
 from sharecore.admin.model import LATEST_TIMESTAMP, Member, ShareGroup
 from sharecore.admin.watch import group_figures, partition_figures
 from sharecore.client.configs import ConfigEntry
@@ -119,14 +120,16 @@ async def group_settings(looker: Looker, group_id: str) -> Json:
     """The delivery limit and the dead-letter topic of a group, as far as they may be read."""
     try:
         entries: Mapping[str, ConfigEntry] = await looker.admin.configs(group_id)
+        trouble = await looker.admin.configs(group_id, [LETTERS_TROUBLE])
     except KafkaError:
-        entries = {}
+        entries = trouble = {}
     limit, letters = entries.get(LIMIT_KEY), entries.get(LETTERS_KEY)
     known = limit is not None and limit.value is not None and limit.value.isdecimal()
     return {
         "limit": int(limit.value) if known and limit is not None and limit.value else _DEFAULT_LIMIT,
         "limit_known": known,
         "letters": letters.value if letters is not None and letters.value else None,
+        "letters_trouble": next((entry.value for entry in trouble.values() if entry.value), None),
     }
 
 

@@ -213,7 +213,7 @@ class SharePartition(Leader):
             "max_inflight": self.config.share_partition_max_record_locks,
             "lock_ms": self.config.share_record_lock_duration_ms,
             "renew_enabled": self.config.share_renew_acknowledge_enable,
-            "dead_letters": self._office is not None and self._office.wanted(self.config),
+            "dead_letters": self._office is not None and self._office.wanted(self.key.group_id, self.config),
         }
 
     def close(self, error: KafkaError) -> None:

@@ -239,8 +239,16 @@ class ShareCoordinator(States):
 
     @property
     def shards(self) -> Sequence[StateShard]:
-        """The partitions of the topic that have been used so far."""
+        """The partitions of the topic, once one of them was used."""
         return self._shards
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of the topic; none where there is no topic at the moment."""
+        try:
+            return len(self._all_shards())
+        except KafkaError:
+            return 0
 
     @property
     def repaired(self) -> int:
@@ -294,10 +302,7 @@ class ShareCoordinator(States):
 
     def _all_shards(self) -> list[StateShard]:
         if not self._shards:
-            self._shards = [
-                StateShard(staged, self._clock.monotonic_ms, self.loads)
-                for staged in self._runtime.partitions
-            ]
+            self._shards = [StateShard(staged, self.loads) for staged in self._runtime.partitions]
         return self._shards
 
     def _is_settled(self, shard: StateShard) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from sharecore._core import StateFold
+from sharecore.clock import stopwatch
 from sharecore.coordinator_log.staged_log import StagedLog
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
@@ -25,13 +26,10 @@ class StateShard:
 
     Args:
         staged: the partition.
-        monotonic_ms: the clock that `loads` counts with.
         loads: how long reading took is added there.
     """
 
-    def __init__(
-        self, staged: StagedLog, monotonic_ms: Callable[[], int] = lambda: 0, loads: Spans | None = None
-    ) -> None:
+    def __init__(self, staged: StagedLog, loads: Spans | None = None) -> None:
         self.states: dict[SharePartitionKey, ShareState] = {}
         self.index = staged.log.index
         self.repaired = 0
@@ -40,7 +38,6 @@ class StateShard:
         self._staged = staged
         self._prune_at = _PRUNE_RECORDS
         self._unreadable = ""
-        self._monotonic_ms = monotonic_ms
         self._loads = loads or Spans()
 
     def ensure_loaded(self) -> None:
@@ -54,7 +51,7 @@ class StateShard:
             return
         if self._staged.under_way:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        began_ms = self._monotonic_ms()
+        took_ms = stopwatch()
         fold = StateFold()
         offset = self._log.start_offset
         repaired: list[int] = []
@@ -87,7 +84,7 @@ class StateShard:
         finally:
             if collects:
                 gc.enable()
-        self._loads.add(self._monotonic_ms() - began_ms, len(self.states))
+        self._loads.add(took_ms(), len(self.states))
         self._staged.stale = False
 
     def forget(self) -> None:

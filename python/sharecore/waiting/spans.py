@@ -19,11 +19,11 @@ class Spans:
 
     count: int = 0
     items: int = 0
-    total_ms: int = 0
-    max_ms: int = 0
+    total_ms: float = 0
+    max_ms: float = 0
     failed: int = 0
 
-    def add(self, took_ms: int, items: int = 1, *, failed: bool = False) -> None:
+    def add(self, took_ms: float, items: int = 1, *, failed: bool = False) -> None:
         """One more."""
         self.count += 1
         self.items += items

@@ -18,6 +18,8 @@ use crate::share_answer::PyShareAnswer;
 use crate::uuids;
 use crate::waiting::{PyGather, PyLater, PyPart};
 
+const NOT_HOSTED: &str = "This server does not host this topic-partition.";
+
 /// The acknowledge type that renews a lock; those above it there are not.
 const RENEW: u8 = 4;
 
@@ -157,12 +159,9 @@ impl<'a, 'py> Begin<'a, 'py> {
         done: &Bound<'py, PyPart>,
     ) -> PyResult<()> {
         let py = self.context.py();
-        let leader = if let Some(leader) = leader {
-            leader
-        } else {
-            let named = (&self.group, &asked.topic_id, asked.index);
-            let made = self.leaders.call_method1(intern!(py, "get"), named)?;
-            made.cast_into()?
+        let Some(leader) = leader else {
+            // nothing of it is leased, nor is there a reason to load it
+            return Err(kafka_error(py, UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED));
         };
         let is_loaded = leader.borrow().engine.is_some();
         if !is_loaded {
@@ -188,6 +187,7 @@ pub(crate) fn acknowledge<'py>(
 ) -> PyResult<()> {
     let py = context.py();
     let begin = Begin::of(context, may_read, session)?;
+    begin.leaders.borrow_mut().acknowledgements += 1;
     let (mut some, mut nothing) = (Vec::new(), Vec::new());
     for asked in asked(topics, may_renew)? {
         let leader = PyLeaders::found(&begin.leaders, &begin.group, &asked.topic_id, asked.index)?;

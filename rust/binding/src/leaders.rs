@@ -19,6 +19,9 @@ pub(crate) struct PyLeaders {
     /// By group.
     #[pyo3(get, name = "_configs")]
     configs: Py<PyDict>,
+    /// Requests that acknowledged something, those that fetch as well among them.
+    #[pyo3(get)]
+    pub(crate) acknowledgements: u64,
 }
 
 impl PyLeaders {
@@ -49,6 +52,7 @@ impl PyLeaders {
         Self {
             leaders: PyDict::new(args.py()).unbind(),
             configs: PyDict::new(args.py()).unbind(),
+            acknowledgements: 0,
         }
     }
 

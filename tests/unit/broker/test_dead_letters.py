@@ -84,14 +84,39 @@ def test_what_is_written_and_what_is_not_is_counted(
     with caplog.at_level(logging.ERROR):
         assert errors(member.acknowledge({0: [(0, 2, REJECT)]})) == [(0, 0, 0)]
         broker.until(lambda _: counts_of(broker, member.group)[1] == 3)
-    lines = [record.getMessage() for record in caplog.records]
-    assert [line.split(" (")[0] for line in lines] == [
-        f"group {member.group}, {source}-0, offset {offset}" for offset in range(3)
-    ]
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"group {member.group}, {source}-0, offsets 0 to 2 (rejected): archived without")
     create(broker, f"dlq-{source}", errors_deadletterqueue_group_enable="true")
     member.acknowledge({0: [(3, 9, REJECT)]})
     broker.until(lambda _: counts_of(broker, member.group) == (7, 3))
     assert counts(broker, member.group) == [7, 3]
+
+
+@pytest.mark.parametrize("name", ["bad name!", "a" * 250, ".", "..", "grüße", "__consumer_offsets"])
+def test_a_name_that_no_topic_can_have_is_refused(broker: RunningBroker, name: str) -> None:
+    refused = configure(broker, "g-illegal", topic=name)
+    assert refused.error_code == ErrorCode.INVALID_CONFIG
+    assert "DLQ topic name" in refused.error_message
+
+
+def test_a_name_that_may_work_later_is_taken_with_a_warning(
+    broker: RunningBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    trouble = "sharecore.dead.letters.trouble"
+
+    def told() -> str:
+        resource = {"resource_type": 32, "resource_name": "g-later", "configuration_keys": [trouble]}
+        (entry,) = broker.ask(ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource]).results[0].configs
+        text: str = entry.value
+        return text
+
+    assert told() == ""
+    with caplog.at_level(logging.WARNING):
+        assert configure(broker, "g-later", topic="dlq-not-there").error_code == 0
+    assert "group g-later: its dead letters cannot be written: there is no topic dlq-not-there" in caplog.text
+    assert "there is no topic dlq-not-there" in told()
+    create(broker, "dlq-not-there", errors_deadletterqueue_group_enable="true")
+    assert told() == ""
 
 
 def test_a_required_topic_is_waited_for_within_the_window(

@@ -139,6 +139,48 @@ def test_a_lock_that_runs_out_is_counted(tmp_path: Path) -> None:
         running.stop()
 
 
+def test_what_waits_is_told_right_after_a_restart(tmp_path: Path) -> None:
+    """Nobody has asked for the share state yet; a group that stands still is told of all the same."""
+    running = RunningBroker(tmp_path, SETTINGS).start()
+    asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+    running.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+    produce(running, "t", 3)
+    Member(running, "new", "t").client.close()
+    fresh = scrape(running)
+    assert ("sharecore_share_group_lag", frozenset({"new", "t"})) not in fresh, "where it begins is not known"
+    member = Member(running, "g", "t")
+    member.fetch(0)
+    produce(running, "t", 5)
+    assert acquired(member.fetch(0)) == {0: [(3, 7, 1)]}
+    member.acknowledge({0: [(3, 3, ACCEPT)]})
+    running.stop()
+
+    running = RunningBroker(tmp_path, SETTINGS).start()
+    running.until(lambda broker: broker.share.coordinator.loads.count == 2)
+    samples = scrape(running)
+    running.stop()
+    assert of(samples, "sharecore_share_group_lag", "g", "t") == 4
+    assert of(samples, "sharecore_share_partition_lag", "g", "t", "0") == 4
+    assert of(samples, "sharecore_share_partitions") == 2
+    assert of(samples, "kafka_server_share_coordinator_metrics_num_partitions", "active") == 2
+    assert of(samples, "kafka_server_share_coordinator_metrics_partition_load_time_seconds_sum") > 0
+    assert of(samples, "kafka_server_group_coordinator_metrics_partition_load_time_seconds") > 0
+    assert len(running.broker.share.partitions) == 0, "and nobody leads anything for that"
+
+
+def test_acknowledgements_that_ride_on_fetches_are_counted(
+    broker: RunningBroker, member: Member, topic: str
+) -> None:
+    name = "kafka_server_broker_topic_metrics_total_share_acknowledgement_requests_total"
+    produce(broker, topic, 4)
+    member.fetch(0)
+    before = of(scrape(broker), name)
+    member.fetch(acks={0: [(0, 0, ACCEPT)]})
+    member.acknowledge({0: [(1, 1, ACCEPT)]})
+    member.fetch()
+    assert of(scrape(broker), name) == before + 2
+
+
 def test_series_are_bounded_and_those_there_were_stay(broker: RunningBroker) -> None:
     name = "sharecore_share_partition_start_offset"
     before = {key for key in scrape(broker) if key[0] == name}

@@ -234,3 +234,17 @@ def test_a_member_that_joins_again_keeps_its_session(
     assert acquired(member.fetch(0, epoch=0)) == {}, "it still has them"
     member.epoch = 1
     assert errors(member.acknowledge({0: [(1, 2, ACCEPT)]})) == [(0, 0, 0)]
+
+
+def test_nothing_is_acknowledged_of_a_partition_that_is_led_by_nobody(
+    broker: RunningBroker, topic: str, member: Member
+) -> None:
+    """As Apache Kafka says it; to load the state would show nothing that is leased."""
+    member.fetch(0)
+    answer = member.acknowledge({1: [(0, 0, ACCEPT)]})
+    assert errors(answer) == [(1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
+    (told,) = [part.error_message for each in answer.responses for part in each.partitions]
+    assert told == "This server does not host this topic-partition."
+    assert (
+        broker.look(lambda running: running.share.partitions.peek(member.group, member.topic_id, 1)) is None
+    )

@@ -21,6 +21,7 @@ export function group(main, here, name, values) {
   const part = PARTS.some(([key]) => key === values.get("part")) ? values.get("part") : "window";
   const wanted = { topic: values.get("topic") ?? "", first: Number(values.get("first")) || 0 };
   const said = h("div", {});
+  const letterless = h("div", {});
   const figures = h("dl", { class: "figures" });
   const chart = new Chart();
   const body = h("div", { class: "part" });
@@ -32,7 +33,7 @@ export function group(main, here, name, values) {
   };
   main.append(
     h("p", { class: "crumbs" }, h("a", { href: "#/" }, "Groups"), " / "),
-    h("h1", {}, name), said, h("div", { class: "overview" }, figures, chart.element), acts,
+    h("h1", {}, name), said, letterless, h("div", { class: "overview" }, figures, chart.element), acts,
     h("nav", { class: "parts", "aria-label": `Parts of ${name}` }, PARTS.map(([key, title]) =>
       h("a", { href: link({ part: key, ...(wanted.topic ? { topic: wanted.topic } : {}) }), "aria-current": key === part ? "page" : null }, title))),
     body);
@@ -40,6 +41,9 @@ export function group(main, here, name, values) {
     chart.load(found.points);
     lives.limit = found.limit;
     lives.letters = found.letters;
+    if (found.letters_trouble) {
+      letterless.replaceChildren(notice(`No dead letter could be written now: ${found.letters_trouble}`, "error"));
+    }
   }).catch(() => {});
 
   const show = { window: windows, partitions, members }[part];
