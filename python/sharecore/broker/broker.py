@@ -14,7 +14,7 @@ from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.dead_letters import dead_letter_office
 from sharecore.broker.dispatch import Dispatcher
-from sharecore.broker.features import Features
+from sharecore.broker.features import WITHOUT_SHARE_GROUPS, Features
 from sharecore.broker.ground import Ground
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.handlers import TELEMETRY
@@ -178,8 +178,13 @@ class Broker(Services):
             self.catalogue,
             self.identity.node_id,
             self.static_config.sharecore_features,
-            ground.feature_limits,
+            {
+                **ground.feature_limits,
+                **({} if self.static_config.serves_share_groups else WITHOUT_SHARE_GROUPS),
+            },
         )
+        if not self.static_config.serves_share_groups:
+            log.warning("share groups are refused: group.coordinator.rebalance.protocols has no `share`")
         await self.features.keep()
         loop = asyncio.get_running_loop()
         self.groups = Coordinators(

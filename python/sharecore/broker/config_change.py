@@ -25,6 +25,7 @@ from sharecore.config import (
     check_topic_config,
     find_unserved,
     group_keys,
+    ignored_keys,
     listener_key,
     remarks,
     split_listener,
@@ -210,6 +211,7 @@ def _check_broker(broker: Services, settings: Mapping[str, str], touched: set[st
         known = broker_keys().get(listener_key(name))
         unserved = find_unserved(listener_key(name)) if known is None else None
         if unserved is not None and unserved.dynamic:
+            ignored_keys()[unserved.name].parse(settings[name])
             log.info("%s", *remarks([unserved.name]))
         elif known is None or known[1].dynamic is Dynamic.READ_ONLY:
             reason = "" if unserved is None else f": {unserved.reason}"

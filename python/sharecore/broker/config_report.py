@@ -14,6 +14,7 @@ from sharecore.config import (
     broker_keys,
     find_unserved,
     group_keys,
+    ignored_keys,
     listener_key,
     topic_keys,
 )
@@ -28,6 +29,7 @@ CLUSTER_WIDE = ""
 """Name of the broker resource that stands for every broker."""
 
 LETTERS_WRITTEN, LETTERS_MISSING = "sharecore.dead.letters.written", "sharecore.dead.letters.missing"
+LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
 """Of a group, read-only, and told to those alone who ask for them."""
 
 _AS_GIVEN = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
@@ -68,6 +70,10 @@ def broker_entries(broker: Services) -> list[Entry]:
         if value is not None and values[0][2] in _AS_GIVEN:
             value = _as_read(key, value)
         entries.append(_entry(key, values, value, read_only=key.dynamic is Dynamic.READ_ONLY))
+    for name, text in sorted(broker.static_config.without_effect.items()):
+        key = ignored_keys()[name]
+        values = [(name, _as_read(key, text), ConfigSource.STATIC_BROKER)]
+        entries.append(_entry(key, values, values[0][1], read_only=True))
     own = broker.configs.get(ResourceType.BROKER, str(broker.identity.node_id))
     return entries + _altered(own.keys() - broker_keys().keys(), own, ConfigSource.DYNAMIC_BROKER)
 
@@ -129,17 +135,19 @@ def letter_entries(broker: Services, group_id: str) -> list[Entry]:
             "without_letter",
         ),
     }
-    return [
+    entries = [
         _written(name, [], str(getattr(counts, attribute, 0)), int(Kind.LONG), doc, read_only=True)
         for name, (doc, attribute) in shown.items()
     ]
+    trouble, doc = broker.share.dead_letters.trouble(group_id), "Why no dead letter could be written now."
+    return [*entries, _written(LETTERS_TROUBLE, [], trouble, int(Kind.STRING), doc, read_only=True)]
 
 
 def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:
     """Whether a key is left out: one without effect shows where it was set, and pretends none elsewhere; so
     does one of our own.
     """
-    return (key.status is not Status.WORKS or key.own) and name not in overrides
+    return (key.status is not Status.WORKS or key.own) and name not in overrides and not key.shown
 
 
 def _broker_values(broker: Services, name: str) -> list[Value]:

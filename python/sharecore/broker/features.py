@@ -21,6 +21,9 @@ SUPPORTED: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 NO_SHARE_GROUPS = "The version of API is not supported."
 
+WITHOUT_SHARE_GROUPS: Mapping[str, int] = MappingProxyType({SHARE: 0})
+"""The limits of a broker that refuses share groups."""
+
 _BEGIN = {GROUP: 1, SHARE: 2, TRANSACTION: 2}
 _DEAD_LETTERS_SINCE = 2
 _KEY = b"features"
@@ -86,7 +89,7 @@ class Features:
 
     def _set(self, epoch: int, levels: dict[str, int]) -> None:
         self.epoch, self._levels = epoch, levels
-        self.has_share_groups = levels[SHARE] > 0
+        self.has_share_groups = min(levels[SHARE], self._limits.get(SHARE, levels[SHARE])) > 0
 
     async def keep(self) -> None:
         """Stores the levels that are not stored yet; raises KafkaError when that fails."""

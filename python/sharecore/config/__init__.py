@@ -22,6 +22,7 @@ from sharecore.config.security import SASL_MECHANISMS
 from sharecore.config.share import DEFAULT_PERSISTER, NO_PERSISTER
 from sharecore.config.topic import TopicConfig, check_topic_config, parse_topic_config, topic_keys
 from sharecore.config.unserved import find_unserved, remarks
+from sharecore.config.unserved_values import ignored_keys
 
 __all__ = [
     "DEFAULT_PERSISTER",
@@ -43,6 +44,7 @@ __all__ = [
     "check_topic_config",
     "find_unserved",
     "group_keys",
+    "ignored_keys",
     "listener_key",
     "listeners_of",
     "misspelled",

@@ -28,6 +28,7 @@ from sharecore.config.share import PERSISTER_PREFIX, ShareCoordinatorSettings, S
 from sharecore.config.tier import INTER_NODE_PREFIX, UPSTREAM_PREFIX, TierSettings
 from sharecore.config.topics import TopicSettings
 from sharecore.config.unserved import refusals
+from sharecore.config.unserved_values import ignored_keys
 from sharecore.errors import ConfigError
 
 DURABILITIES = ("fsync", "os")
@@ -81,6 +82,9 @@ class BrokerConfig(
     listener_properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, hash=False)
     """What was set for one listener alone: its name in lower case to the keys without their prefix."""
 
+    without_effect: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    """What was set of Kafka's keys that have no effect here."""
+
     @property
     def data_dir(self) -> str:
         """The directory of everything that is kept."""
@@ -98,6 +102,7 @@ class BrokerConfig(
             name: text for name, text in properties.items() if listener_key(name) not in broker_keys()
         }
         refused = refusals({listener_key(name): text for name, text in unserved.items()})
+        refused += _wrong_values(unserved)
         if refused:
             raise ConfigError("\n".join(refused))
         values: dict[str, Any] = {}
@@ -123,9 +128,16 @@ class BrokerConfig(
             upstream_settings=upstream_settings,
             inter_node_settings=inter_node_settings,
             listener_properties=_listener_properties(properties),
+            without_effect={name: text.strip() for name, text in unserved.items() if name in ignored_keys()},
         )
         config.check()
         return config
+
+    @property
+    def serves_share_groups(self) -> bool:
+        """Whether `group.coordinator.rebalance.protocols`, where it was set, names share groups."""
+        name, protocols = "group.coordinator.rebalance.protocols", self.group_coordinator_rebalance_protocols
+        return name not in self.explicit or "share" in protocols
 
     def with_properties(self, properties: Mapping[str, str]) -> BrokerConfig:
         """This configuration with keys set over it; raises ConfigError as `from_properties` does."""
@@ -172,6 +184,19 @@ class BrokerConfig(
                 "log.retention.ms=0: nothing would be kept; allowed: at least 1, negative: for ever"
             )
         check_relations(self.value, self.explicit)
+
+
+def _wrong_values(unserved: Mapping[str, str]) -> list[str]:
+    """One line for each key without effect whose value Kafka would not take either."""
+    lines = []
+    for name, text in sorted(unserved.items()):
+        key = ignored_keys().get(listener_key(name))
+        try:
+            if key is not None:
+                key.parse(text)
+        except ConfigError as error:
+            lines.append(str(error))
+    return lines
 
 
 def listener_key(name: str) -> str:

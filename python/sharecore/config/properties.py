@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sharecore.config.broker import ALIASES, broker_keys, listener_key
+from sharecore.config.keys import Status
 from sharecore.config.share import PERSISTER_PREFIX
 from sharecore.config.tier import INTER_NODE_PREFIX, UPSTREAM_PREFIX
 from sharecore.config.unserved import find_unserved, remarks, unserved_keys
@@ -96,10 +97,24 @@ def _unknown(name: str, near: str | None) -> str:
     return f"{name}: no setting of this broker or of Kafka's; {hint}"
 
 
-def remarks_on(names: Iterable[str]) -> list[str]:
-    """One line for each reason why some of a broker's settings have no effect."""
-    known = broker_keys().keys() | ALIASES.keys()
-    return remarks(name for name in map(listener_key, names) if name not in known)
+def remarks_on(properties: Mapping[str, str]) -> list[str]:
+    """Return one line for each reason why some of a broker's settings have no effect.
+
+    A number of copies that is one asks for nothing else than what is done.
+    """
+    known = broker_keys()
+    lines = [
+        f"no effect: {name}: {known[name][1].doc}"
+        for name in sorted(properties)
+        if name in known and known[name][1].status is Status.IGNORED and properties[name].strip() != "1"
+    ]
+    unserved = (
+        listener_key(name)
+        for name, text in properties.items()
+        if listener_key(name) not in known.keys() | ALIASES.keys()
+        and not (name.endswith((".replication.factor", ".min.isr")) and text.strip() == "1")
+    )
+    return lines + remarks(unserved)
 
 
 def _continued(line: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sharecore.config.keys import Kind, setting
+from sharecore.config.keys import Kind, Status, setting
 
 RECORD_LOCKS_MAX = 10_000_000
 """Kafka stops at 10,000 records a share partition; the engine holds runs of records, so that millions cost
@@ -38,6 +38,12 @@ def _check_assignors(names: tuple[str, ...]) -> None:
         raise ValueError("no such assignor here")
 
 
+def _check_protocols(names: tuple[str, ...]) -> None:
+    """a list of classic, consumer, share and streams; classic and consumer are among them"""
+    if not {"classic", "consumer"} <= set(names) <= {"classic", "consumer", "share", "streams"}:
+        raise ValueError("not served like that")
+
+
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class ShareSettings:
     """What share groups get by default, and the bounds within which a group may choose."""
@@ -52,7 +58,11 @@ class ShareSettings:
         Kind.INT, 15000, "The most that a group may choose.", low=0
     )
     group_share_assignors: tuple[str, ...] = setting(
-        Kind.LIST, ("simple",), "The assignor of share groups: there is one.", check=_check_assignors
+        Kind.LIST,
+        ("simple",),
+        "The assignor of share groups: there is one.",
+        check=_check_assignors,
+        status=Status.IGNORED,
     )
     group_share_heartbeat_interval_ms: int = setting(
         Kind.INT, 5000, "Time between a member's heartbeats.", low=1
@@ -71,6 +81,12 @@ class ShareSettings:
     )
     group_share_max_session_timeout_ms: int = setting(
         Kind.INT, 60000, "The most that a group may choose.", low=1
+    )
+    group_coordinator_rebalance_protocols: tuple[str, ...] = setting(
+        Kind.LIST,
+        ("classic", "consumer", "streams"),
+        "Types of groups. Set without `share`, it has share groups refused; the others are always served.",
+        check=_check_protocols,
     )
     group_share_max_size: int = setting(Kind.INT, 200, "Members of one share group.", low=1, high=1000)
     group_share_persister_class_name: str = setting(

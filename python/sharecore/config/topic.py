@@ -92,9 +92,11 @@ class TopicConfig(UnservedTopicSettings):
     min_insync_replicas: int = setting(
         Kind.INT,
         1,
-        "Replicas that acks=all waits for, of those that a topic has, as in Kafka: here one.",
+        "Replicas that acks=all waits for, of those that a topic has: here it has one.",
         low=1,
         synonym="min.insync.replicas",
+        status=Status.IGNORED,
+        shown=True,
     )
     retention_bytes: int = setting(
         Kind.LONG, -1, "Bytes that a partition keeps; negative: no bound.", synonym="log.retention.bytes"

@@ -26,9 +26,10 @@ class TopicSettings:
     min_insync_replicas: int = setting(
         Kind.INT,
         1,
-        "Replicas that acks=all waits for, of those that a topic has, as in Kafka: here one.",
+        "Replicas that acks=all waits for, of those that a topic has: here it has one.",
         low=1,
         dynamic=Dynamic.CLUSTER_WIDE,
+        status=Status.IGNORED,
     )
     compression_type: str = setting(
         Kind.STRING,

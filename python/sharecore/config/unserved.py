@@ -17,6 +17,7 @@ _JVM = "Threads and buffers of Apache's: here one thread answers, one writes, an
 _SEGMENTS = "Files of a log: here all logs share one journal, and records go batch by batch."
 _FLUSH = "When a log's file is synced: here every answer waits for the disk (sharecore.durability)."
 _REPLICAS = "Replication: this broker is alone and keeps one copy."
+_ONE_COPY = "Copies of an internal topic: this broker is alone and keeps one, whatever is set."
 _CONTROLLER = "Controllers of a cluster: this broker is alone and keeps its metadata itself."
 _STATE_LOG = "How an internal topic is read, written and stored: the journal does that for all logs."
 _TIERED = "Tiered storage, which is off (remote.log.storage.system.enable)."
@@ -67,6 +68,11 @@ _IGNORED = {
         replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
         unclean.leader.election.enable* unclean.leader.election.interval.ms
+    """,
+    _ONE_COPY: """
+        offsets.topic.replication.factor share.coordinator.state.topic.min.isr
+        share.coordinator.state.topic.replication.factor transaction.state.log.min.isr
+        transaction.state.log.replication.factor
     """,
     _CONTROLLER: """
         controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
@@ -197,11 +203,6 @@ _REFUSED = {
     "this broker is alone: it joins no cluster": """
         controller.quorum.bootstrap.servers=<one> controller.quorum.voters=<one>
     """,
-    "this broker is alone and keeps one copy of every topic": """
-        offsets.topic.replication.factor=1 share.coordinator.state.topic.min.isr=1
-        share.coordinator.state.topic.replication.factor=1 transaction.state.log.min.isr=1
-        transaction.state.log.replication.factor=1
-    """,
     "this process is a broker, alone or with Kafka's controller in mind": """
         process.roles=broker,controller|broker
     """,
@@ -210,9 +211,6 @@ _REFUSED = {
     """,
     "a record is always checked to be part of an open transaction": """
         transaction.partition.verification.enable=true
-    """,
-    "classic and consumer groups are always served; the feature share.version switches share groups off": """
-        group.coordinator.rebalance.protocols=classic,consumer|classic,consumer,streams|classic,consumer,share|classic,consumer,share,streams
     """,
     "a group changes its protocol only while it is empty": """
         group.consumer.migration.policy=disabled
@@ -224,6 +222,9 @@ _REFUSED = {
 """Why a key is refused, to the names that it is true of, each with the value that asks for nothing."""
 
 _REFUSED_PREFIXES = {
+    # of Kafka 4.0
+    "group.share.enable": "share groups are on, unless group.coordinator.rebalance.protocols leaves them out",
+    "group.share.max.groups": "the number of share groups is not bounded",
     "config.providers.": "values are taken as they are written; give each its text",
     "quota.": _QUOTAS,
     "sasl.": _SASL,
