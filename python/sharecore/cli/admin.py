@@ -23,18 +23,26 @@ TOKEN_SECONDS = 3600.0
 Value = TypeVar("Value")
 Administrator = TypeVar("Administrator")
 
+
+def _settings_option(*names: str) -> Any:
+    about = "A client setting, such as security.protocol=SASL_SSL; may be repeated."
+    return typer.Option(*names, metavar="KEY=VALUE", help=about)
+
+
+def _file_option(*names: str) -> Any:
+    return typer.Option(*names, metavar="FILE", help="Client settings as KEY=VALUE lines.")
+
+
 Settings = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
-    typer.Option(
-        "-X",
-        metavar="KEY=VALUE",
-        help="A client setting, such as security.protocol=SASL_SSL; may be repeated.",
-    ),
+    _settings_option("--set", "-s", "-X"),
 ]
-SettingsFile = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option("--command-config", metavar="FILE", help="Client settings as KEY=VALUE lines."),
-]
+SettingsFile = Annotated[Optional[Path], _file_option("--config", "-c", "--command-config")]  # noqa: UP045
+# beside options of a command that are named so
+SettingsBesideSet = Annotated[Optional[list[str]], _settings_option("-s", "-X")]  # noqa: UP045
+SettingsBesideOwn = Annotated[Optional[list[str]], _settings_option("-X")]  # noqa: UP045
+FileBesideConfig = Annotated[Optional[Path], _file_option("-c", "--command-config")]  # noqa: UP045
+FileBesideOwn = Annotated[Optional[Path], _file_option("--command-config")]  # noqa: UP045
 
 
 @contextmanager
@@ -134,21 +142,21 @@ def administered(
 def client_settings(
     address: str, settings: list[str] | None, file: Path | None, timeout_ms: int
 ) -> dict[str, str]:
-    """A client's settings: those of -X before those of the file, and these before the time-out.
+    """A client's settings: those of --set before those of the file, and these before the time-out.
 
     Raises:
-        UsageFailed: one of -X is not KEY=VALUE.
+        UsageFailed: one of --set is not KEY=VALUE.
         ConfigError, OSError: the file cannot be read.
     """
     return {"default.api.timeout.ms": str(timeout_ms)} | given_settings(address, settings, file)
 
 
 def given_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
-    """What -X and the file say, and where the cluster is; raises as `client_settings` does."""
+    """What --set and the file say, and where the cluster is; raises as `client_settings` does."""
     from sharecore.config import read_properties
 
     chosen = read_properties(file) if file is not None else {}
-    return chosen | key_values(settings or [], "-X") | {"bootstrap.servers": address}
+    return chosen | key_values(settings or [], "--set") | {"bootstrap.servers": address}
 
 
 def confluent_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, Any]:

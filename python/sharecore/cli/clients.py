@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 CONNECT_SECONDS_MAX = 5.0
 
 BOOTSTRAP = "localhost:9092"
-_VARIABLE = "SHARECORE_BOOTSTRAP_SERVER"
+VARIABLE = "SHARECORE_BOOTSTRAP_SERVER"
 
 
-def bootstrap_option(about: str, variable: str | None = _VARIABLE) -> Any:
+def bootstrap_option(about: str, variable: str | None = VARIABLE) -> Any:
     """`--bootstrap-server`, `-b` or the environment's SHARECORE_BOOTSTRAP_SERVER, as for every command.
 
     Args:
@@ -37,7 +37,7 @@ BootstrapOfOne = Annotated[str, bootstrap_option(_ABOUT, None)]
 BootstrapOrDirectory = Annotated[
     str,
     bootstrap_option(
-        f"A broker, ours or Apache Kafka 4.2 and later.  [env var: {_VARIABLE}; default: {BOOTSTRAP}]", None
+        f"A broker, ours or Apache Kafka 4.2 and later.  [env var: {VARIABLE}; default: {BOOTSTRAP}]", None
     ),
 ]
 """The same beside --data-dir: empty where it was not given."""
@@ -45,7 +45,7 @@ BootstrapOrDirectory = Annotated[
 
 def usual_bootstrap() -> str:
     """The cluster of whoever names none."""
-    return os.environ.get(_VARIABLE) or BOOTSTRAP
+    return os.environ.get(VARIABLE) or BOOTSTRAP
 
 
 class CommandFailed(Exception):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.admin import API_TIMEOUT_MS, FileBesideOwn, SettingsBesideOwn, client_settings, run_with
 from sharecore.cli.clients import CommandFailed, bootstrap_option, failures_in_one_line
 from sharecore.cli.serve import Assignments, gather
 
@@ -35,8 +35,8 @@ def doctor(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FILE", help="Write a .tar.gz to send to who helps: no secrets, no records."),
     ] = None,
-    setting: Settings = None,
-    command_config: SettingsFile = None,
+    setting: SettingsBesideOwn = None,
+    command_config: FileBesideOwn = None,
 ) -> None:
     """Say what is wrong with a configuration, a data directory or a cluster, and what to do about it.
 

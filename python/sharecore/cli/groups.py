@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 from typer.core import TyperGroup
 
-from sharecore.cli.admin import Settings, SettingsFile, admin_at, key_values
+from sharecore.cli.admin import Settings, SettingsBesideSet, SettingsFile, admin_at, key_values
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
@@ -277,7 +277,7 @@ def config(
         typer.Option("--unset", metavar="KEY", help="Back to the broker's default; may be repeated."),
     ] = None,
     bootstrap: BootstrapOfOne = "",
-    setting: Settings = None,
+    setting: SettingsBesideSet = None,
     command_config: SettingsFile = None,
 ) -> None:
     """Show a group's settings, after changing those given."""

@@ -96,5 +96,5 @@ def _lines(settings: Mapping[str, Any]) -> Iterator[bytes]:
         number += 1
         value = line.removesuffix(b"\n")
         if len(value) > longest:
-            raise CommandFailed(f"line {number} is longer than {_SIZE}={longest}; raise it with -X")
+            raise CommandFailed(f"line {number} is longer than {_SIZE}={longest}; raise it with --set")
         yield value

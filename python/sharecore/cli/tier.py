@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
-from sharecore.cli.clients import CommandFailed, ctrl_c_ends, failures_in_one_line
+from sharecore.cli.clients import VARIABLE, CommandFailed, ctrl_c_ends, failures_in_one_line
 from sharecore.cli.serve import Assignments, behind, gather, read_config
 from sharecore.cli.tables import known, show
 from sharecore.cli.typers import commands
+from sharecore.config.tier import UPSTREAM_PREFIX
 from sharecore.errors import ConfigError, KafkaError
 
 if TYPE_CHECKING:
@@ -30,7 +31,13 @@ tier = commands("The nodes in front of an existing cluster: who has what, and wh
 
 Upstream = Annotated[
     Optional[str],  # noqa: UP045 - typer evaluates the annotation
-    typer.Option(metavar="HOST:PORT,...", help="The cluster behind the tier, as `serve` has it."),
+    typer.Option(
+        "--upstream",
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT,...",
+        help="The cluster behind the tier, as `serve` has it; SHARECORE_BOOTSTRAP_SERVER unless it is given.",
+    ),
 ]
 UpstreamSettings = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -271,7 +278,9 @@ def _run(
 
     async def main() -> Answer:
         properties = gather(config, settings or [], environment=os.environ)
-        properties |= behind(upstream, upstream_settings or [])
+        named = f"{UPSTREAM_PREFIX}bootstrap.servers" in properties
+        address = upstream or (None if named else os.environ.get(VARIABLE) or None)
+        properties |= behind(address, upstream_settings or [])
         async with Operator.connect(read_config(properties)) as operator:
             return await work(operator)
 
