@@ -26,6 +26,7 @@ _COMMANDS = {
     "certs": "Make certificates for development.",
     "config": "Settings of the broker: example, check, explanations.",
     "dlq": "Dead letters: list, show, redrive.",
+    "topics": "Create, list, describe, alter and delete topics.",
     "groups": "List, describe, reset and delete groups.",
     "spark": "Jobs over share groups, on Spark.",
     "state": "Show what the broker keeps of share groups.",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -27,6 +29,43 @@ def show(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in [header, *rows]:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         typer.echo("  ".join(cells).rstrip())
+
+
+def _output(text: str) -> str:
+    if text not in ("table", "json"):
+        raise typer.BadParameter(f"{text}: one of table, json is needed")
+    return text
+
+
+Output = Annotated[
+    str,
+    typer.Option("--output", "-o", metavar="table|json", help="json: one document.", callback=_output),
+]
+
+
+def show_list(output: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a list: as a table, or as a JSON array of objects.
+
+    Args:
+        output: table or json.
+        columns: the names of a JSON object's fields, and the headers of the columns.
+        rows: a value for each column; None shows as a dash, a list as its items with blanks between them.
+    """
+    if output == "json":
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        show(list(columns.values()), [[_cell(value) for value in row] for row in rows])
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(document, indent=2))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "-"
+    return "-" if value is None else str(value)
 
 
 def known(number: int | None) -> str:
