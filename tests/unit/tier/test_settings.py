@@ -274,7 +274,8 @@ def test_rights_are_deleted_that_another_node_has_just_added() -> None:
         kept, gone = Acl(2, "t", 3, "User:b", "*", 3, 3), Acl(2, "t", 3, "User:a", "*", 3, 3)
         await rights.change([kept, gone])
         # it hears of nothing by itself
-        assert await others.delete([AclFilter(1, None, 1, "User:a", None, 1, 1)]) == [[gone]]
+        filters = [AclFilter(1, None, 1, "User:a", None, 1, 1)]
+        assert await others.delete(filters, lambda: asyncio.sleep(0)) == [[gone]]
         await told(cluster, one)
         assert list(rights.of(2, "t")) == list(others.of(2, "t")) == [kept]
 
