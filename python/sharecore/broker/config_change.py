@@ -254,7 +254,7 @@ async def alter(
     types = set(ResourceType)
     known = [changes for resource_type, _, changes in wanted if resource_type in types]
     strange = {change.operation for changes in known for change in changes} - set(Operation)
-    rights = await broker.turns.finish(config_rights(context, SecuredOperation.ALTER_CONFIGS, times))
+    rights = await context.finish(config_rights(context, SecuredOperation.ALTER_CONFIGS, times))
     pace = broker.turns.pace()
     answers = []
     for resource_type, name, changes in wanted:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Container, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sharecore._core import ShareAnswer
 from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import CLUSTER_NAME, SUPPORTED, ResourceType
-from sharecore.waiting import Steps
+from sharecore.waiting import Later, Steps
 
 if TYPE_CHECKING:
     from sharecore.broker.services import Services
     from sharecore.network import Connection
     from sharecore.quotas import Mutations
+
+Answer = TypeVar("Answer")
 
 
 class _EveryName(Container[str]):
@@ -81,6 +83,22 @@ class RequestContext(NamedTuple):
                 connection.principal, connection.peer_host, operation, resource_type, names, quiet=quiet
             )
         )
+
+    def run(self, steps: Steps[Any]) -> dict[str, Any] | Later[Any]:
+        """Run the work for the answer, in turns of the event loop if there is much of it; see `Turns.run`.
+
+        Until it has ended, no later request of the connection begins: a client may count on the order.
+        """
+        return self.broker.turns.run(steps, self.hold)
+
+    async def finish(self, steps: Steps[Answer]) -> Answer:
+        """As `run`, and wait for the result."""
+        return await self.broker.turns.finish(steps, self.hold)
+
+    def hold(self, later: Later[Any]) -> None:
+        """Begin no later request of the connection until something has ended."""
+        self.connection.hold()
+        later.add_done_callback(lambda _: self.connection.go_on())
 
     def require(
         self, operation: int, resource_type: int, name: str = CLUSTER_NAME, *, said: bool = False

@@ -9,6 +9,7 @@ from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.session import SharePartitionId
+from sharecore.waiting import exhaust
 
 
 def check_share_group(context: RequestContext, group_id: str) -> None:
@@ -34,8 +35,10 @@ def hidden(
     """Partitions that the client may not read, and what it is told of them; none without an authorizer."""
     if context.broker.authorizer is None:
         return {}
-    return {
-        partition: KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        for partition in partitions
-        if not may_read(context, partition[0])
-    }
+    find = context.broker.topics.by_id
+    partitions = list(partitions)
+    ids = {topic_id for topic_id, _ in partitions}
+    names = {each: topic.name for each in ids if (topic := find(each)) is not None}
+    readable = exhaust(context.may_each(Operation.READ, ResourceType.TOPIC, sorted(names.values())))
+    denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return {each: denied for each in partitions if each[0] in names and names[each[0]] not in readable}

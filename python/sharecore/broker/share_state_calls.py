@@ -41,7 +41,7 @@ def each_partition(
     complete = may_be_empty or all(topic.partitions for topic in request.topics)
     if not request.group_id or not complete:
         return {"results": []}
-    return context.broker.turns.run(_run(context, request, operation, describe))
+    return context.run(_run(context, request, operation, describe))
 
 
 def _run(

@@ -14,7 +14,7 @@ from sharecore.waiting import settle
 
 log = logging.getLogger("sharecore.network")
 
-_PAUSE_CLOSING, _PAUSE_THROTTLE = 8, 16
+_PAUSE_CLOSING, _PAUSE_THROTTLE, _PAUSE_HOLD = 8, 16, 32
 
 Answer = list[bytes] | Pending | None
 """What a frame handler returns: buffers to send, a promise of them, or None when there is no answer."""
@@ -177,6 +177,16 @@ class Connection(Exchange, asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         return False
+
+    def hold(self) -> None:
+        """Begin no later request until `go_on`: one is being worked on that others must not overtake."""
+        self._pause(_PAUSE_HOLD)
+
+    def go_on(self) -> None:
+        """End what `hold` began."""
+        self._resume(_PAUSE_HOLD)
+        if not self.closed:
+            self._pump_soon()
 
     # what the exchange asks for
 

@@ -11,7 +11,7 @@ from sharecore.waiting.periodic import Periodic
 from sharecore.waiting.spans import Spans
 from sharecore.waiting.threads import Blocked, BlockingWork
 from sharecore.waiting.timers import CallLater, Deadline, Timer, Timers
-from sharecore.waiting.turns import Steps, Turns
+from sharecore.waiting.turns import Steps, Turns, exhaust
 
 __all__ = [
     "Blocked",
@@ -29,6 +29,7 @@ __all__ = [
     "Timer",
     "Timers",
     "Turns",
+    "exhaust",
     "promise",
     "reply",
     "settle",

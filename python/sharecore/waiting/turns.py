@@ -29,20 +29,28 @@ class Turns:
         self._steps_a_turn = steps_a_turn
         self._waiting: deque[Callable[[], object]] = deque()
 
-    def run(self, steps: Steps[Any]) -> dict[str, Any] | Later[Any]:
+    def run(
+        self, steps: Steps[Any], unfinished: Callable[[Later[Any]], object] | None = None
+    ) -> dict[str, Any] | Later[Any]:
         """Begin the work for a request; return the answer, or a `Later` if one slice is not enough.
 
         A `Later` that the work returns is waited for. If nobody wants the answer any more, the work ends.
+
+        Args:
+            steps: the work.
+            unfinished: called with the `Later` if one slice is not enough.
         """
-        answer: dict[str, Any] | Later[Any] = self._begin(steps)
+        answer: dict[str, Any] | Later[Any] = self._begin(steps, unfinished)
         return answer
 
-    def _begin(self, steps: Steps[Any]) -> Any:
+    def _begin(self, steps: Steps[Any], unfinished: Callable[[Later[Any]], object] | None) -> Any:
         ended: list[Any] = []
         work = _collecting(steps, ended)
         if self._run_slice(work, ended):
             return ended[0]
         later: Later[Any] = Later()
+        if unfinished is not None:
+            unfinished(later)
         self._wait_for_turn(lambda: self._go_on(later, work, ended))
         return later
 
@@ -59,9 +67,11 @@ class Turns:
         gather.when_ended(begin)
         return later
 
-    async def finish(self, steps: Steps[Answer]) -> Answer:
-        """Run work to its end, and return its result."""
-        result = self._begin(steps)
+    async def finish(
+        self, steps: Steps[Answer], unfinished: Callable[[Later[Any]], object] | None = None
+    ) -> Answer:
+        """Run work to its end, and return its result; the arguments are those of `run`."""
+        result = self._begin(steps, unfinished)
         answer: Answer = await result if isinstance(result, Later) else result
         return answer
 
@@ -122,6 +132,13 @@ class Pace:
         if self._left <= 0:
             self._left = self._steps_a_turn
             await self._turns.pause()
+
+
+def exhaust(steps: Steps[Answer]) -> Answer:
+    """Run work to its end at once, and return its result."""
+    ended: list[Answer] = []
+    deque(_collecting(steps, ended), 0)
+    return ended[0]
 
 
 def _collecting(steps: Steps[Any], ended: list[Any]) -> Steps[None]:

@@ -55,3 +55,25 @@ def test_a_topic_without_partitions_is_named_where_it_is_not_there(broker: Runni
 def test_offsets_of_the_group_without_a_name_are_not_deleted(broker: RunningBroker) -> None:
     answer = broker.ask(ApiKey.OFFSET_DELETE, 0, group_id="", topics=[])
     assert answer.error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def test_a_small_commit_does_not_overtake_a_large_one_of_its_client(broker: RunningBroker) -> None:
+    name, count = "wide", 3000
+    made = {"name": name, "num_partitions": count, "replication_factor": 1, "assignments": [], "configs": []}
+    broker.ask(ApiKey.CREATE_TOPICS, 5, topics=[made], timeout_ms=30_000, validate_only=False)
+    client = broker.connect()
+    for offset, partitions in ((10, range(count)), (20, range(1))):
+        committed = [{"partition_index": index, "committed_offset": offset} for index in partitions]
+        client.send(
+            ApiKey.OFFSET_COMMIT,
+            9,
+            group_id="ordered",
+            generation_id_or_member_epoch=-1,
+            topics=[{"name": name, "partitions": committed}],
+        )
+    for _ in range(2):
+        answer = client.receive(ApiKey.OFFSET_COMMIT, 9)
+        assert {part.error_code for part in answer.topics[0].partitions} == {ErrorCode.NONE}
+    asked = [{"name": name, "partition_indexes": [0, 1]}]
+    answer = client.ask(ApiKey.OFFSET_FETCH, 7, group_id="ordered", topics=asked)
+    assert [part.committed_offset for part in answer.topics[0].partitions] == [20, 10]

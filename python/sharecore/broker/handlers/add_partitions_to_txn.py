@@ -19,7 +19,7 @@ _FENCED_SINCE = 2
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_add(context, request))
+    return context.run(_add(context, request))
 
 
 def _add(context: RequestContext, request: Any) -> Steps[Result]:

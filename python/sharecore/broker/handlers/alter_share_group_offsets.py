@@ -20,7 +20,7 @@ _Name = tuple[str, int]
 def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id, said=True)
-    return context.broker.turns.run(_alter(context, request))
+    return context.run(_alter(context, request))
 
 
 def _alter(context: RequestContext, request: Any) -> Steps[Result]:

@@ -16,7 +16,7 @@ _OWN_ID_SINCE = 1
 def handle(context: RequestContext, request: Any) -> Result:
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if request.subscribed_topic_names:
-        return context.broker.turns.run(_subscribe(context, request))
+        return context.run(_subscribe(context, request))
     return _heartbeat(context, request)
 
 

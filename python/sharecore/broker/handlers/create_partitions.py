@@ -14,12 +14,11 @@ from sharecore.security.acl import Operation, ResourceType
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     times = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
-    turns = context.broker.turns
-    alterable = await turns.finish(context.may_each(Operation.ALTER, ResourceType.TOPIC, times))
+    alterable = await context.finish(context.may_each(Operation.ALTER, ResourceType.TOPIC, times))
     if has_no_time(request, times, alterable):
         late = {"error_code": TIME_IS_OVER.code, "error_message": None}
         return {"results": [{"name": topic.name} | late for topic in request.topics]}
-    mutations, pace = context.mutations(strict_since=3), turns.pace()
+    mutations, pace = context.mutations(strict_since=3), context.broker.turns.pace()
     answers = []
     for name in times:
         await pace.step()

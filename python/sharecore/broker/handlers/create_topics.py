@@ -26,11 +26,10 @@ from sharecore.waiting import Steps
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     named = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
-    turns = context.broker.turns
-    creatable = await turns.finish(_creatable(context, named))
+    creatable = await context.finish(_creatable(context, named))
     if has_no_time(request, named, creatable):
         return {"topics": [_refused(topic.name, TIME_IS_OVER) for topic in request.topics]}
-    mutations, pace = context.mutations(strict_since=6), turns.pace()
+    mutations, pace = context.mutations(strict_since=6), context.broker.turns.pace()
     answers = []
     for name, times in named.items():
         topic = by_name[name]

@@ -12,7 +12,7 @@ from sharecore.waiting import Done, Gather, Steps, reply
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_delete_all(context, request))
+    return context.run(_delete_all(context, request))
 
 
 def _delete_all(context: RequestContext, request: Any) -> Steps[Result]:

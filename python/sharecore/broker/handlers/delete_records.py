@@ -18,9 +18,8 @@ _Begun = tuple[int, tuple[Log, Any] | ErrorCode]
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    turns = context.broker.turns
-    deleting = await turns.finish(_begin_all(context, request))
-    pace = turns.pace()
+    deleting = await context.finish(_begin_all(context, request))
+    pace = context.broker.turns.pace()
     topics = []
     for name, begun in deleting:
         partitions = []

@@ -20,7 +20,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     share = context.broker.share
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id, said=True)
     group = share.offsets.deletable(request.group_id)
-    return context.broker.turns.run(_delete(context, request, group))
+    return context.run(_delete(context, request, group))
 
 
 def _delete(context: RequestContext, request: Any, group: ShareGroup) -> Steps[Result]:

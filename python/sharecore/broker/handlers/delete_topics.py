@@ -30,9 +30,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     if has_no_time(request, names | ids):
         late = {"error_code": TIME_IS_OVER.code, "error_message": None}
         return {"responses": [{"name": name, "topic_id": topic_id} | late for name, topic_id in asked]}
-    turns = context.broker.turns
-    rights = await turns.finish(_rights(context, names, ids))
-    pace = turns.pace()
+    rights = await context.finish(_rights(context, names, ids))
+    pace = context.broker.turns.pace()
     met: set[UUID] = set()
     # names first: an id that is given as well is told of with its name, and nothing is deleted
     for name, topic_id in [*((name, None) for name in names), *((None, topic_id) for topic_id in ids)]:

@@ -28,7 +28,7 @@ from sharecore.waiting import Steps
 def handle(context: RequestContext, request: Any) -> Result:
     unknown = next((each for each in request.resources if each.resource_type not in _TYPES), None)
     if unknown is None:
-        return context.broker.turns.run(_describe_all(context, request))
+        return context.run(_describe_all(context, request))
     text = f"There are no resources of type {unknown.resource_type}."
     return {
         "results": [

@@ -15,7 +15,7 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_describe_all(context, request))
+    return context.run(_describe_all(context, request))
 
 
 def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

@@ -39,7 +39,7 @@ _Asks = dict[_Ask, _Asked]
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_describe(context, request))
+    return context.run(_describe(context, request))
 
 
 def _describe(context: RequestContext, request: Any) -> Steps[Result]:

@@ -15,7 +15,7 @@ _NO_ELECTIONS: dict[str, Any] = {"eligible_leader_replicas": [], "last_known_elr
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_describe(context, request))
+    return context.run(_describe(context, request))
 
 
 def _describe(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

@@ -13,7 +13,7 @@ from sharecore.waiting import Steps
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_describe_all(context, request))
+    return context.run(_describe_all(context, request))
 
 
 def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

@@ -18,7 +18,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         refused = {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": None}
         return refused | {"results": [{"user": "", **refused} for _ in request.users or ()]}
-    return context.broker.turns.run(_describe_all(context, request))
+    return context.run(_describe_all(context, request))
 
 
 def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

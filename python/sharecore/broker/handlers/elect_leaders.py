@@ -26,7 +26,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         return {
             "replica_election_results": [{"topic": topic.name, "partition_result": []} for topic in topics]
         }
-    return context.broker.turns.run(_elect_all(context, request))
+    return context.run(_elect_all(context, request))
 
 
 def _elect_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

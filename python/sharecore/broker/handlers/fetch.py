@@ -120,6 +120,7 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         self._readers: dict[Log, Reader] = {}
         self._scheduled = False
         self._is_cold = False
+        self._readable: dict[str, bool] = {}
         self._waits_for_readers = self._has_waited_for_readers = False
 
     def look(self, *, late: bool) -> dict[str, Any] | None:
@@ -273,7 +274,8 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             partition.topic = found.name
         if partition.topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        self._context.require(Operation.READ, ResourceType.TOPIC, partition.topic)
+        if not self._may_read(partition.topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if found is None and self._by_id:
             # it was deleted, and perhaps made anew
             anew = topics.log(partition.topic, index) is not None
@@ -284,6 +286,13 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         log: Log = found.partitions[index]
         return log
+
+    def _may_read(self, topic: str) -> bool:
+        """Whether the client may read a topic, decided once a fetch."""
+        known = self._readable.get(topic)
+        if known is None:
+            known = self._readable[topic] = self._context.may(Operation.READ, ResourceType.TOPIC, topic)
+        return known
 
     def _advanced(self, log: Log) -> None:
         """A log has grown."""

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_answer(context, request))
+    return context.run(_answer(context, request))
 
 
 def _answer(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

@@ -10,7 +10,7 @@ from sharecore.waiting import Steps
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_list(context, request))
+    return context.run(_list(context, request))
 
 
 def _list(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

@@ -34,7 +34,7 @@ _READ_COMMITTED = 1
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_look_up(context, request))
+    return context.run(_look_up(context, request))
 
 
 def _look_up(context: RequestContext, request: Any) -> Steps[Result]:

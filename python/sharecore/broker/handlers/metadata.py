@@ -25,7 +25,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     broker = context.broker
     asked = request.topics
     if asked is None or (not asked and context.api_version < _ALL_WHEN_EMPTY_BEFORE):
-        return broker.turns.run(_all(context, request))
+        return context.run(_all(context, request))
     if context.api_version in _IDS_UNUSED and any(
         topic.name is None or topic.topic_id is not None for topic in asked
     ):
@@ -33,7 +33,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     if context.api_version >= _IDS_SINCE:
         ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id is not None)
         if ids:  # they count alone then
-            return broker.turns.run(_by_ids(context, request, ids))
+            return context.run(_by_ids(context, request, ids))
     named = dict.fromkeys(topic.name for topic in asked)
     may_create = (
         broker.config.auto_create_topics_enable
@@ -42,7 +42,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     )
     if may_create and any(name is not None and broker.topics.get(name) is None for name in named):
         return _create_and_answer(context, request, named)
-    return broker.turns.run(_by_names(context, request, named, {}))
+    return context.run(_by_names(context, request, named, {}))
 
 
 def _all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
@@ -100,14 +100,14 @@ def _refused(asked: Any) -> dict[str, Any]:
 async def _create_and_answer(
     context: RequestContext, request: Any, named: Iterable[str | None]
 ) -> dict[str, Any]:
-    topics, turns = context.broker.topics, context.broker.turns
+    topics = context.broker.topics
     missing = [name for name in named if name is not None and topics.get(name) is None]
-    seen = await turns.finish(context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, missing, quiet=True))
+    seen = await context.finish(context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, missing, quiet=True))
     missing = [name for name in missing if name in seen and name not in INTERNAL_TOPICS]
     creates_all = not missing or context.may(Operation.CREATE, ResourceType.CLUSTER, quiet=True)
     wanted = () if creates_all else missing
-    creatable = await turns.finish(context.may_each(Operation.CREATE, ResourceType.TOPIC, wanted))
-    mutations, pace = context.mutations(strict_since=0), turns.pace()
+    creatable = await context.finish(context.may_each(Operation.CREATE, ResourceType.TOPIC, wanted))
+    mutations, pace = context.mutations(strict_since=0), context.broker.turns.pace()
     partitions = context.broker.config.num_partitions
     refused: dict[str | None, ErrorCode] = {}
     for name in missing:
@@ -125,7 +125,7 @@ async def _create_and_answer(
         except KafkaError as error:
             if error.code not in (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.THROTTLING_QUOTA_EXCEEDED):
                 refused[name] = error.code
-    return await turns.finish(_by_names(context, request, named, refused))
+    return await context.finish(_by_names(context, request, named, refused))
 
 
 def _answer(context: RequestContext, request: Any, topics: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     expire_ms = NO_TIME if retention_ms == NO_TIME else context.broker.clock.now_ms() + retention_ms
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
         return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=by_id)
-    return context.broker.turns.run(_commit(context, request, expire_ms, by_id=by_id))
+    return context.run(_commit(context, request, expire_ms, by_id=by_id))
 
 
 def _commit(context: RequestContext, request: Any, expire_ms: int, *, by_id: bool) -> Steps[Result]:

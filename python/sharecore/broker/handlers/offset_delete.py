@@ -13,7 +13,7 @@ from sharecore.waiting import Steps, promise
 
 def handle(context: RequestContext, request: Any) -> Result:
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
-    return context.broker.turns.run(_delete(context, request))
+    return context.run(_delete(context, request))
 
 
 def _delete(context: RequestContext, request: Any) -> Steps[Result]:

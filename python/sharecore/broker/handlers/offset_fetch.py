@@ -18,7 +18,7 @@ _NO_OFFSET = -1
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_fetch_all(context, request))
+    return context.run(_fetch_all(context, request))
 
 
 def _fetch_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

@@ -14,7 +14,7 @@ _EPOCH = 0
 
 
 def handle(context: RequestContext, request: Any) -> Result:
-    return context.broker.turns.run(_look_up(context, request))
+    return context.run(_look_up(context, request))
 
 
 def _look_up(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:

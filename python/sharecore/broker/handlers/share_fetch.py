@@ -34,7 +34,7 @@ class ShareFetchHandler(ShareFetch):
     def _refuse(self, request: Any, error: KafkaError) -> Result:
         """The answer to a request that is refused as a whole."""
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            return _refuse_slowly(request, error)
+            return _refuse_slowly(request.max_wait_ms, error)
         return {"error_code": error.code}
 
     def _sift(
@@ -63,7 +63,7 @@ def begin(broker: Services) -> ShareFetch:
     return ShareFetchHandler(check_share_group, may_read)
 
 
-async def _refuse_slowly(request: Any, error: KafkaError) -> dict[str, Any]:
+async def _refuse_slowly(wait_ms: int, error: KafkaError) -> dict[str, Any]:
     """Delays the answer: a client tries again at once, and would keep the broker busy."""
-    await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
+    await asyncio.sleep(max(wait_ms, 0) / 1000)
     return {"error_code": error.code}

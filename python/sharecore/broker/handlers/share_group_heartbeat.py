@@ -17,7 +17,7 @@ def handle(context: RequestContext, request: Any) -> Result:
     context.broker.features.check_share_groups()
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if request.subscribed_topic_names:
-        return context.broker.turns.run(_subscribe(context, request))
+        return context.run(_subscribe(context, request))
     return _heartbeat(context, request)
 
 

@@ -24,7 +24,7 @@ def handle(context: RequestContext, request: Any) -> Result:
         return refuse_all(request.topics, code, by_id=False)
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
         return refuse_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED, by_id=False)
-    return context.broker.turns.run(_commit(context, request))
+    return context.run(_commit(context, request))
 
 
 def _commit(context: RequestContext, request: Any) -> Steps[Result]:

@@ -61,7 +61,7 @@ async def alter_configs(desk: Desk, context: RequestContext, request: Any) -> di
         if each.resource_type == ResourceType.TOPIC
     ]
     times = Counter(name for _, name in named)
-    rights = await context.broker.turns.finish(config_rights(context, Operation.ALTER_CONFIGS, named))
+    rights = await context.finish(config_rights(context, Operation.ALTER_CONFIGS, named))
     for resource in request.resources:
         if resource.resource_type != ResourceType.TOPIC:
             ours.append(resource)
