@@ -7,6 +7,7 @@ import time
 from typing import NamedTuple
 
 from tests.abuse.case import MB, Case
+from tests.abuse.peer import Closed
 from tests.abuse.subject import Subject
 from tests.abuse.witness import Waits, Witness
 
@@ -44,7 +45,7 @@ def judge(case: Case, subject: Subject, wait_s: float) -> Cost:
         case.attack(subject)
     except AssertionError as error:
         faults.append(f"wrong answer: {error}"[:500])
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, Closed) as error:
         faults.append(f"the attack broke off: {type(error).__name__} {error}"[:500])
     except BaseException:
         witness.kill()

@@ -208,10 +208,6 @@ class Peer:
     def setsockopt(self, *_: object) -> None:
         """Nothing here has options."""
 
-    def fileno(self) -> int:
-        """Descriptors never run out here."""
-        return 0
-
     def close(self) -> None:
         self.end.cut(silent=False)
 

@@ -17,7 +17,7 @@ log = logging.getLogger("sharecore.network")
 
 _ACCEPTED_AT_ONCE = 100
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_NO_ROOM_DELAY_S = 1.0
+_NO_ROOM_DELAY_S = 0.2
 _KEPT_WAITING_MAX = 1000
 
 _SAY_AGAIN_S = 60.0
@@ -32,8 +32,9 @@ class Doorkeeper(Protocol):
     def on_room(self, room: Callable[[], None], /) -> None: ...
     def delay_ms(self, listener: str, /) -> int: ...
     def host_delay_ms(self, host: str, /) -> int: ...
-    def has_room(self, listener: str, descriptor: int, /) -> bool: ...
-    def enter(self, listener: str, host: str, descriptor: int, /) -> Callable[[], None]: ...
+    def has_room(self, listener: str, /) -> bool: ...
+    def enter(self, listener: str, host: str, /) -> Callable[[], None]: ...
+    def spare(self) -> bool: ...
 
 
 class Acceptor:
@@ -119,6 +120,7 @@ class Acceptor:
             except OSError as error:
                 if error.errno not in _NO_ROOM:
                     raise
+                self._admission.spare()
                 self._rest()
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(_NO_ROOM_DELAY_S, self._time_up)
@@ -126,14 +128,15 @@ class Acceptor:
                     self._said_at_s = loop.time()
                     log.error("listener %s cannot accept connections for now: %s", self._listener, error)
                 return
+            is_last = not has_descriptors()
             self._arrive(peer, address)
-            if self._resting:
-                return
+            if self._resting or is_last:
+                return  # what was closed to make room is gone in the next turn of the loop
 
     def _arrive(self, peer: socket.socket, address: tuple[str, int]) -> None:
         peer.setblocking(False)
         delay_ms = self._admission.delay_ms(self._listener)
-        if not delay_ms and self._admission.has_room(self._listener, peer.fileno()):
+        if not delay_ms and self._admission.has_room(self._listener):
             self._let_in(peer, address)
             return
         self._held = peer, address
@@ -150,7 +153,7 @@ class Acceptor:
         if not self._resting or self._timer is not None or not self.sockets:
             return
         if self._held is not None:
-            if not self._admission.has_room(self._listener, self._held[0].fileno()):
+            if not self._admission.has_room(self._listener):
                 return
             (peer, address), self._held = self._held, None
             self._let_in(peer, address)
@@ -164,7 +167,7 @@ class Acceptor:
             self._refuse(peer, delay_ms)
             return
         try:
-            leave = self._admission.enter(self._listener, host, peer.fileno())
+            leave = self._admission.enter(self._listener, host)
         except TooManyConnections as error:
             log.warning("refusing %s: %s", name, error)
             peer.close()
@@ -180,7 +183,7 @@ class Acceptor:
             del self._refused[peer]
             peer.close()
 
-        if len(self._refused) >= _KEPT_WAITING_MAX or not has_descriptors(peer.fileno()):
+        if len(self._refused) >= _KEPT_WAITING_MAX or not has_descriptors():
             peer.close()
         else:
             self._refused[peer] = asyncio.get_running_loop().call_later(delay_ms / 1000, close)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -17,6 +20,7 @@ except ModuleNotFoundError:  # Windows has no such limit
 log = logging.getLogger("sharecore.network")
 
 _DESCRIPTORS_KEPT_MAX = 500
+_COUNT_S, _COUNT_EACH, _MANY = 0.1, 16, 1 << 30
 _UNLIMITED = 2147483647
 _ADDRESSES_MAX = 10_000
 _SAY_AGAIN_MS = 60_000
@@ -86,19 +90,14 @@ class Admission:
             rate.record(-1, now_ms)  # it does not come in
         return delay_ms
 
-    def has_room(self, listener: str, descriptor: int = 0) -> bool:
-        """Whether one more connection may be open at a listener.
-
-        Args:
-            descriptor: of its socket: the system gives out the lowest that is free, so about as many are in
-                use.
-        """
+    def has_room(self, listener: str) -> bool:
+        """Whether one more connection may be open at a listener."""
         limits = self._limits()
-        is_spare = has_descriptors(descriptor)
+        is_spare = has_descriptors()
         if (
             self.total < limits.connections_max
             and self._at_listener[listener] < self._of(listener, limits).connections_max
-            and (is_spare or self._spare())
+            and (is_spare or self.spare())
         ):
             return True
         now_ms = self._now_ms()
@@ -108,7 +107,14 @@ class Admission:
             log.warning("connections wait at listener %s: %d are open (%s)", listener, self.total, bound)
         return False
 
-    def enter(self, listener: str, host: str, descriptor: int = 0) -> Callable[[], None]:
+    def spare(self) -> bool:
+        """Close connections that do nothing; return whether there was one.
+
+        It is two for each that comes: so their number falls, however many come at once.
+        """
+        return sum(self._spare() for _ in range(2)) > 0
+
+    def enter(self, listener: str, host: str) -> Callable[[], None]:
         """Counts a connection as open; returns a function that counts it as closed.
 
         Raises:
@@ -152,19 +158,43 @@ class Admission:
         return limits.listeners.get(listener, ListenerLimits())
 
 
-def has_descriptors(descriptor: int, shares: int = 1) -> bool:
-    """Return whether the process has file descriptors left for its files, and for what is more important.
+class _Descriptors:
+    """About how many file descriptors the process has open; counting them takes some time."""
+
+    def __init__(self) -> None:
+        self._counted = self._since = 0
+        self._at_s = -_COUNT_S
+
+    def about(self) -> int:
+        """Return the number, and take it that one more is open than at the last call."""
+        self._since += 1
+        now_s = time.monotonic()
+        if self._since >= _COUNT_EACH or now_s - self._at_s >= _COUNT_S:
+            try:
+                self._counted = len(os.listdir("/dev/fd"))
+            except OSError as error:  # there is none, or none left to list them with
+                self._counted = _MANY if error.errno in (errno.EMFILE, errno.ENFILE) else 0
+            self._since, self._at_s = 0, now_s
+        return self._counted + self._since
+
+
+_descriptors = _Descriptors()
+
+
+def has_descriptors(*, for_few: bool = False) -> bool:
+    """Return whether the process keeps enough file descriptors: a tenth of all, but no more than 500.
 
     Args:
-        descriptor: the newest.
-        shares: how much of them has to be left: a tenth of all for each, but no more than 500.
+        for_few: for a listener of few connections half of that is enough: who looks after the broker gets
+            through when its clients have taken all that they may.
     """
     if resource is None:
         return True
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:
         return True
-    return descriptor < most - shares * min(most // 10, _DESCRIPTORS_KEPT_MAX)
+    kept = min(most // 10, _DESCRIPTORS_KEPT_MAX)
+    return _descriptors.about() < most - (kept // 2 if for_few else kept)
 
 
 class TooManyConnections(Exception):

@@ -138,11 +138,14 @@ class _Few:
     def host_delay_ms(self, host: str) -> int:
         return 0
 
-    def has_room(self, listener: str, descriptor: int) -> bool:
+    def has_room(self, listener: str) -> bool:
         return True
 
-    def enter(self, listener: str, host: str, descriptor: int) -> Callable[[], None]:
-        is_full = self.total >= self._connections_max() or not has_descriptors(descriptor, shares=2)
+    def spare(self) -> bool:
+        return self._make_room()
+
+    def enter(self, listener: str, host: str) -> Callable[[], None]:
+        is_full = self.total >= self._connections_max() or not has_descriptors(for_few=True)
         if is_full and not self._make_room():
             raise TooManyConnections(f"{self.total} connections at {listener} are in use")
         self.total += 1

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from sharecore.network import Answer, Connection, Limits, Server
-from sharecore.network.admission import has_descriptors
 from sharecore.network.door import Door
 
 
@@ -95,14 +94,6 @@ def few_descriptors() -> object:
     resource.setrlimit(resource.RLIMIT_NOFILE, (400, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-@pytest.mark.usefixtures("few_descriptors")
-def test_some_descriptors_are_kept() -> None:
-    assert has_descriptors(359)
-    assert not has_descriptors(360)
-    assert not has_descriptors(320, shares=2)
-    assert has_descriptors(319, shares=2)
 
 
 @pytest.mark.usefixtures("few_descriptors")
