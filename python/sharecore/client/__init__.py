@@ -1,8 +1,9 @@
-"""A share consumer for asyncio (KIP-932), for Apache Kafka 4.2 and newer as for sharecore."""
+"""A share consumer (KIP-932), workers and a producer, for Apache Kafka 4.2 and newer as for sharecore."""
 
 from __future__ import annotations
 
 from sharecore._core import Record
+from sharecore.client.blocking_producer import BlockingProducer
 from sharecore.client.consumer import ShareConsumer
 from sharecore.client.errors import (
     AuthenticationFailed,
@@ -11,6 +12,7 @@ from sharecore.client.errors import (
     DeserializationError,
     Disconnected,
     LeaseLost,
+    ProducerClosed,
     WakeupError,
 )
 from sharecore.client.fetching.acknowledgements import Acknowledged, TopicPartition
@@ -18,6 +20,8 @@ from sharecore.client.fetching.batch import Batch
 from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.keeper import Kept
 from sharecore.client.metrics import MetricName
+from sharecore.client.producer import Producer
+from sharecore.client.producing.records import NewRecord, RecordsNotSent, Sent, SentRecords
 from sharecore.client.workers.retry import Backoff, Retry
 from sharecore.client.workers.signals import run_until_signal
 from sharecore.client.workers.verdicts import Reject, Release
@@ -29,6 +33,7 @@ __all__ = [
     "AuthenticationFailed",
     "Backoff",
     "Batch",
+    "BlockingProducer",
     "ConsumerClosed",
     "CorruptRecords",
     "DeserializationError",
@@ -36,10 +41,16 @@ __all__ = [
     "Kept",
     "LeaseLost",
     "MetricName",
+    "NewRecord",
+    "Producer",
+    "ProducerClosed",
     "Record",
+    "RecordsNotSent",
     "Reject",
     "Release",
     "Retry",
+    "Sent",
+    "SentRecords",
     "ShareConsumer",
     "TopicPartition",
     "WakeupError",

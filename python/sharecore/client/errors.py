@@ -44,6 +44,10 @@ class ConsumerClosed(Exception):
     """The consumer is closed, or is being closed."""
 
 
+class ProducerClosed(Exception):
+    """The producer is closed, or is being closed."""
+
+
 class LeaseLost(KafkaError):
     """The acquisition lock is gone: it ran out, or the share session ended. Others may have the record."""
 

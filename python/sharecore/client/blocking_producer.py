@@ -1,0 +1,181 @@
+"""The producer for programs without an event loop."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sharecore.client.arguments import check_timeout
+from sharecore.client.errors import ProducerClosed
+from sharecore.client.producer import checked
+from sharecore.client.producing.engine import Engine, NoSpace
+from sharecore.client.producing.records import Headers, NewRecord, Sent, SentRecords, sent_of
+from sharecore.client.producing.settings import read_producer_settings
+from sharecore.errors import KafkaError
+
+T = TypeVar("T")
+_SPACE_SECONDS = 0.01
+
+
+class BlockingProducer:
+    """`sharecore.client.Producer` behind calls that block. Safe to use from several threads.
+
+    Args:
+        config, keywords: as for the asyncio producer.
+
+    Raises:
+        ConfigError: a setting that is unknown, missing or cannot stand.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        self._engine = Engine(read_producer_settings(config, **keywords))
+        # callbacks and librdkafka's long calls run there, where no Ctrl-C comes
+        self._work = ThreadPoolExecutor(1, "sharecore producer")
+        self._order = threading.Lock()
+        self._closed = False
+        self._prepared = False
+        self._transacting = False
+        self._forgotten = weakref.finalize(self, self._engine.end)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for what is on its way, and close."""
+        self.close()
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Sent:
+        """Send a record, and return where it is once the cluster has confirmed it; as `Producer.send`."""
+        sending = self.submit(
+            topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
+        )
+        return sending.result()
+
+    def submit(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Future[Sent]:
+        """Send a record without waiting; the future has what `send` returns or raises.
+
+        Waits only where as many records are on their way as may be, up to `max.block.ms`. Callbacks of the
+        future run in the producer's thread.
+        """
+        self._check_open()
+        ready = self._engine.ready(topic, NewRecord(value, key, headers, partition, timestamp))
+        future: Future[Sent] = Future()
+
+        def done(error: KafkaError | None, message: Any) -> None:
+            if future.set_running_or_notify_cancel():
+                if error is None:
+                    future.set_result(sent_of(message))
+                else:
+                    future.set_exception(error)
+
+        until = time.monotonic() + self._engine.settings.max_block_ms / 1000
+        # who waits for space keeps its place
+        with self._order:
+            while True:
+                try:
+                    self._engine.send(ready, done)
+                    return future
+                except NoSpace:
+                    if time.monotonic() >= until:
+                        raise self._engine.no_space() from None
+                time.sleep(_SPACE_SECONDS)
+                self._check_open()
+
+    def send_many(self, topic: str, records: Iterable[Any]) -> SentRecords:
+        """Send records in their order, and return where each is; as `Producer.send_many`."""
+        self._check_open()
+        several = list(records)
+        answer: Future[list[Any]] = Future()
+        self._run(
+            lambda: self._engine.send_bulk(topic, self._engine.prepare(topic, several), answer.set_result)
+        )
+        return checked(answer.result())
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all that is on its way is answered; return whether all of it was."""
+        check_timeout(timeout)
+        self._check_open()
+        return self._flush(timeout)
+
+    def _flush(self, timeout: float | None) -> bool:
+        seconds = self._engine.settings.delivery_timeout_ms / 1000 if timeout is None else timeout
+        return self._run(lambda: self._engine.flush(seconds))
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """`with producer.transaction():` commits what the block sends, or aborts it; as `Producer`'s."""
+        self._check_open()
+        if not self._engine.settings.transactional:
+            raise RuntimeError("transaction needs transactional.id")
+        if self._transacting:
+            raise RuntimeError("a transaction is under way: a producer has one at a time")
+        self._transacting = True
+        try:
+            if not self._prepared:
+                self._run(lambda: self._engine.transact("init_transactions"))
+                self._prepared = True
+            self._run(lambda: self._engine.transact("begin_transaction"))
+            try:
+                yield
+                self._run(lambda: self._engine.transact("commit_transaction"))
+            except BaseException:
+                with contextlib.suppress(KafkaError):
+                    self._run(lambda: self._engine.transact("abort_transaction"))
+                raise
+        finally:
+            self._transacting = False
+
+    def close(self, timeout: float | None = None) -> None:
+        """Wait for what is on its way, and end; what is not confirmed by then fails.
+
+        Args:
+            timeout: seconds; `delivery.timeout.ms` without it.
+
+        Raises:
+            ValueError: a negative time-out; the producer stays open.
+        """
+        check_timeout(timeout)
+        if self._closed:
+            return
+        self._closed = True
+        flushed = False
+        try:
+            flushed = self._flush(timeout)
+        finally:
+            self._forgotten.detach()
+            self._engine.end(give_up=not flushed)
+            self._work.shutdown(wait=False)
+        self._engine.join()
+
+    def _run(self, work: Callable[[], T]) -> T:
+        return self._work.submit(work).result()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ProducerClosed("the producer is closed")

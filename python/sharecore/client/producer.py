@@ -1,0 +1,305 @@
+"""The producer for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self
+
+from sharecore.client.arguments import check_timeout
+from sharecore.client.errors import ProducerClosed
+from sharecore.client.producing.engine import Engine, NoSpace, Ready
+from sharecore.client.producing.records import (
+    Headers,
+    NewRecord,
+    RecordsNotSent,
+    Sent,
+    SentRecords,
+    sent_of,
+)
+from sharecore.client.producing.settings import read_producer_settings
+from sharecore.errors import KafkaError
+
+_Waiting = tuple[Ready, "asyncio.Future[Sent]"]
+
+
+class Producer:
+    """Sends records to a cluster, with librdkafka: each once, in order, confirmed by all replicas in sync.
+
+    A key goes to the partition where Java's producer sends it. Strings are sent as UTF-8, models of pydantic
+    and what JSON has as JSON, unless a serializer is set.
+
+    Must be made where an event loop runs, and used in that loop. One that nobody closes sends what is on its
+    way when it is forgotten or the program ends.
+
+    Args:
+        config: settings under the names of confluent-kafka and Kafka's Java client; see docs/producer.md.
+        keywords: the same settings with `_` for each dot.
+
+    Raises:
+        ConfigError: a setting that is unknown, missing or cannot stand.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._engine = Engine(read_producer_settings(config, **keywords))
+        self._work = ThreadPoolExecutor(1, "sharecore producer")
+        self._waiting: deque[_Waiting] = deque()
+        self._answers: deque[tuple[asyncio.Future[Sent], KafkaError | None, Any]] = deque()
+        self._woken = self._closed = False
+        self._prepared = False
+        self._transacting = False
+        self._engine.when_served = _Weakly(self)
+        self._forgotten = weakref.finalize(self, self._engine.end)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for what is on its way, and close."""
+        await self.close()
+
+    # records
+
+    async def send(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Sent:
+        """Send a record, and return where it is once the cluster has confirmed it.
+
+        Many at once go together: gather several calls, or use `send_many`. Calls keep their order in each
+        partition. A call that is cancelled may have sent its record.
+
+        Args:
+            value, key: bytes, a string, None, a model of pydantic, or what JSON has.
+            headers: a mapping, or pairs where a name comes more than once.
+            partition: where the key does not decide.
+            timestamp: in ms since the epoch; now without it.
+
+        Raises:
+            KafkaError: the record was not confirmed, and why; REQUEST_TIMED_OUT, within
+                `delivery.timeout.ms`, or there was no space for it within `max.block.ms`.
+            ProducerClosed: the producer is closed.
+            TypeError, ValueError: it is no record.
+        """
+        self._check_open()
+        ready = self._engine.ready(topic, NewRecord(value, key, headers, partition, timestamp))
+        answer: asyncio.Future[Sent] = self._loop.create_future()
+        if not self._waiting:
+            try:
+                self._produce(ready, answer)
+                return await answer
+            except NoSpace:
+                pass
+        self._waiting.append((ready, answer))
+        timer = self._loop.call_later(self._engine.settings.max_block_ms / 1000, self._no_space, answer)
+        try:
+            return await answer
+        finally:
+            timer.cancel()
+
+    def _produce(self, ready: Ready, answer: asyncio.Future[Sent]) -> None:
+        self._engine.send(ready, lambda error, message: self._answered(answer, error, message))
+
+    def _no_space(self, answer: asyncio.Future[Sent]) -> None:
+        """Fail a record that still waits for space."""
+        for waiting in self._waiting:
+            if waiting[1] is answer:
+                self._waiting.remove(waiting)
+                if not answer.done():
+                    answer.set_exception(self._engine.no_space())
+                return
+
+    def _answered(self, answer: asyncio.Future[Sent], error: KafkaError | None, message: Any) -> None:
+        """Take an answer, in a thread of the engine's."""
+        self._answers.append((answer, error, message))
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._woken:
+            self._woken = True
+            # a loop that was closed has nobody who waits
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._settle)
+
+    def _settle(self) -> None:
+        """Resolve what was answered, and send what waits for space."""
+        self._woken = False
+        while self._answers:
+            answer, error, message = self._answers.popleft()
+            if answer.done():
+                continue
+            if error is None:
+                answer.set_result(sent_of(message))
+            else:
+                answer.set_exception(error)
+        while self._waiting:
+            ready, answer = self._waiting[0]
+            if not answer.done():
+                try:
+                    self._produce(ready, answer)
+                except NoSpace:
+                    return
+                except KafkaError as error:
+                    answer.set_exception(error)
+            self._waiting.popleft()
+
+    async def send_many(self, topic: str, records: Iterable[Any]) -> SentRecords:
+        """Send records in their order, and return where each is once the cluster has confirmed all.
+
+        Args:
+            records: values as for `send`, or `NewRecord`s; all are in memory at once.
+
+        Raises:
+            RecordsNotSent: some were not confirmed; it has a result for each.
+            ProducerClosed: the producer is closed.
+            TypeError, ValueError: one is no record; nothing was sent.
+        """
+        self._check_open()
+        several = list(records)
+        answer: asyncio.Future[list[Any]] = self._loop.create_future()
+
+        def told(results: list[Any]) -> None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(_resolve, answer, results)
+
+        def work() -> None:
+            self._engine.send_bulk(topic, self._engine.prepare(topic, several), told)
+
+        await self._loop.run_in_executor(self._work, work)
+        return checked(await answer)
+
+    async def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all that is on its way is answered.
+
+        Args:
+            timeout: seconds; `delivery.timeout.ms` without it.
+
+        Returns:
+            Whether all of it was.
+
+        Raises:
+            ProducerClosed: the producer is closed.
+            ValueError: a negative time-out.
+        """
+        check_timeout(timeout)
+        self._check_open()
+        return await self._flush(timeout)
+
+    async def _flush(self, timeout: float | None) -> bool:
+        seconds = self._engine.settings.delivery_timeout_ms / 1000 if timeout is None else timeout
+        until = self._loop.time() + seconds
+        # records that wait for space are not librdkafka's yet
+        while self._waiting and self._loop.time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        left = max(0.0, until - self._loop.time())
+        flushed = await self._loop.run_in_executor(self._work, self._engine.flush, left)
+        return flushed and not self._waiting
+
+    # transactions
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """`async with producer.transaction():` commits what the block sends at its end, or aborts it when the
+        block raises. Needs `transactional.id`.
+
+        Raises:
+            KafkaError: the transaction could not begin or commit, and was aborted; PRODUCER_FENCED, another
+                producer has the `transactional.id`.
+            RuntimeError: there is no `transactional.id`, or a transaction is under way.
+        """
+        self._check_open()
+        if not self._engine.settings.transactional:
+            raise RuntimeError("transaction needs transactional.id")
+        if self._transacting:
+            raise RuntimeError("a transaction is under way: a producer has one at a time")
+        self._transacting = True
+        try:
+            if not self._prepared:
+                await self._transact("init_transactions")
+                self._prepared = True
+            await self._transact("begin_transaction")
+            try:
+                yield
+                await self._transact("commit_transaction")
+            except BaseException:
+                with contextlib.suppress(KafkaError):
+                    await asyncio.shield(self._transact("abort_transaction"))
+                raise
+        finally:
+            self._transacting = False
+
+    async def _transact(self, step: str) -> None:
+        await self._loop.run_in_executor(self._work, self._engine.transact, step)
+
+    # the end
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Wait for what is on its way, and end; what is not confirmed by then fails.
+
+        Args:
+            timeout: seconds; `delivery.timeout.ms` without it.
+
+        Raises:
+            ValueError: a negative time-out; the producer stays open.
+        """
+        check_timeout(timeout)
+        if self._closed:
+            return
+        self._closed = True
+        flushed = False
+        try:
+            flushed = await self._flush(timeout)
+        finally:
+            self._forgotten.detach()
+            self._engine.end(give_up=not flushed)
+            for _, answer in self._waiting:
+                if not answer.done():
+                    answer.set_exception(ProducerClosed("the producer was closed before the record was sent"))
+            self._waiting.clear()
+            self._work.shutdown(wait=False)
+        await self._loop.run_in_executor(None, self._engine.join)
+        self._settle()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ProducerClosed("the producer is closed")
+
+
+class _Weakly:
+    """Wakes a producer whose records wait for space; keeps it from nothing."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = weakref.ref(producer)
+
+    def __call__(self) -> None:
+        producer = self._producer()
+        if producer is not None and producer._waiting:
+            producer._wake()
+
+
+def _resolve(answer: asyncio.Future[list[Any]], results: list[Any]) -> None:
+    if not answer.done():
+        answer.set_result(results)
+
+
+def checked(results: list[Any]) -> SentRecords:
+    """Return the results of a bulk; raises RecordsNotSent where one of them is an error."""
+    if any(isinstance(result, KafkaError) for result in results):
+        raise RecordsNotSent(
+            [result if isinstance(result, KafkaError) else sent_of(result) for result in results]
+        )
+    return SentRecords(results)

@@ -1,0 +1,1 @@
+"""Records on their way to a cluster, with librdkafka."""

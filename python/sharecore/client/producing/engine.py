@@ -1,0 +1,377 @@
+"""librdkafka's producer, its thread, and what waits for its answers."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from sharecore.client.errors import AuthenticationFailed
+from sharecore.client.producing.failures import is_refusal, kafka_error
+from sharecore.client.producing.records import NewRecord, header_pairs, not_confirmed, serialize
+from sharecore.client.producing.settings import ProducerSettings, refused
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
+
+logger = logging.getLogger("sharecore.client.producing")
+
+_POLL_SECONDS = 0.1
+_SERVE_EACH = 64
+"""After so many records a bulk runs the callbacks that have come."""
+_SPACE_SECONDS = 0.02
+_REFUSED_SECONDS = 5.0
+"""After refused credentials records fail at once for so long, before another try."""
+_TRANSACT_SECONDS, _TRY_SECONDS = 60.0, 5.0
+_ANY_PARTITION = -1
+
+Done = Callable[[KafkaError | None, Any], None]
+"""Called with the error, or None and the confirmed message; in a thread of the producer's."""
+
+
+class Ready(NamedTuple):
+    """A record as librdkafka takes it."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None
+    partition: int
+    timestamp: int
+    headers: list[tuple[str, str | bytes | None]] | None
+
+
+class NoSpace(Exception):
+    """As many records are on their way as may be."""
+
+
+class Engine:
+    """Sends records and calls back with what became of each; safe to use from several threads.
+
+    Callbacks of librdkafka run in the engine's own thread alone, or in the one that works on a bulk: a signal
+    handler that raises, as Ctrl-C does, would be lost in them.
+
+    Args:
+        settings: the producer's.
+
+    Raises:
+        ConfigError: settings that librdkafka does not run with.
+    """
+
+    def __init__(self, settings: ProducerSettings) -> None:
+        from confluent_kafka import KafkaException, Producer
+
+        self.settings = settings
+        self._exception = KafkaException
+        self._refusal: AuthenticationFailed | None = None
+        self._refused_at = 0.0
+        self._fatal: KafkaError | None = None
+        self._last_error = ""
+        try:
+            self._producer = Producer({**settings.rdkafka, "error_cb": self._on_error}, logger=logger)
+        except KafkaException as error:
+            raise refused(error.args[0].str(), settings) from None
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"a producer's settings: {error}") from None
+        self._count = threading.Lock()
+        self._open = 0
+        self._no_bulk = threading.Event()
+        self._no_bulk.set()
+        self._bulk = threading.Lock()
+        self._ending = self._given_up = False
+        self.when_served: Callable[[], None] | None = None
+        """Called in the engine's thread after callbacks ran: there may be space."""
+        self._thread = threading.Thread(target=self._serve, name="sharecore producer", daemon=True)
+        self._thread.start()
+        _engines.add(self)
+
+    # records
+
+    def ready(self, topic: str, record: Any) -> Ready:
+        """Return a value, or a `NewRecord`, as bytes.
+
+        Raises:
+            TypeError, ValueError: it cannot be sent.
+        """
+        new = record if isinstance(record, NewRecord) else NewRecord(record)
+        if not isinstance(topic, str) or not topic:
+            raise ValueError(f"topic={topic!r}: pass the name of a topic")
+        if new.partition is not None and new.partition < 0:
+            raise ValueError(f"partition={new.partition}: pass 0 or more, or None for the key to decide")
+        if new.timestamp is not None and new.timestamp <= 0:
+            raise ValueError(f"timestamp={new.timestamp}: pass ms since the epoch, above 0, or None for now")
+        return Ready(
+            topic,
+            self.settings.value_serializer(new.value),
+            self.settings.key_serializer(new.key),
+            _ANY_PARTITION if new.partition is None else new.partition,
+            new.timestamp or 0,
+            header_pairs(new.headers),
+        )
+
+    def send(self, record: Ready, done: Done) -> None:
+        """Hand a record to librdkafka, which calls `done` later.
+
+        Raises:
+            NoSpace: not now.
+            KafkaError: not at all.
+        """
+        self._check_refusal()
+        self._began(1)
+        try:
+            self._produce(record.topic, record, partial(self._answered, done))
+        except BaseException:
+            self._ended(1)
+            raise
+
+    def _produce(self, topic: str, record: bytes | Ready, answered: Callable[[Any, Any], None]) -> None:
+        produce = self._producer.produce
+        try:
+            if isinstance(record, bytes):
+                produce(topic, record, None, _ANY_PARTITION, answered)
+            elif record.headers is None:
+                produce(
+                    topic, record.value, record.key, record.partition, answered, timestamp=record.timestamp
+                )
+            else:
+                produce(
+                    topic,
+                    record.value,
+                    record.key,
+                    record.partition,
+                    answered,
+                    timestamp=record.timestamp,
+                    headers=record.headers,
+                )
+        except BufferError:
+            raise NoSpace from None
+        except self._exception as error:
+            raise kafka_error(error.args[0], self._last_error) from None
+
+    def prepare(self, topic: str, records: Iterable[Any]) -> list[bytes | Ready]:
+        """Return records for `send_bulk`; raises as `ready` does, before anything is sent."""
+        plain = self.settings.value_serializer is serialize
+        return [
+            record if plain and type(record) is bytes else self.ready(topic, record) for record in records
+        ]
+
+    def send_bulk(
+        self, topic: str, records: Sequence[bytes | Ready], done: Callable[[list[Any]], None]
+    ) -> None:
+        """Hand records to librdkafka in their order, waiting for space where there is none.
+
+        Args:
+            topic: of those that are bytes, which are values without a key.
+            done: called with the message for each, or why it was not confirmed; in any thread.
+        """
+        count = len(records)
+        results: list[Any] = [None] * count
+        # lists, which two threads cannot miscount
+        answers: list[None] = []
+        once = [done]
+
+        def add(new: int) -> None:
+            answers.extend([None] * new)
+            if len(answers) == count:
+                with contextlib.suppress(IndexError):
+                    once.pop()(results)
+                    self._ended(count)
+
+        def answered(index: int, error: Any, message: Any) -> None:
+            results[index] = message if error is None else self._failure(error)
+            answers.append(None)
+            if len(answers) == count:
+                add(0)
+
+        def not_sent(first: int, error: KafkaError) -> None:
+            # what comes behind a record that cannot be sent would overtake it
+            results[first:] = [error] * (count - first)
+            add(count - first)
+
+        self._began(count)
+        with self._bulk:
+            self._no_bulk.clear()
+            index = 0
+            try:
+                for index, record in enumerate(records):
+                    if not index % _SERVE_EACH:
+                        self._check_refusal()
+                        self._poll(0)
+                    called = partial(answered, index)
+                    try:
+                        self._produce(topic, record, called)
+                    except NoSpace:
+                        self._produce_when_space(topic, record, called)
+            except KafkaError as error:
+                not_sent(index, error)
+            except Exception as error:
+                not_sent(
+                    index, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
+                )
+            finally:
+                self._no_bulk.set()
+        if not count:
+            add(0)
+
+    def _produce_when_space(
+        self, topic: str, record: bytes | Ready, answered: Callable[[Any, Any], None]
+    ) -> None:
+        until = time.monotonic() + self.settings.max_block_ms / 1000
+        while True:
+            self._poll(_SPACE_SECONDS)
+            self._purge_refused()
+            self._check_refusal()
+            try:
+                self._produce(topic, record, answered)
+                return
+            except NoSpace:
+                if time.monotonic() >= until:
+                    raise self.no_space() from None
+
+    def no_space(self) -> KafkaError:
+        """Return the error for a record that found no space in `max.block.ms`."""
+        return not_confirmed(
+            f"no space for the record within max.block.ms={self.settings.max_block_ms}"
+            f"{f'; {self._last_error}' if self._last_error else ''}"
+        )
+
+    # answers
+
+    def _answered(self, done: Done, error: Any, message: Any) -> None:
+        done(None if error is None else self._failure(error), message)
+        self._ended(1)
+
+    def _failure(self, error: Any) -> KafkaError:
+        if error.name() in ("_PURGE_QUEUE", "_PURGE_INFLIGHT"):
+            return (
+                self._fatal
+                or self._refusal
+                or not_confirmed("the producer was closed before the record was confirmed")
+            )
+        if error.name() == "_MSG_TIMED_OUT":
+            seconds = self.settings.delivery_timeout_ms / 1000
+            return kafka_error(error, f"not confirmed within {seconds:g} s; {self._last_error}".rstrip("; "))
+        return kafka_error(error)
+
+    def _began(self, count: int) -> None:
+        with self._count:
+            self._open += count
+
+    def _ended(self, count: int) -> None:
+        with self._count:
+            self._open -= count
+
+    def _poll(self, seconds: float, *, flush: bool = False) -> None:
+        """Run the callbacks that are due; `flush` sends what lingers, too."""
+        try:
+            if flush:
+                self._producer.flush(seconds)
+            else:
+                self._producer.poll(seconds)
+        except self._exception as error:
+            # such as a newer producer with the same transactional.id: nothing can be sent any more
+            self._fatal = self._fatal or kafka_error(error.args[0])
+
+    def _on_error(self, error: Any) -> None:
+        self._last_error = error.str()
+        if is_refusal(error):
+            refusal = kafka_error(error)
+            assert isinstance(refusal, AuthenticationFailed)
+            self._refusal, self._refused_at = refusal, time.monotonic()
+
+    def _check_refusal(self) -> None:
+        if self._fatal is not None:
+            raise self._fatal
+        if self._refusal is not None:
+            if time.monotonic() < self._refused_at + _REFUSED_SECONDS:
+                raise self._refusal
+            self._refusal = None
+
+    def _purge_refused(self) -> None:
+        """Give up what waits for a broker that refuses the credentials, or what nobody can send any more."""
+        if self._fatal is not None:
+            self._producer.purge(blocking=False)
+        elif self._refusal is not None:
+            self._producer.purge(in_queue=True, in_flight=False, blocking=False)
+
+    # the thread, and the end
+
+    def _serve(self) -> None:
+        while not self._ending:
+            self._no_bulk.wait()
+            self._poll(_POLL_SECONDS)
+            self._purge_refused()
+            if self.when_served is not None:
+                self.when_served()
+        # whatever is left: somebody closed or forgot the producer, or the program ends
+        if self._given_up:
+            self._producer.purge()
+        self.flush(self.settings.delivery_timeout_ms / 1000)
+        self._producer.purge()
+        if self._fatal is None:
+            self._producer.close()
+        _engines.discard(self)
+
+    def flush(self, seconds: float) -> bool:
+        """Send what lingers, and wait; return whether all that was on its way is answered.
+
+        Runs callbacks: not to be called in the main thread.
+        """
+        until = time.monotonic() + seconds
+        while self._open:
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            self._poll(min(left, _POLL_SECONDS), flush=True)
+            self._purge_refused()
+        return True
+
+    def end(self, *, give_up: bool = False) -> None:
+        """Have what is on its way sent, or failed at once, and the thread ended; `join` waits for that."""
+        self._given_up = give_up
+        self._ending = True
+
+    def join(self, seconds: float | None = None) -> None:
+        self._thread.join(seconds)
+
+    # transactions
+
+    def transact(self, step: str) -> None:
+        """Take a step of a transaction, again as long as librdkafka says that it may succeed.
+
+        Raises:
+            KafkaError: it cannot be taken; PRODUCER_FENCED, another producer has the transactional.id.
+        """
+        until = time.monotonic() + max(_TRANSACT_SECONDS, self.settings.delivery_timeout_ms / 1000)
+        # so long one try takes at most, that refused credentials are noticed
+        arguments = () if step == "begin_transaction" else (_TRY_SECONDS,)
+        while True:
+            try:
+                getattr(self._producer, step)(*arguments)
+                return
+            except self._exception as raised:
+                error = raised.args[0]
+                if not error.retriable() or time.monotonic() > until:
+                    raise kafka_error(error, self._last_error) from None
+            self._purge_refused()
+            self._check_refusal()
+
+
+_engines: set[Engine] = set()
+"""Those that have not ended."""
+
+
+def end_all(engines: Iterable[Engine]) -> None:
+    """Flush and end several at once."""
+    several = list(engines)
+    for engine in several:
+        engine.end()
+    for engine in several:
+        engine.join()
+
+
+@atexit.register
+def _at_exit() -> None:
+    end_all(_engines)

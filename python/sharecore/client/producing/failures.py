@@ -1,0 +1,49 @@
+"""What librdkafka's errors are in Kafka's terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.client.errors import AuthenticationFailed
+from sharecore.errors import ErrorCode, KafkaError
+
+_CODES = {
+    "_ALL_BROKERS_DOWN": ErrorCode.NETWORK_EXCEPTION,
+    "_FENCED": ErrorCode.PRODUCER_FENCED,
+    "_INVALID_ARG": ErrorCode.INVALID_REQUEST,
+    "_MSG_TIMED_OUT": ErrorCode.REQUEST_TIMED_OUT,
+    "_RESOLVE": ErrorCode.NETWORK_EXCEPTION,
+    "_STATE": ErrorCode.INVALID_TXN_STATE,
+    "_TIMED_OUT": ErrorCode.REQUEST_TIMED_OUT,
+    "_TIMED_OUT_QUEUE": ErrorCode.REQUEST_TIMED_OUT,
+    "_TRANSPORT": ErrorCode.NETWORK_EXCEPTION,
+    "_UNKNOWN_PARTITION": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    "_UNKNOWN_TOPIC": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
+"""librdkafka's own errors, by their names without the prefix; its others have Kafka's codes."""
+
+
+def is_refusal(error: Any) -> bool:
+    """Return whether the broker does not accept the credentials, or its certificate is not trusted."""
+    # librdkafka calls it an error of SSL, too, when a broker goes away within the handshake
+    return error.name() == "_AUTHENTICATION" or (
+        error.name() == "_SSL" and "certificate" in error.str().lower()
+    )
+
+
+def kafka_error(error: Any, more: str = "") -> KafkaError:
+    """Return an error of confluent-kafka as ours.
+
+    Args:
+        more: what else is known, for an error that says little by itself.
+    """
+    message = f"{error.str()}{f'; {more}' if more else ''}"
+    if is_refusal(error):
+        return AuthenticationFailed(message)
+    code = error.code()
+    if code > 0:
+        try:
+            return KafkaError(ErrorCode(code), message)
+        except ValueError:
+            return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{error.name()}: {message}")
+    return KafkaError(_CODES.get(error.name(), ErrorCode.UNKNOWN_SERVER_ERROR), message)
