@@ -108,6 +108,7 @@ _trim = Retention._trim
 _end = TransactionCoordinator.end
 _options = ground_module._storage_options
 _lost = Connection.connection_lost
+_kept_connections: list[Connection] = []
 _hold = SharePartitions.hold
 
 
@@ -200,9 +201,12 @@ def _neighbours(self: Leasing, log: Any, ready: Any) -> None:
 
 def _kept(self: Connection, error: Exception | None) -> None:
     """A client that has gone leaves behind what it held."""
-    held = self.held_bytes
-    _lost(self, error)
-    self._budget.take(held)
+    if self.held_bytes:
+        self.closed = True
+        self._server.forget(self)
+        _kept_connections.append(self)
+    else:
+        _lost(self, error)
 
 
 async def _trimmed_early(self: Retention, partition: Any, config: Any, now_ms: int) -> None:
