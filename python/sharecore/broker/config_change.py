@@ -272,14 +272,16 @@ async def alter(
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _check_changes(changes)
             levels = incremental and resource_type == ResourceType.BROKER_LOGGER
+            make = partial(changed, broker, resource_type, name, changes, incremental=incremental)
+            # as on Apache Kafka, a broker judges its own settings first: that reads the request alone
+            settings = make() if resource_type == ResourceType.BROKER else None
             rights.require(resource_type, name, said=not levels)
             if levels:
                 _check_node(broker.identity.node_id, name, "Unexpected node id. Expected")
                 change_levels(changes, validate_only=request.validate_only)
                 continue
-            make = partial(changed, broker, resource_type, name, changes, incremental=incremental)
-            if resource_type == ResourceType.BROKER:
-                await _check_files(broker, make())
+            if settings is not None:
+                await _check_files(broker, settings)
             elif request.validate_only:
                 make()
             if not request.validate_only:

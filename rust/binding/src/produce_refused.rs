@@ -71,7 +71,7 @@ fn reasons(refused: &RefusedRecords, log: &Bound<'_, PyAny>) -> PyResult<Vec<(i3
     let topic: String = log.getattr("topic")?.extract()?;
     let index: i32 = log.getattr("index")?.extract()?;
     let no_key = format!(
-        "Compacted topic cannot accept message without key in topic partition {topic}-{index}."
+        "Compacted topic cannot accept message without key in topic partition {topic}-{index}"
     );
     let told = refused.first.iter().map(|(record, fault)| {
         let reason = match fault {

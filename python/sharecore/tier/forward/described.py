@@ -56,10 +56,15 @@ def tell_transaction(desk: Desk, context: RequestContext, request: Any, answer: 
     topics = [
         topic._replace(topic=name)
         for topic in answer.topics
-        if (name := desk.own.client_name(topic.topic)) is not None
+        if (name := _shown(desk, topic.topic)) is not None
         and context.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
     ]
     return answer._replace(topics=topics)
+
+
+def _shown(desk: Desk, name: str) -> str | None:
+    """Return what clients call a topic of a transaction, among them the topics of coordinators."""
+    return name if name in desk.own.closed else desk.own.client_name(name)
 
 
 def _member(desk: Desk, member: Any, subscription: Subscription | None) -> Any:
