@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 from tests.unit.client.virtual import in_virtual_time
-from tests.unit.tier.forward.through import ALL, SETTINGS, SHOWN, STATE, Allowing, Client, Through
+from tests.unit.tier.forward.through import (
+    ALL,
+    COORDINATED,
+    SETTINGS,
+    SHOWN,
+    STATE,
+    Allowing,
+    Client,
+    Through,
+)
 from tests.unit.upstream.cluster import Cluster
 
 from sharecore.errors import ErrorCode, KafkaError
@@ -74,11 +83,11 @@ async def test_what_members_have_of_the_tiers_topics_is_told_under_the_name_that
 @in_virtual_time
 async def test_a_transaction_is_described_with_the_topics_that_the_client_may_see() -> None:
     through = await way(NO_SECRET)
-    topics = [{"topic": name, "partitions": [0]} for name in ("open", "secret", SETTINGS, STATE)]
+    topics = [{"topic": name, "partitions": [0]} for name in ("open", "secret", SETTINGS, STATE, COORDINATED)]
     states = [{"transactional_id": "t", "transaction_state": "Ongoing", "topics": topics}]
     through.cluster.says[ApiKey.DESCRIBE_TRANSACTIONS].append({"transaction_states": states})
     answer = await through.ask(through.client(), ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=["t"])
-    assert [topic.topic for topic in answer.transaction_states[0].topics] == ["open", SHOWN]
+    assert [topic.topic for topic in answer.transaction_states[0].topics] == ["open", SHOWN, COORDINATED]
     await through.end()
 
 
