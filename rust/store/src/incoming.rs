@@ -19,6 +19,8 @@ const NO_TIME: i64 = -1;
 const RECORD_COST: usize = 32;
 /// Bytes that are not compressed, for one expanded byte.
 const PLAIN_SHARE: usize = 16;
+/// A batch that is not compressed and no larger is checked as it comes in, which costs less than to put that off.
+const SMALL: usize = 2 << 10;
 
 /// The batch without its header.
 struct Payload(Arc<[u8]>);
@@ -33,13 +35,10 @@ impl AsRef<[u8]> for Payload {
 pub struct Incoming {
     header: Header,
     batch: Arc<[u8]>,
-    config: LogConfig,
-    now_ms: i64,
     /// `None` once all records have been seen.
-    records: Option<(Expander<Payload>, Walk)>,
+    records: Option<Box<(Expander<Payload>, Walk)>>,
     expanded_bytes: usize,
-    latest: i64,
-    refused: RefusedRecords,
+    policy: Policy,
 }
 
 /// A batch that may be appended.
@@ -54,28 +53,44 @@ pub(crate) struct Checked {
 impl Incoming {
     pub(crate) fn new(config: LogConfig, records: &[u8], now_ms: i64) -> Result<Self, Refusal> {
         let header = batch::check(records, config.max_batch_bytes)?;
-        let batch: Arc<[u8]> = records[..header.size].into();
+        let mut incoming = Self {
+            records: None,
+            batch: records[..header.size].into(),
+            expanded_bytes: 0,
+            policy: Policy::new(config, &header, now_ms),
+            header,
+        };
         let compression = header.compression().map_err(refused)?;
-        let payload = Payload(Arc::clone(&batch));
+        incoming.policy.is_sequential = compression != Compression::None;
+        if compression == Compression::None && header.size <= SMALL {
+            incoming.check_small(&records[HEADER..header.size])?;
+            return Ok(incoming);
+        }
+        let payload = Payload(Arc::clone(&incoming.batch));
         if compression == Compression::Lz4 {
             check_lz4_frame(payload.as_ref()).map_err(refused)?;
         }
         let expander = Expander::new(compression, payload).map_err(refused)?;
-        Ok(Self {
-            records: Some((expander, Walk::new(&header))),
-            header,
-            batch,
-            config,
-            now_ms,
-            expanded_bytes: 0,
-            latest: NO_TIME,
-            refused: RefusedRecords::default(),
-        })
+        incoming.records = Some(Box::new((expander, Walk::new(&header))));
+        Ok(incoming)
+    }
+
+    /// Checks all records, none of which is compressed.
+    fn check_small(&mut self, records: &[u8]) -> Result<(), Refusal> {
+        let (policy, mut walk) = (&mut self.policy, Walk::new(&self.header));
+        walk.feed(records, |record| policy.see(record))
+            .and_then(|()| walk.finish())
+            .map_err(refused)?;
+        self.end()
     }
 
     /// Checks records for about as long as it takes to expand `work` bytes, and takes off what was used; returns whether all
     /// have been checked.
     pub fn check(&mut self, work: &mut usize) -> Result<bool, Refusal> {
+        if self.records.is_none() {
+            *work = work.saturating_sub(RECORD_COST);
+            return Ok(true);
+        }
         while *work > 0 {
             let Some(done) = self.check_piece()? else {
                 return Ok(true);
@@ -88,12 +103,12 @@ impl Incoming {
     /// Whether the next piece is at most `work` bytes.
     pub fn begins_within(&self, work: usize) -> bool {
         let records = self.records.as_ref();
-        records.is_none_or(|(expander, _)| expander.next_size() <= work)
+        records.is_none_or(|records| records.0.next_size() <= work)
     }
 
     /// Checks the next piece, and returns what that cost; `None` at the end.
     fn check_piece(&mut self) -> Result<Option<usize>, Refusal> {
-        let Some((expander, walk)) = &mut self.records else {
+        let Some((expander, walk)) = self.records.as_deref_mut() else {
             return Ok(None);
         };
         let is_plain = expander.is_plain();
@@ -111,15 +126,7 @@ impl Incoming {
             });
         }
         let before = walk.walked();
-        let mut policy = Policy {
-            config: &self.config,
-            now_ms: self.now_ms,
-            is_brokers: self.header.timestamp_type() == TimestampType::LogAppendTime,
-            is_sequential: !is_plain,
-            in_order: true,
-            latest: &mut self.latest,
-            refused: &mut self.refused,
-        };
+        let policy = &mut self.policy;
         walk.feed(piece, |record| policy.see(record))
             .map_err(refused)?;
         if !policy.in_order {
@@ -138,54 +145,79 @@ impl Incoming {
 
     /// All records have been seen: refuses them, or writes down their time.
     fn end(&mut self) -> Result<(), Refusal> {
-        if self.refused.count > 0 {
-            return Err(Refusal::Records(std::mem::take(&mut self.refused)));
+        let policy = &mut self.policy;
+        if policy.refused.count > 0 {
+            return Err(Refusal::Records(std::mem::take(&mut policy.refused)));
         }
-        let latest = match self.config.timestamp_type {
-            TimestampType::LogAppendTime => self.now_ms,
-            TimestampType::CreateTime => self.latest,
+        let latest = if policy.by_producer() {
+            policy.latest
+        } else {
+            policy.now_ms
         };
         let bytes = Arc::get_mut(&mut self.batch).expect("its reader is gone");
-        batch::assign_time(bytes, &mut self.header, self.config.timestamp_type, latest);
+        batch::assign_time(
+            bytes,
+            &mut self.header,
+            policy.config.timestamp_type,
+            latest,
+        );
         Ok(())
     }
 
     pub(crate) fn into_checked(self) -> Checked {
         debug_assert!(self.records.is_none(), "its records have been checked");
-        let append_time_ms = match self.config.timestamp_type {
-            TimestampType::LogAppendTime => self.now_ms,
-            TimestampType::CreateTime => -1,
-        };
+        let now_ms = self.policy.now_ms;
         Checked {
             header: self.header,
             batch: self.batch,
-            append_time_ms,
-            now_ms: self.now_ms,
+            append_time_ms: if self.policy.by_producer() {
+                -1
+            } else {
+                now_ms
+            },
+            now_ms,
         }
     }
 }
 
-/// What a log takes of the records that are seen.
-struct Policy<'a> {
-    config: &'a LogConfig,
+/// What a log takes, and what has been seen.
+struct Policy {
+    config: LogConfig,
     now_ms: i64,
+    /// The batch says that its times are the broker's.
     is_brokers: bool,
+    /// Offsets have to count from 0.
     is_sequential: bool,
     in_order: bool,
-    latest: &'a mut i64,
-    refused: &'a mut RefusedRecords,
+    latest: i64,
+    refused: RefusedRecords,
 }
 
-impl Policy<'_> {
+impl Policy {
+    fn new(config: LogConfig, header: &Header, now_ms: i64) -> Self {
+        Self {
+            config,
+            now_ms,
+            is_brokers: header.timestamp_type() == TimestampType::LogAppendTime,
+            is_sequential: true,
+            in_order: true,
+            latest: NO_TIME,
+            refused: RefusedRecords::default(),
+        }
+    }
+
+    fn by_producer(&self) -> bool {
+        self.config.timestamp_type == TimestampType::CreateTime
+    }
+
     fn see(&mut self, record: Seen) {
         self.in_order &= !self.is_sequential || record.offset_delta == record.index;
-        *self.latest = record.timestamp.max(*self.latest);
+        self.latest = record.timestamp.max(self.latest);
         if self.config.needs_keys && !record.has_key {
             self.refused.push(record.index, RecordFault::NoKey);
             return;
         }
-        let by_producer = self.config.timestamp_type == TimestampType::CreateTime;
-        let is_taken = if by_producer && record.timestamp != NO_TIME {
+        let is_taken = if self.by_producer() && record.timestamp != NO_TIME {
             self.config.takes_time(record.timestamp, self.now_ms)
         } else {
             !self.is_brokers
