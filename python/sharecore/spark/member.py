@@ -37,6 +37,31 @@ _OWED_LOOK_SECONDS = 10.0
 _FIRST_CONTACT_MS = 20_000
 _RECORD_BYTES = 1_000.0
 _REFUSED = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_PASSING = frozenset(
+    {
+        ErrorCode.INVALID_RECORD_STATE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.SHARE_SESSION_NOT_FOUND,
+        ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+        ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.FENCED_STATE_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    }
+)
+"""Failures of an acknowledgement that the next delivery makes good; after any other it would fail again."""
 _FINAL = re.compile(rb"[\x01\x03]+")
 
 
@@ -60,6 +85,10 @@ class Member:
         """Leases for the batch after it."""
         self._kept: Kept | None = None
         self._finished = -1
+        self._unsettled: KafkaError | None = None
+        """Why acknowledgements failed last."""
+        self._failed: KafkaError | None = None
+        """The same, where the next delivery will not make it good."""
         self._looked = 0.0
         self._loop = asyncio.get_running_loop()
         self._consumer: LeaseConsumer | None = None
@@ -139,13 +168,20 @@ class Member:
         return True
 
     async def lease(self, start: Offset, records_max: int) -> Offset | None:
-        """The next batch behind `start`; None where there is nothing."""
+        """The next batch behind `start`; None where there is nothing.
+
+        Raises:
+            KafkaError: acknowledgements failed for good, or too many of them are owed: the query must not
+                end as if all were settled.
+        """
         consumer = self._consumer_()
         try:
             await self._gather(records_max)
         finally:
             await self._flush()
         await self._forget_settled()
+        if self._failed is not None:
+            raise self._failed
         fresh, self._fresh = self._fresh, {}
         self._held, self._fresh_held = self._fresh_held, []
         if not fresh:
@@ -218,9 +254,20 @@ class Member:
             if all(key in settled or (starts.get(key) or 0) >= end for key, end in targets.items()):
                 return True
             begun = all(starts.get(key) is not None for key, end in targets.items() if end)
+            for each, ranges in self.owed.items():
+                ranges.cut(0, (starts.get(TopicPartition(each.topic, each.partition)) or 0) - 1)
         # a broker's first share group waits until the topic of its state is made
         patience = _IDLE_SECONDS if consumer.joined and begun else _BEGIN_SECONDS
-        return self._loop.time() - idle_since > patience
+        if self._loop.time() - idle_since <= patience:
+            return False
+        owed = sum(ranges.offsets for ranges in self.owed.values())
+        if owed and self._unsettled is not None and self._failed is None:
+            self._failed = KafkaError(
+                self._unsettled.code,
+                f"{owed} records that Spark has are not settled: {self._unsettled.message}. Start the query "
+                "again: it settles them as they are delivered again, and does not process them twice",
+            )
+        return True
 
     async def _acquire(self, records_max: int, timeout: float) -> list[Leased]:
         while True:
@@ -280,6 +327,14 @@ class Member:
                 "share.record.lock.duration.ms of group %s, or leave lock.renew on.",
                 key, lost, error, self.options.client.group_id,
             )  # fmt: skip
+            self._unsettled = error
+            if error.code not in _PASSING and self._failed is None:
+                self._failed = KafkaError(
+                    error.code,
+                    f"acknowledgements of {lost} records of {key} failed, and would fail again: "
+                    f"{error.message or error.code.name}. Start the query again once that is put right: it "
+                    "settles them as they are delivered again, and does not process them twice",
+                )
             return
         owed = self.owed.get(key)
         if owed is None:
@@ -302,9 +357,15 @@ class Member:
             for key, ranges in self.owed.items():
                 ranges.cut(0, (starts.get((key.topic, key.partition)) or 0) - 1)
         for key, ranges in self.owed.items():
-            if len(ranges) > _OWED_RANGES_MAX:
-                logger.warning("%s: too many acknowledgements are owed, the oldest are given up", key)
-                ranges.cut(0, list(ranges)[-_OWED_RANGES_MAX][0] - 1)
+            if len(ranges) > _OWED_RANGES_MAX and self._failed is None:
+                # without them, rows would be processed again
+                self._failed = KafkaError(
+                    ErrorCode.INVALID_RECORD_STATE,
+                    f"{key}: {ranges.offsets} records in {len(ranges)} ranges are not settled, and no more "
+                    f"than {_OWED_RANGES_MAX} ranges are kept. Their locks run out before their batches end: "
+                    f"raise the share.record.lock.duration.ms of group {self.options.client.group_id}, lower "
+                    "maxRecordsPerTrigger, or leave lock.renew on, and start the query again",
+                )
 
     def _drop_kept(self) -> None:
         if self._kept is not None:
