@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sharecore.config import BrokerConfig, TopicConfig
+from sharecore.sharestate.keys import STATE_TOPIC
+from sharecore.sharestate.records import state_bytes_max
 from sharecore.storage import Configs, ResourceType, Topic, Topics
 from sharecore.storage.topics import TopicChange
+
+_BEYOND_LOCKS = 1_000_000
+"""A window may hold more records than its limit: those of the record batch that reaches it."""
 
 
 class TopicConfigs:
@@ -39,12 +44,19 @@ class TopicConfigs:
         config = self.get(topic.name)
         for log in topic.partitions:
             log.configure(
-                max_batch_bytes=config.max_message_bytes,
+                max_batch_bytes=self._max_batch_bytes(topic.name, config),
                 log_append_time=config.message_timestamp_type == "LogAppendTime",
                 before_max_ms=config.message_timestamp_before_max_ms,
                 after_max_ms=config.message_timestamp_after_max_ms,
                 needs_keys="compact" in config.cleanup_policy,
             )
+
+    def _max_batch_bytes(self, topic: str, config: TopicConfig) -> int:
+        """What bounds clients' records does not bound the state of a share partition, which is one record."""
+        if topic != STATE_TOPIC:
+            return config.max_message_bytes
+        locks = self._broker_config().group_share_max_partition_max_record_locks
+        return max(config.max_message_bytes, state_bytes_max(locks + _BEYOND_LOCKS))
 
     def _topic_changed(self, change: TopicChange, topic: Topic) -> None:
         if change is not TopicChange.DELETED:

@@ -33,6 +33,16 @@ _VERSION = 0
 _TAGGED_COUNT = Struct(">bbbi")
 _TAGGED_COUNT_HEAD = b"\x01\x00\x04"
 
+_HEAD_BYTES_MAX = 4096
+
+
+def state_bytes_max(records: int) -> int:
+    """Return how large the record of a share partition may be with so many records in flight, each of which
+    has a state of its own.
+    """
+    return _HEAD_BYTES_MAX + STATE_BATCH.size * records
+
+
 StateBatch = tuple[int, int, int, int]
 """First offset, last offset, delivery state, delivery count."""
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from sharecore.config import BrokerConfig
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.sharestate.records import state_bytes_max
 from sharecore.tier.names import settings_topic
 
 logger = logging.getLogger(__name__)
@@ -118,7 +119,7 @@ async def find_wrong(admin: Configuring, config: BrokerConfig) -> list[Wrong]:
         KafkaError: they cannot be asked for.
     """
     state = config.sharecore_tier_state_topic
-    found = judge(state, _STATE, await admin.topic_configs(state), config)
+    found = judge(state, (*_STATE, _sized(config)), await admin.topic_configs(state), config)
     topic = settings_topic(state)
     try:
         found += judge(topic, _SETTINGS, await admin.topic_configs(topic), config)
@@ -129,10 +130,26 @@ async def find_wrong(admin: Configuring, config: BrokerConfig) -> list[Wrong]:
     return found
 
 
+def state_record_bytes(config: BrokerConfig) -> int:
+    """Return how large the records of the state topic must be allowed to be: a snapshot holds all that is in
+    flight in a share partition.
+    """
+    locks = config.group_share_max_partition_max_record_locks
+    return max(MESSAGE_BYTES_MIN, state_bytes_max(locks))
+
+
+def _sized(config: BrokerConfig) -> _Rule:
+    wanted = state_record_bytes(config)
+    why = "nothing is settled any more once a share partition has more in flight than a record holds"
+    return _Rule("max.message.bytes", str(wanted), _at_least(wanted), why, costs_data=False)
+
+
 def judge(
     topic: str, rules: Sequence[_Rule], values: Mapping[str, str | None], config: BrokerConfig
 ) -> list[Wrong]:
-    """Return what is wrong with a topic's settings; one that the cluster does not tell is taken for right."""
+    """Return what is wrong with a topic's settings; one that the cluster does not tell is taken for right.
+    Of two rules about a setting the later counts.
+    """
     in_sync = config.sharecore_tier_min_insync_replicas
     replicated = _Rule(
         "min.insync.replicas",
@@ -143,7 +160,7 @@ def judge(
     )
     return [
         Wrong(topic, rule.name, value, rule.wanted, rule.why, rule.is_fatal, rule.is_ours, rule.costs_data)
-        for rule in (*rules, replicated)
+        for rule in {rule.name: rule for rule in (*rules, replicated)}.values()
         if (value := values.get(rule.name)) is not None and not rule.holds(value)
     ]
 

@@ -16,6 +16,7 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.storage import Catalogue, Configs, Objects, ResourceType, Ticket, Value
 from sharecore.tier.claims import cut_batches, decode
 from sharecore.tier.names import settings_topic
+from sharecore.tier.own_topics import MESSAGE_BYTES_MIN, state_record_bytes
 from sharecore.tier.replay import Reading, bounds_of, replay
 from sharecore.tier.single_values import SingleValues
 from sharecore.tier.sources import Fetching, Subscription
@@ -291,6 +292,8 @@ def topics_of(config: BrokerConfig) -> list[tuple[str, int, int, dict[str, str]]
     """The topics that a tier makes: name, partitions, replicas and settings of each."""
     common = {"min.insync.replicas": str(config.sharecore_tier_min_insync_replicas)}
     state = common | {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    if (wanted := state_record_bytes(config)) > MESSAGE_BYTES_MIN:
+        state["max.message.bytes"] = str(wanted)
     settings = common | {"cleanup.policy": "compact"}
     topic, replicas = config.sharecore_tier_state_topic, config.sharecore_tier_replication_factor
     return [

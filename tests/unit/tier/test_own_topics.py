@@ -156,3 +156,17 @@ def test_who_may_not_describe_the_settings_topic_goes_on_without() -> None:
     topics = Topics()
     topics.untold = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "give DescribeConfigs")
     assert found(topics) == []
+
+
+def test_records_of_the_state_topic_may_hold_all_that_is_in_flight() -> None:
+    locks = {"group.share.max.partition.max.record.locks": "200000"}
+    config = BrokerConfig.from_properties({"sharecore.tier.state.topic": "state"} | locks)
+    (_, _, _, made), _ = topics_of(config)
+    assert int(made["max.message.bytes"]) > 200_000 * 20
+    topics = Topics()
+    wrong = asyncio.run(find_wrong(cast(Administration, topics), config))
+    assert [(each.topic, each.name, each.wanted) for each in wrong] == [
+        ("state", "max.message.bytes", made["max.message.bytes"])
+    ]
+    topics.settings["state"]["max.message.bytes"] = made["max.message.bytes"]
+    assert asyncio.run(find_wrong(cast(Administration, topics), config)) == []
