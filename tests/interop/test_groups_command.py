@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from subprocess import PIPE
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.harness import java
 from tests.harness.broker import Broker
-from tests.harness.clients import QUIET, produce, settle, share_consumer
+from tests.harness.clients import QUIET, configure_topic, produce, settle, share_consumer
 from tests.interop.test_admin import sharecore
 
 FIRST = datetime(2026, 3, 29, tzinfo=UTC)
@@ -18,6 +22,7 @@ SHARE_GROUPS = f"{java.TOOLS}.consumer.group.ShareGroupCommand"
 @pytest.fixture
 def hourly(broker: Broker, topic: str, group: str) -> None:
     """A group that has done a record for each hour of the day in which clocks change in Europe."""
+    configure_topic(broker.bootstrap, topic, retention_ms=-1)
     producer = Producer({"bootstrap.servers": broker.bootstrap, **QUIET})
     for hour in range(24):
         moment = FIRST + timedelta(hours=hour)
@@ -118,3 +123,81 @@ def test_a_reset_of_a_group_that_is_missing_says_so(
     assert (status, shown) == (1, "")
     assert said == f"sharecore: GROUP_ID_NOT_FOUND: there is no share group {name}\n"
     assert name not in sharecore(broker, "list")[1].split()
+
+
+def test_members_are_shown_with_their_ids_and_epochs(broker: Broker, topic: str, group: str) -> None:
+    produce(broker.bootstrap, topic, [b"x"])
+    with share_consumer(broker.bootstrap, group, [topic], **{"client.id": "me"}) as consumer:
+        settle(consumer, 1)
+        status, shown, _ = sharecore(broker, "describe", group, "--output", "json", "--timeout", "20")
+        (found,) = json.loads(shown)
+        (member,) = found["members"]
+        assert (status, member["client"], member["topics"]) == (0, "me", [topic])
+        assert member["epoch"] > 0
+        assert member["partitions"] == [{"topic": topic, "partition": 0}]
+        row = sharecore(broker, "describe", group)[1].splitlines()[3].split()
+        assert row == ["me", member["member"], member["host"], str(member["epoch"]), f"{topic}-0"]
+        everyone = json.loads(sharecore(broker, "describe", "--all-groups", "-o", "json")[1])
+        assert group in {each["group"] for each in everyone}
+    listed = json.loads(sharecore(broker, "list", "-o", "json")[1])
+    assert {"group": group, "type": "share", "state": "Empty"} in listed
+
+
+@pytest.mark.parametrize(
+    "arguments", [("describe",), ("describe", "g", "--all-groups"), ("describe", "g", "-o", "x")]
+)
+def test_describe_says_what_it_needs(broker: Broker, arguments: tuple[str, ...]) -> None:
+    assert sharecore(broker, *arguments)[0] == 2
+
+
+@pytest.mark.usefixtures("hourly")
+def test_a_reset_has_kafkas_name_and_a_dry_run(broker: Broker, group: str) -> None:
+    status, shown, _ = sharecore(broker, "reset-offsets", group, "--to-offset", "7", "--dry-run")
+    assert (status, shown.splitlines()[-1]) == (0, "nothing has changed yet: --execute does it")
+    status, _, said = sharecore(broker, "reset", group, "--to-offset", "7", "--dry-run", "--execute")
+    assert (status, "exclude each other" in said) == (2, True)
+    assert sharecore(broker, "reset-offsets", group, "--to-offset", "7", "--execute")[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["share", "classic", "consumer"])
+def test_a_group_with_members_says_who_they_are_and_is_deleted_by_force(
+    broker: Broker, topic: str, group: str, kind: str
+) -> None:
+    name = f"{kind}-of-{group}"
+    produce(broker.bootstrap, topic, [b"x"])
+    # killed, so that nobody joins again
+    words = [sys.executable, "-c", MEMBER, broker.bootstrap, name, topic, kind]
+    member = subprocess.Popen(words, stdout=PIPE)
+    assert member.stdout is not None
+    assert member.stdout.readline() == b"here\n"
+    member.kill()
+    member.wait()
+    member.stdout.close()
+    options = ("--type", kind)
+    status, shown, _ = sharecore(broker, "delete", name, *options)
+    assert (status, "1 member: " in shown, "(somebody at /127.0.0.1)" in shown) == (1, True, True)
+    status, shown, _ = sharecore(broker, "delete", name, *options, "--force")
+    assert (status, "deleted, after these were removed: 1 member: " in shown) == (0, True), shown
+    assert name not in sharecore(broker, "list")[1].split()
+
+
+MEMBER = """
+import sys, time
+from confluent_kafka import Consumer, ShareConsumer
+bootstrap, group, topic, kind = sys.argv[1:]
+settings = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": "somebody"}
+if kind == "share":
+    consumer = ShareConsumer(settings)
+else:
+    consumer = Consumer(settings | {"group.protocol": kind, "auto.offset.reset": "earliest"})
+consumer.subscribe([topic])
+until = time.monotonic() + 10
+while time.monotonic() < until:
+    if kind == "share":
+        consumer.poll(0.5)
+        break
+    if consumer.poll(0.5) is not None:
+        break
+print("here", flush=True)
+time.sleep(60)
+"""

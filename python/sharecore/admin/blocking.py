@@ -50,6 +50,8 @@ class BlockingAdmin:
     offsets = _blocking(Admin.offsets)
     plan_reset = _blocking(Admin.plan_reset)
     group_type = _blocking(Admin.group_type)
+    group_members = _blocking(Admin.group_members)
+    remove_members = _blocking(Admin.remove_members)
     reset = _blocking(Admin.reset)
     delete_offsets = _blocking(Admin.delete_offsets)
     delete_group = _blocking(Admin.delete_group)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from sharecore.admin.administration import Administration
+from sharecore.admin.members import GroupMember, group_members, remove_members
 from sharecore.admin.model import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -159,6 +160,14 @@ class Admin(Administration):
             KafkaError: the group's coordinator refused, or did not answer.
         """
         return await group_type(self._transport, group_id)
+
+    async def group_members(self, group_id: str, kind: str = "share") -> list[GroupMember]:
+        """Return the members of a group of a type; raises KafkaError as `members.group_members` does."""
+        return await group_members(self._transport, group_id, kind)
+
+    async def remove_members(self, group_id: str, kind: str, members: Iterable[GroupMember]) -> None:
+        """Have members leave their group; raises KafkaError as `members.remove_members` does."""
+        await remove_members(self._transport, group_id, kind, members)
 
     async def _not_found(self, group_id: str) -> str:
         kind = await self.group_type(group_id)

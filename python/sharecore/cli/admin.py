@@ -46,14 +46,16 @@ FileBesideOwn = Annotated[Optional[Path], _file_option("--command-config")]  # n
 
 
 @contextmanager
-def admin_at(address: str, settings: list[str] | None, file: Path | None) -> Iterator[BlockingAdmin]:
+def admin_at(
+    address: str, settings: list[str] | None, file: Path | None, timeout_ms: int = API_TIMEOUT_MS
+) -> Iterator[BlockingAdmin]:
     """An administrator of the cluster; what fails ends the program with one line."""
     with failures_in_one_line():
         from sharecore.admin import BlockingAdmin
         from sharecore.errors import ConfigError, KafkaError
 
         try:
-            chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
+            chosen = client_settings(address, settings, file, timeout_ms)
             # it would try for a while: who mistyped the address wants to know at once
             connect(address).close()
             with BlockingAdmin(chosen) as admin:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 from typer.core import TyperGroup
 
-from sharecore.cli.admin import Settings, SettingsBesideSet, SettingsFile, admin_at, key_values
+from sharecore.cli.admin import (
+    API_TIMEOUT_MS,
+    Settings,
+    SettingsBesideSet,
+    SettingsFile,
+    admin_at,
+    key_values,
+)
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
@@ -18,7 +25,7 @@ from sharecore.cli.clients import (
     failures_in_one_line,
 )
 from sharecore.cli.peek import peek
-from sharecore.cli.tables import known, show
+from sharecore.cli.tables import Output, known, print_json, show, show_list
 from sharecore.cli.times import FORMAT, Local, Time, read_time, show_time
 from sharecore.cli.typers import commands
 
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
     from sharecore.admin import BlockingAdmin, ResetPlan, Target, TopicPartition
 
 TYPES = ("classic", "consumer", "share", "streams")
+_FORCED_TRIES = 5
 STATES = (
     "Empty",
     "Stable",
@@ -40,6 +48,10 @@ STATES = (
 )
 """Kafka's names for the states of groups of all types."""
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the share group.")]
+Timeout = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for brokers.  [default: 5]"),
+]
 Topics = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--topic", metavar="TOPIC[:0,1,2]", help="A topic, or partitions of it; may be repeated."),
@@ -87,6 +99,8 @@ def list_groups(
         Optional[list[str]],  # noqa: UP045
         typer.Option("--state", metavar="STATE", help=f"{', '.join(STATES)}; may be repeated."),
     ] = None,
+    output: Output = "table",
+    timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
@@ -94,40 +108,45 @@ def list_groups(
     """List the groups of all types, or of those asked for."""
     with failures_in_one_line():
         types, states = _chosen("--type", kind, TYPES), _chosen("--state", state, STATES)
-    with _admin(context, bootstrap, setting, command_config) as admin:
+    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
         found = admin.list_groups(types=types, states=states)
-    show(["GROUP", "TYPE", "STATE"], [[each.group_id, each.type, each.state] for each in found])
+    show_list(
+        output,
+        {"group": "GROUP", "type": "TYPE", "state": "STATE"},
+        [(each.group_id, each.type, each.state) for each in found],
+    )
 
 
-@groups.command("describe", short_help="Show a share group's members and how far it is.")
+@groups.command("describe", short_help="Show share groups' members and how far they are.")
 def describe(
     context: typer.Context,
-    group: Group,
+    group: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(metavar="[GROUP]...", help="Names of share groups."),
+    ] = None,
+    all_groups: Annotated[bool, typer.Option("--all-groups", help="All share groups.")] = False,
+    output: Output = "table",
+    timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Show a share group: its members, and how far it is in each partition."""
-    with _admin(context, bootstrap, setting, command_config) as admin:
-        found = admin.describe(group)
-        offsets = admin.offsets(group)
-        letters = _dead_letters(admin, group)
-    typer.echo(f"share group {group}: {found.state}, epoch {found.epoch}\n")
-    if found.members:
-        rows = [
-            [each.client_id, each.host, " ".join(map(str, each.assignment)) or "-"] for each in found.members
-        ]
-        show(["MEMBER", "HOST", "PARTITIONS"], sorted(rows))
-    else:
-        typer.echo("no members")
-    if offsets:
-        typer.echo()
-        show(
-            ["PARTITION", "START OFFSET", "LAG"],
-            [[str(each.partition), known(each.start_offset), known(each.lag)] for each in offsets],
-        )
-    if letters:
-        typer.echo(f"\n{letters}")
+    """Show share groups: their members, and how far they are in each partition."""
+    from sharecore.cli.group_output import describe_group, group_fields
+
+    with failures_in_one_line():
+        if bool(group) == all_groups:
+            raise UsageFailed("names of share groups are needed, or --all-groups, and not both")
+    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
+        names = group or [each.group_id for each in admin.list_groups()]
+        found = [(admin.describe(name), admin.offsets(name), _dead_letters(admin, name)) for name in names]
+    if output == "json":
+        print_json([group_fields(each, offsets) for each, offsets, _ in found])
+        return
+    for number, (each, offsets, letters) in enumerate(found):
+        if number:
+            typer.echo()
+        describe_group(each, offsets, letters)
 
 
 def _dead_letters(admin: BlockingAdmin, group: str) -> str:
@@ -161,6 +180,7 @@ def _dead_letters(admin: BlockingAdmin, group: str) -> str:
 groups.command("peek", short_help="Show the next records of a share group, taking none.")(peek)
 
 
+@groups.command("reset-offsets", hidden=True)
 @groups.command("reset", short_help="Move a share group to other offsets.")
 def reset(
     context: typer.Context,
@@ -181,13 +201,18 @@ def reset(
     ] = None,
     topic: Topics = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show it.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show it, as without --execute.")] = False,
     local: Local = False,
+    timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
     """Move a share group to other offsets, everywhere or in the topics given; it must have no members."""
-    with _admin(context, bootstrap, setting, command_config) as admin:
+    with failures_in_one_line():
+        if execute and dry_run:
+            raise UsageFailed("--execute and --dry-run exclude each other")
+    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
         target = _target(to_earliest, to_latest, to_datetime, to_offset)
         topics, partitions = _partitions(topic or [])
         if to_datetime is not None:
@@ -235,33 +260,60 @@ def delete(
             "[default: share]",
         ),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Remove the members first that a group still has.")
+    ] = False,
+    timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Delete share groups with their state, or groups of the types given; they must have no members."""
+    """Delete share groups with their state, or groups of the types given.
+
+    A group with members is not deleted: who they are is said. With --force they are removed from the group
+    first; stop them before, as they join again otherwise.
+    """
     from sharecore.errors import KafkaError
 
     with failures_in_one_line():
         types = _chosen("--type", kind, TYPES) or ["share"]
-    failed = False
-    with _admin(context, bootstrap, setting, command_config) as admin:
-        rows = []
+    rows, failed = [], False
+    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
         for name in group:
             try:
-                found = admin.group_type(name)
-                if found is not None and found not in types:
-                    rows.append([name, f"not deleted: it is a {found} group; --type {found} allows that"])
-                    failed = True
-                    continue
-                admin.delete_group(name)
-                rows.append([name, "deleted"])
+                deleted, result = _delete(admin, name, types, force=force)
             except KafkaError as error:
-                rows.append([name, str(error)])
-                failed = True
+                deleted, result = False, str(error)
+            rows.append([name, result])
+            failed = failed or not deleted
     show(["GROUP", "RESULT"], rows)
     if failed:
         raise typer.Exit(1)
+
+
+def _delete(admin: BlockingAdmin, name: str, types: list[str], *, force: bool) -> tuple[bool, str]:
+    """Delete a group; return whether it is deleted, and what to say."""
+    from sharecore.errors import ErrorCode, KafkaError
+
+    kind = admin.group_type(name)
+    if kind is not None and kind not in types:
+        return False, f"not deleted: it is a {kind} group; --type {kind} allows that"
+    removed = ""
+    for _ in range(_FORCED_TRIES):
+        try:
+            admin.delete_group(name)
+        except KafkaError as error:
+            if error.code is not ErrorCode.NON_EMPTY_GROUP or kind is None:
+                raise
+        else:
+            return True, f"deleted{removed}"
+        members = admin.group_members(name, kind)
+        who = f"{len(members)} {'member' if len(members) == 1 else 'members'}: {', '.join(map(str, members))}"
+        if not force:
+            return False, f"NON_EMPTY_GROUP: {who}; stop them first, or --force removes them"
+        admin.remove_members(name, kind, members)
+        removed = f", after these were removed: {who}" if members else removed
+    return False, f"NON_EMPTY_GROUP: members join again: {who}; stop them first"
 
 
 @groups.command("config", short_help="Show or change a group's settings.")
@@ -344,11 +396,16 @@ def known_text(value: str | None) -> str:
 
 
 def _admin(
-    context: typer.Context, bootstrap: str, setting: list[str] | None, file: Path | None
+    context: typer.Context,
+    bootstrap: str,
+    setting: list[str] | None,
+    file: Path | None,
+    timeout: float | None = None,
 ) -> AbstractContextManager[BlockingAdmin]:
     """What a command was given goes before what stands before its name."""
     given, before, whole = context.obj
-    return admin_at(bootstrap or given, (before or []) + (setting or []), file or whole)
+    timeout_ms = API_TIMEOUT_MS if timeout is None else round(timeout * 1000)
+    return admin_at(bootstrap or given, (before or []) + (setting or []), file or whole, timeout_ms)
 
 
 def _chosen(option: str, given: list[str] | None, known: Sequence[str]) -> list[str]:

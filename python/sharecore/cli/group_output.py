@@ -1,0 +1,76 @@
+"""A share group as `sharecore groups describe` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sharecore.cli.tables import known, show
+
+if TYPE_CHECKING:
+    from sharecore.admin import PartitionOffset, ShareGroup
+
+
+def describe_group(group: ShareGroup, offsets: Sequence[PartitionOffset], letters: str) -> None:
+    """Print a group: its members, how far it is, and what becomes of its dead letters."""
+    epochs = f"epoch {group.epoch}, assignment epoch {group.assignment_epoch}"
+    typer.echo(f"share group {group.group_id}: {group.state}, {epochs}\n")
+    if group.members:
+        rows = [
+            [
+                each.client_id,
+                each.member_id,
+                each.host,
+                str(each.epoch),
+                " ".join(map(str, each.assignment)) or "-",
+            ]
+            for each in group.members
+        ]
+        show(["CLIENT", "MEMBER", "HOST", "EPOCH", "PARTITIONS"], sorted(rows))
+    else:
+        typer.echo("no members")
+    if offsets:
+        typer.echo()
+        show(
+            ["PARTITION", "START OFFSET", "LAG"],
+            [[str(each.partition), known(each.start_offset), known(each.lag)] for each in offsets],
+        )
+    if letters:
+        typer.echo(f"\n{letters}")
+
+
+def group_fields(group: ShareGroup, offsets: Sequence[PartitionOffset]) -> dict[str, Any]:
+    """Return a group as an object of JSON."""
+    return {
+        "group": group.group_id,
+        "state": group.state,
+        "epoch": group.epoch,
+        "assignmentEpoch": group.assignment_epoch,
+        "assignor": group.assignor,
+        "members": [
+            {
+                "member": each.member_id,
+                "client": each.client_id,
+                "host": each.host,
+                "epoch": each.epoch,
+                "rack": each.rack_id,
+                "topics": [*each.subscribed],
+                "partitions": [
+                    {"topic": place.topic, "partition": place.partition} for place in each.assignment
+                ],
+            }
+            for each in group.members
+        ],
+        "partitions": [
+            {
+                "topic": each.partition.topic,
+                "partition": each.partition.partition,
+                "startOffset": each.start_offset,
+                "lag": each.lag,
+                "error": None if each.error is None else str(each.error),
+            }
+            for each in offsets
+        ],
+    }
