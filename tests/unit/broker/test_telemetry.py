@@ -166,5 +166,5 @@ def test_it_needs_a_page_of_metrics_and_a_library(tmp_path: Path, monkeypatch: p
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1.metrics_pb2", None)
-    with pytest.raises(ConfigError, match=r"sharecore\[telemetry\]"):
+    with pytest.raises(ConfigError, match=r"sharecore\[broker\]"):
         Broker(config)
