@@ -15,7 +15,7 @@ use crate::store::refused;
 pub(crate) type Read<'py> = (Bound<'py, PyBytes>, Vec<(i64, i64)>);
 
 /// A slice as Python has it; other threads run Python while the disk is read.
-pub(crate) fn copied<'py>(py: Python<'py>, slice: Slice) -> PyResult<Read<'py>> {
+pub(crate) fn copied(py: Python<'_>, slice: Slice) -> PyResult<Read<'_>> {
     let mut intact = None;
     let bytes = PyBytes::new_with(py, slice.size, |out| {
         let copy = if slice.is_in_memory() {
@@ -30,11 +30,11 @@ pub(crate) fn copied<'py>(py: Python<'py>, slice: Slice) -> PyResult<Read<'py>> 
 }
 
 /// The batches that count.
-fn without_rest<'py>(
-    bytes: Bound<'py, PyBytes>,
+fn without_rest(
+    bytes: Bound<'_, PyBytes>,
     mut batches: Vec<(i64, i64)>,
     intact: Option<Intact>,
-) -> Read<'py> {
+) -> Read<'_> {
     match intact {
         Some(intact) if intact.batches < batches.len() => {
             batches.truncate(intact.batches);
@@ -49,7 +49,7 @@ fn without_rest<'py>(
 const AT_ONCE_BYTES_MAX: usize = 256 << 10;
 
 /// A slice as Python has it; `None` when the disk would have to be waited for, or too much to be copied from its files.
-pub(crate) fn copied_cached<'py>(py: Python<'py>, slice: Slice) -> PyResult<Option<Read<'py>>> {
+pub(crate) fn copied_cached(py: Python<'_>, slice: Slice) -> PyResult<Option<Read<'_>>> {
     if slice.file_bytes() > AT_ONCE_BYTES_MAX {
         return Ok(None);
     }
