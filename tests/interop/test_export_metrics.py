@@ -107,7 +107,7 @@ def test_it_serves_until_it_is_stopped_and_says_when_the_cluster_is_gone(broker:
         (("-b", "127.0.0.1:{port}"), 1, "127.0.0.1:{port}"),
         (("-b", "nowhere"), 2, "nowhere"),
         (("--listen", "9465"), 2, "--listen 9465: not an address; allowed: HOST:PORT"),
-        (("-X", "what"), 2, "-X what: not KEY=VALUE"),
+        (("-X", "what"), 2, "--set what: not KEY=VALUE"),
         (("--log-format", "xml"), 2, "--log-format xml: unknown"),
     ],
 )
