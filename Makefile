@@ -417,7 +417,7 @@ callgrind-requests: .venv-test/.installed ## instructions of a small request on 
 	@.ci/need cargo valgrind
 	$(BIN)/python -m benches.requests.instructions $(ARGS)
 
-bench-client: .venv/.installed .venv-test/.installed jars ## our share consumer beside confluent-kafka's and Java's (ARGS="--only batch"; ARGS="--records 10000 --workers OLD/python python": a worker's rate in two trees)
+bench-client: .venv/.installed .venv-test/.installed jars ## our share consumer and producer beside confluent-kafka's and Java's (ARGS="--only batch"; ARGS="--records 10000 --workers OLD/python python": a worker's rate in two trees)
 	$(BIN)/python -m benches.client $(ARGS)
 
 bench-metrics: .venv/.installed ## what a scrape of 10,000 share partitions costs, a request, a round of the exporter over 100,000 and an open page (ARGS="--only exporter")

@@ -1,4 +1,4 @@
-"""Our share consumer beside confluent-kafka's and Java's, on one broker, in one run: `make bench-client`."""
+"""Our share consumer and producer beside other clients, on one broker, in one run: `make bench-client`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ TITLES = {
     "batch": "accepted by the batch",
     "each": "accepted one by one",
     "latency": f"{RATE:,} records/s, accepted one by one",
+    "produce": "produced and confirmed",
 }
+PRODUCERS = ("sharecore", "sharecore-blocking", "confluent")
 
 
 def options() -> argparse.Namespace:
@@ -61,6 +63,11 @@ def command(client: str) -> list[str]:
     return [sys.executable, "-m", "benches.client.programs", client]
 
 
+def measure_producer(broker: Broker, client: str, records: int) -> dict[str, float]:
+    program = [sys.executable, "-m", "benches.client.producers", client]
+    return figures_of([*program, broker.bootstrap, "produced", str(records)])
+
+
 def measure(broker: Broker, client: str, mode: str, number: int, records: int) -> dict[str, float]:
     group, topic = f"{client}-{mode}-{number}", "bench"
     configure_group(broker.bootstrap, group, share_auto_offset_reset="earliest")
@@ -80,10 +87,14 @@ def measure(broker: Broker, client: str, mode: str, number: int, records: int) -
         pacer = subprocess.Popen(pace, cwd=ROOT)
     arguments = [*command(client), mode, broker.bootstrap, group, topic, str(records)]
     try:
-        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=300)
+        return figures_of(arguments)
     finally:
         if pacer is not None:
             pacer.wait(60)
+
+
+def figures_of(arguments: list[str]) -> dict[str, float]:
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=300)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
         raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
@@ -136,6 +147,7 @@ def main() -> None:
         broker.start()
         try:
             create_topic(broker.bootstrap, "bench", PARTITIONS)
+            create_topic(broker.bootstrap, "produced", PARTITIONS)
             for partition in range(PARTITIONS):
                 # what ends early leaves no record behind that others wait for
                 share = chosen.records // PARTITIONS + 1
@@ -146,7 +158,13 @@ def main() -> None:
             for mode in chosen.only:
                 for number in range(chosen.rounds):
                     for client in chosen.clients:
-                        for name, value in measure(broker, client, mode, number, chosen.records).items():
+                        if mode != "produce":
+                            measured = measure(broker, client, mode, number, chosen.records)
+                        elif client in PRODUCERS:
+                            measured = measure_producer(broker, client, chosen.records)
+                        else:
+                            continue
+                        for name, value in measured.items():
                             figures[TITLES[mode], name][client].append(value)
         finally:
             broker.kill()
@@ -155,7 +173,8 @@ def main() -> None:
     console.print(f"{load}; medians of {chosen.rounds}; {machine()}")
     table = Table("step", "figure", *chosen.clients, box=box.MARKDOWN)
     for (title, name), row in figures.items():
-        table.add_row(title, name, *(f"{statistics.median(row[client]):,.4g}" for client in chosen.clients))
+        shown = (f"{statistics.median(row[each]):,.4g}" if row[each] else "" for each in chosen.clients)
+        table.add_row(title, name, *shown)
     console.print(table)
 
 

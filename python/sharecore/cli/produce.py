@@ -1,31 +1,46 @@
-"""`sharecore produce`: values from the command line or, line by line, from standard input."""
+"""`sharecore produce`: values from the command line or, line by line, from a file or standard input."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile, confluent_settings
+from sharecore.cli.admin import Settings, SettingsFile, confluent_settings, key_values
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
     CommandFailed,
+    UsageFailed,
     check_clients,
     ctrl_c_ends,
     failures_in_one_line,
 )
+from sharecore.cli.inputs import SIZE, Input, lines, of_json, opened
 
 if TYPE_CHECKING:
     from sharecore.cli.producing import Records
 
 ANSWER_SECONDS_MAX = 30
-_SIZE = "message.max.bytes"
 _LINE_BYTES_MAX = 100 << 20
 """What a broker takes in one request, unless it is set otherwise (socket.request.max.bytes)."""
+_PROGRESS_SECONDS = 1.0
+
+
+class Compression(str, Enum):
+    """How batches are compressed."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
 
 
 def produce(
@@ -33,6 +48,35 @@ def produce(
     values: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
         typer.Argument(metavar="[VALUE]...", help="One record each; the lines of stdin where there is none."),
+    ] = None,
+    key: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--key", "-k", help="The key of each record.  [default: none]"),
+    ] = None,
+    header: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--header", "-H", metavar="NAME=VALUE", help="A header of each record; may be repeated."
+        ),
+    ] = None,
+    partition: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--partition", "-p", min=0, help="Where the records go.  [default: as the key says]"),
+    ] = None,
+    file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--file", "-f", metavar="FILE", help="Read lines from here; `-` is stdin."),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help='Lines are JSON objects with "value", and "key", "headers" and "partition" as needed.',
+        ),
+    ] = False,
+    compression: Annotated[
+        Optional[Compression],  # noqa: UP045
+        typer.Option(help="How batches are compressed.  [default: none]"),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
@@ -42,16 +86,33 @@ def produce(
 
     A record is the bytes of a line as they are, without the line feed at its end; an empty line is an empty
     record. On a failure no more is read, and how many records are written is said.
+
+    With --json a string is sent as it is, null as no value, and anything else as JSON.
     """
     with failures_in_one_line():
         check_clients(bootstrap)
         from sharecore.cli.producing import Records
 
+        if values and (file is not None or as_json):
+            raise UsageFailed("give values as arguments, or lines with --file or --json")
         chosen = confluent_settings(bootstrap, settings, command_config)
-        chosen.setdefault(_SIZE, _LINE_BYTES_MAX)
+        chosen.setdefault(SIZE, _LINE_BYTES_MAX)
+        # a key goes where Java's producer sends it
+        chosen.setdefault("partitioner", "murmur2_random")
+        if compression is not None:
+            chosen["compression.type"] = compression.value
+        # a name may come more than once
+        pairs = [pair for text in header or [] for pair in key_values([text], "--header").items()]
+        usual = Input(
+            None,
+            None if key is None else os.fsencode(key),
+            tuple((name, os.fsencode(value)) for name, value in pairs),
+            -1 if partition is None else partition,
+        )
+        given = [usual._replace(value=os.fsencode(value)) for value in values or ()]
         with ctrl_c_ends(), Records(chosen, ANSWER_SECONDS_MAX) as records:
             try:
-                failure = _send(records, topic, map(os.fsencode, values) if values else _lines(chosen))
+                failure = _send(records, topic, given if values else _read(file, as_json, usual, chosen))
                 try:
                     records.finish()
                 except CommandFailed as error:
@@ -64,15 +125,24 @@ def produce(
         typer.echo(f"{_written(records.written)} to {topic}")
 
 
-def _send(records: Records, topic: str, values: Iterable[bytes]) -> CommandFailed | None:
-    """Send values until one is refused; return why no more can be read or sent."""
+def _send(records: Records, topic: str, given: Iterable[Input]) -> CommandFailed | None:
+    """Send records until one is refused; return why no more can be read or sent."""
+    due = time.monotonic() + _PROGRESS_SECONDS
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    shown = False
     try:
-        for value in values:
-            records.send(topic, value)
+        for value, key, headers, partition in given:
+            records.send(topic, value, key, partition=partition, headers=headers)
             if records.failed:
                 break
+            if terminal and time.monotonic() > due:
+                due, shown = time.monotonic() + _PROGRESS_SECONDS, True
+                typer.echo(f"\r{_written(records.written)}", err=True, nl=False)
     except CommandFailed as error:
         return error
+    finally:
+        if shown:
+            typer.echo("\r\x1b[K", err=True, nl=False)
     return None
 
 
@@ -80,21 +150,8 @@ def _written(count: int) -> str:
     return f"{count} {'record' if count == 1 else 'records'} written"
 
 
-def _lines(settings: Mapping[str, Any]) -> Iterator[bytes]:
-    """The lines of standard input; raises CommandFailed where it cannot be read, or a line has no end."""
-    if sys.stdin is None:
-        raise CommandFailed("standard input is closed: give values as arguments, or redirect a file")
-    longest = int(settings[_SIZE])
-    number = 0
-    while True:
-        try:
-            line = sys.stdin.buffer.readline(longest + 2)
-        except OSError as error:
-            raise CommandFailed(f"standard input cannot be read: {error.strerror or error}") from None
-        if not line:
-            return
-        number += 1
-        value = line.removesuffix(b"\n")
-        if len(value) > longest:
-            raise CommandFailed(f"line {number} is longer than {_SIZE}={longest}; raise it with --set")
-        yield value
+def _read(file: Path | None, as_json: bool, usual: Input, settings: Mapping[str, Any]) -> Iterator[Input]:
+    """Read records from a file or standard input; raises CommandFailed where that ends in the middle."""
+    with opened(file) as stream:
+        for number, line in enumerate(lines(stream, int(settings[SIZE])), 1):
+            yield of_json(line, number, usual) if as_json else usual._replace(value=line)

@@ -13,7 +13,6 @@ from typing import Any, Self, TypeVar
 
 from sharecore.client.arguments import check_timeout
 from sharecore.client.errors import ProducerClosed
-from sharecore.client.producer import checked
 from sharecore.client.producing.engine import Engine, NoSpace
 from sharecore.client.producing.records import Headers, NewRecord, Sent, SentRecords, sent_of
 from sharecore.client.producing.settings import read_producer_settings
@@ -111,11 +110,11 @@ class BlockingProducer:
         """Send records in their order, and return where each is; as `Producer.send_many`."""
         self._check_open()
         several = list(records)
-        answer: Future[list[Any]] = Future()
+        answer: Future[SentRecords] = Future()
         self._run(
             lambda: self._engine.send_bulk(topic, self._engine.prepare(topic, several), answer.set_result)
         )
-        return checked(answer.result())
+        return answer.result().checked()
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until all that is on its way is answered; return whether all of it was."""

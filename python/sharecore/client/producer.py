@@ -17,7 +17,6 @@ from sharecore.client.producing.engine import Engine, NoSpace, Ready
 from sharecore.client.producing.records import (
     Headers,
     NewRecord,
-    RecordsNotSent,
     Sent,
     SentRecords,
     sent_of,
@@ -170,9 +169,9 @@ class Producer:
         """
         self._check_open()
         several = list(records)
-        answer: asyncio.Future[list[Any]] = self._loop.create_future()
+        answer: asyncio.Future[SentRecords] = self._loop.create_future()
 
-        def told(results: list[Any]) -> None:
+        def told(results: SentRecords) -> None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(_resolve, answer, results)
 
@@ -180,7 +179,7 @@ class Producer:
             self._engine.send_bulk(topic, self._engine.prepare(topic, several), told)
 
         await self._loop.run_in_executor(self._work, work)
-        return checked(await answer)
+        return (await answer).checked()
 
     async def flush(self, timeout: float | None = None) -> bool:
         """Wait until all that is on its way is answered.
@@ -291,15 +290,6 @@ class _Weakly:
             producer._wake()
 
 
-def _resolve(answer: asyncio.Future[list[Any]], results: list[Any]) -> None:
+def _resolve(answer: asyncio.Future[SentRecords], results: SentRecords) -> None:
     if not answer.done():
         answer.set_result(results)
-
-
-def checked(results: list[Any]) -> SentRecords:
-    """Return the results of a bulk; raises RecordsNotSent where one of them is an error."""
-    if any(isinstance(result, KafkaError) for result in results):
-        raise RecordsNotSent(
-            [result if isinstance(result, KafkaError) else sent_of(result) for result in results]
-        )
-    return SentRecords(results)

@@ -254,6 +254,28 @@ async def test_a_transaction_needs_its_id(broker: Broker) -> None:
                 pass
 
 
+PAGE = Path(__file__).parents[3] / "docs/producer.md"
+
+
+def test_what_the_page_shows_runs(own_broker: Broker) -> None:
+    create_topic(own_broker.bootstrap, "jobs", 2)
+    blocks = [block.split("```")[0] for block in PAGE.read_text().split("```python\n")[1:]]
+    shown = [
+        subprocess.run(
+            [sys.executable, "-c", block.replace("localhost:9092", own_broker.bootstrap)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for block in blocks
+    ]
+    assert len(shown) == 3
+    assert shown[0].startswith("jobs-")
+    assert shown[1].strip().isdecimal()
+    assert len(read(own_broker.bootstrap, "jobs", 8, partitions=2)) == 8
+
+
 BLOCKING = """
 import sys
 from sharecore.client import BlockingProducer

@@ -9,7 +9,7 @@ from tests.harness.aio import in_loop
 from tests.harness.secured import SecuredBroker
 
 from sharecore.admin import Admin
-from sharecore.client import ShareConsumer
+from sharecore.client import BlockingProducer, Producer, RecordsNotSent, ShareConsumer
 from sharecore.client.errors import AuthenticationFailed
 
 
@@ -51,3 +51,29 @@ async def test_a_share_consumer_joins(safe: dict[str, str]) -> None:
     async with ShareConsumer(settings) as consumer:
         consumer.subscribe(["nothing"])
         assert not await consumer.poll(timeout=3)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_a_producer_that_knows_the_password(safe: dict[str, str], mechanism: str) -> None:
+    with BlockingProducer({**safe, "sasl.mechanism": mechanism}) as producer:
+        assert producer.send(f"produced-{mechanism}", b"v").offset == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"sasl.password": "guess"}, {"ssl.ca.location": None}],
+    ids=["password", "certificate"],
+)
+@in_loop
+async def test_a_producer_that_is_refused_is_told_so_at_once(
+    safe: dict[str, str], wrong: dict[str, str | None]
+) -> None:
+    settings = {**safe, "sasl.mechanism": "SCRAM-SHA-256", **wrong}
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    async with Producer(chosen) as producer:
+        with pytest.raises(AuthenticationFailed):
+            await producer.send("refused", b"v")
+        with pytest.raises((AuthenticationFailed, RecordsNotSent)) as refused:
+            await producer.send_many("refused", [b"v"] * 3)
+        if isinstance(refused.value, RecordsNotSent):
+            assert all(isinstance(each, AuthenticationFailed) for each in refused.value.results)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
+import itertools
 import logging
 import threading
 import time
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sharecore.client.errors import AuthenticationFailed
 from sharecore.client.producing.failures import is_refusal, kafka_error
-from sharecore.client.producing.records import NewRecord, header_pairs, not_confirmed, serialize
+from sharecore.client.producing.records import NewRecord, SentRecords, header_pairs, not_confirmed, serialize
 from sharecore.client.producing.settings import ProducerSettings, refused
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 
@@ -68,7 +68,7 @@ class Engine:
         self._refusal: AuthenticationFailed | None = None
         self._refused_at = 0.0
         self._fatal: KafkaError | None = None
-        self._last_error = ""
+        self._last_error, self._last_error_at = "", 0.0
         try:
             self._producer = Producer({**settings.rdkafka, "error_cb": self._on_error}, logger=logger)
         except KafkaException as error:
@@ -96,8 +96,7 @@ class Engine:
             TypeError, ValueError: it cannot be sent.
         """
         new = record if isinstance(record, NewRecord) else NewRecord(record)
-        if not isinstance(topic, str) or not topic:
-            raise ValueError(f"topic={topic!r}: pass the name of a topic")
+        _check_topic(topic)
         if new.partition is not None and new.partition < 0:
             raise ValueError(f"partition={new.partition}: pass 0 or more, or None for the key to decide")
         if new.timestamp is not None and new.timestamp <= 0:
@@ -148,49 +147,58 @@ class Engine:
         except BufferError:
             raise NoSpace from None
         except self._exception as error:
-            raise kafka_error(error.args[0], self._last_error) from None
+            raise kafka_error(error.args[0]) from None
 
     def prepare(self, topic: str, records: Iterable[Any]) -> list[bytes | Ready]:
         """Return records for `send_bulk`; raises as `ready` does, before anything is sent."""
         plain = self.settings.value_serializer is serialize
+        _check_topic(topic)
         return [
             record if plain and type(record) is bytes else self.ready(topic, record) for record in records
         ]
 
     def send_bulk(
-        self, topic: str, records: Sequence[bytes | Ready], done: Callable[[list[Any]], None]
+        self, topic: str, records: Sequence[bytes | Ready], done: Callable[[SentRecords], None]
     ) -> None:
         """Hand records to librdkafka in their order, waiting for space where there is none.
 
         Args:
             topic: of those that are bytes, which are values without a key.
-            done: called with the message for each, or why it was not confirmed; in any thread.
+            done: called once all are answered; in any thread.
         """
         count = len(records)
-        results: list[Any] = [None] * count
-        # lists, which two threads cannot miscount
-        answers: list[None] = []
-        once = [done]
+        results = SentRecords(topic, count)
+        partitions, offsets, timestamps = results.partitions, results.offsets, results.timestamps
+        failures = results.failures
+        # what two threads cannot miscount
+        answers = itertools.count(1)
 
-        def add(new: int) -> None:
-            answers.extend([None] * new)
-            if len(answers) == count:
-                with contextlib.suppress(IndexError):
-                    once.pop()(results)
-                    self._ended(count)
+        def finish() -> None:
+            self._ended(count)
+            done(results)
 
         def answered(index: int, error: Any, message: Any) -> None:
-            results[index] = message if error is None else self._failure(error)
-            answers.append(None)
-            if len(answers) == count:
-                add(0)
+            if error is None:
+                partitions[index] = message.partition()
+                offsets[index] = message.offset()
+                timestamps[index] = message.timestamp()[1]
+            else:
+                failures[index] = self._failure(error)
+            if next(answers) == count:
+                finish()
 
         def not_sent(first: int, error: KafkaError) -> None:
             # what comes behind a record that cannot be sent would overtake it
-            results[first:] = [error] * (count - first)
-            add(count - first)
+            for index in range(first, count):
+                failures[index] = error
+                if next(answers) == count:
+                    finish()
 
         self._began(count)
+        if not count:
+            finish()
+            return
+        produce = self._producer.produce
         with self._bulk:
             self._no_bulk.clear()
             index = 0
@@ -201,19 +209,21 @@ class Engine:
                         self._poll(0)
                     called = partial(answered, index)
                     try:
-                        self._produce(topic, record, called)
-                    except NoSpace:
+                        if type(record) is bytes:
+                            produce(topic, record, None, _ANY_PARTITION, called)
+                        else:
+                            self._produce(topic, record, called)
+                    except (BufferError, NoSpace):
                         self._produce_when_space(topic, record, called)
             except KafkaError as error:
                 not_sent(index, error)
+            except self._exception as error:
+                not_sent(index, kafka_error(error.args[0]))
             except Exception as error:
-                not_sent(
-                    index, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
-                )
+                reason = f"{type(error).__name__}: {error}"
+                not_sent(index, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
             finally:
                 self._no_bulk.set()
-        if not count:
-            add(0)
 
     def _produce_when_space(
         self, topic: str, record: bytes | Ready, answered: Callable[[Any, Any], None]
@@ -233,8 +243,7 @@ class Engine:
     def no_space(self) -> KafkaError:
         """Return the error for a record that found no space in `max.block.ms`."""
         return not_confirmed(
-            f"no space for the record within max.block.ms={self.settings.max_block_ms}"
-            f"{f'; {self._last_error}' if self._last_error else ''}"
+            f"no space for the record within max.block.ms={self.settings.max_block_ms}{self._recent_error}"
         )
 
     # answers
@@ -252,7 +261,7 @@ class Engine:
             )
         if error.name() == "_MSG_TIMED_OUT":
             seconds = self.settings.delivery_timeout_ms / 1000
-            return kafka_error(error, f"not confirmed within {seconds:g} s; {self._last_error}".rstrip("; "))
+            return kafka_error(error, f"not confirmed within {seconds:g} s{self._recent_error}")
         return kafka_error(error)
 
     def _began(self, count: int) -> None:
@@ -275,11 +284,17 @@ class Engine:
             self._fatal = self._fatal or kafka_error(error.args[0])
 
     def _on_error(self, error: Any) -> None:
-        self._last_error = error.str()
+        self._last_error, self._last_error_at = error.str(), time.monotonic()
         if is_refusal(error):
             refusal = kafka_error(error)
             assert isinstance(refusal, AuthenticationFailed)
             self._refusal, self._refused_at = refusal, time.monotonic()
+
+    @property
+    def _recent_error(self) -> str:
+        """What librdkafka last said of brokers, for errors that say little by themselves."""
+        recent = time.monotonic() - self._last_error_at < self.settings.delivery_timeout_ms / 1000
+        return f"; {self._last_error}" if self._last_error and recent else ""
 
     def _check_refusal(self) -> None:
         if self._fatal is not None:
@@ -354,9 +369,14 @@ class Engine:
             except self._exception as raised:
                 error = raised.args[0]
                 if not error.retriable() or time.monotonic() > until:
-                    raise kafka_error(error, self._last_error) from None
+                    raise kafka_error(error) from None
             self._purge_refused()
             self._check_refusal()
+
+
+def _check_topic(topic: Any) -> None:
+    if not isinstance(topic, str) or not topic:
+        raise ValueError(f"topic={topic!r}: pass the name of a topic")
 
 
 _engines: set[Engine] = set()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Self, overload
 
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -41,12 +42,25 @@ class Sent(NamedTuple):
 
 
 class SentRecords(Sequence[Sent]):
-    """Where each record of a `send_many` is, in the order in which they were given."""
+    """Where each record of a `send_many` is, in the order in which they were given.
 
-    __slots__ = ("_messages",)
+    Numbers in arrays, since a million objects that live for a while cost more than the records.
 
-    def __init__(self, messages: list[Any]) -> None:
-        self._messages = messages
+    Attributes:
+        failures: why records were not confirmed, by their place; empty in what the application gets.
+    """
+
+    __slots__ = ("_topic", "failures", "offsets", "partitions", "timestamps")
+
+    def __init__(self, topic: str, count: int) -> None:
+        self._topic = topic
+        self.partitions = array("i", bytes(4 * count))
+        self.offsets = array("q", bytes(8 * count))
+        self.timestamps = array("q", bytes(8 * count))
+        self.failures: dict[int, KafkaError] = {}
+
+    def _at(self, index: int) -> Sent:
+        return Sent(self._topic, self.partitions[index], self.offsets[index], self.timestamps[index])
 
     @overload
     def __getitem__(self, index: int) -> Sent: ...
@@ -54,17 +68,23 @@ class SentRecords(Sequence[Sent]):
     def __getitem__(self, index: slice) -> list[Sent]: ...
     def __getitem__(self, index: int | slice) -> Sent | list[Sent]:
         if isinstance(index, slice):
-            return [sent_of(message) for message in self._messages[index]]
-        return sent_of(self._messages[index])
+            return [self._at(each) for each in range(*index.indices(len(self)))]
+        return self._at(index)
 
     def __len__(self) -> int:
-        return len(self._messages)
+        return len(self.offsets)
 
     def __iter__(self) -> Iterator[Sent]:
-        return map(sent_of, self._messages)
+        return map(self._at, range(len(self)))
 
     def __repr__(self) -> str:
         return f"SentRecords({len(self)} records)"
+
+    def checked(self) -> Self:
+        """Return this; raises RecordsNotSent when a record was not confirmed."""
+        if self.failures:
+            raise RecordsNotSent([self.failures.get(index) or self._at(index) for index in range(len(self))])
+        return self
 
 
 class RecordsNotSent(KafkaError):
