@@ -84,7 +84,10 @@ def topic_id_of(topic: str, address: str, settings: list[str] | None, file: Path
         try:
             return topic_id_text((await transport.topic(topic))[0])
         except KafkaError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            if error.code not in (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ):
                 raise
             raise CommandFailed(f"there is no topic {topic}, or none that this client may DESCRIBE") from None
 

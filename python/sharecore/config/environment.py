@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from sharecore.config.broker import broker_keys
+from sharecore.config.unserved import unserved_keys
 from sharecore.errors import ConfigError
 
 PREFIX = "SHARECORE_"
@@ -27,7 +28,8 @@ def variable_of(name: str) -> str:
 
 @cache
 def _variables() -> dict[str, str]:
-    return {variable_of(name): name for name in broker_keys()}
+    # Kafka's other settings are let through: what reads the settings says that they have no effect, or refuses them
+    return {variable_of(name): name for name in [*unserved_keys(), *broker_keys()]}
 
 
 def settings_of(environment: Mapping[str, str]) -> dict[str, str]:

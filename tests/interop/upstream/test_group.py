@@ -152,6 +152,7 @@ async def test_a_static_member_comes_back_to_its_place_and_fences_who_has_it(
             await back.sees(b"a b")
             await other.until(lambda node: bool(node.errors))
             assert other.errors == [ErrorCode.FENCED_INSTANCE_ID]
+            await other.membership.close()
             assert back.membership.generation == first.membership.generation == generation
             await back.membership.leave()
             await first.sees(b"a")

@@ -107,9 +107,15 @@ def test_the_environment_stands_over_the_file_and_under_the_command_line(tmp_pat
         "SHARECORE_LOG_DIRS": "environment",
         "SHARECORE_DURABILITY": "os",
         "SHARECORE_BOOTSTRAP_SERVER": "localhost:1",
+        "SHARECORE_INTER_BROKER_LISTENER_NAME": "INSIDE",
         "LOG_DIRS": "elsewhere",
     }
-    assert settings_of(environment).keys() == {"num.partitions", "log.dirs", "sharecore.durability"}
+    assert settings_of(environment).keys() == {
+        "num.partitions",
+        "log.dirs",
+        "sharecore.durability",
+        "inter.broker.listener.name",
+    }
     found = gather(file, ["num.partitions=3"], data_dir=Path("option"), environment=environment)
     assert found == {"num.partitions": "3", "log.dirs": "option", "sharecore.durability": "os"}
 
