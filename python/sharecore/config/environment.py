@@ -28,7 +28,7 @@ def variable_of(name: str) -> str:
 
 @cache
 def _variables() -> dict[str, str]:
-    # Kafka's other settings are let through: what reads the settings says that they have no effect, or refuses them
+    # Kafka's other settings pass: what reads the values warns that they have no effect, or refuses them
     return {variable_of(name): name for name in [*unserved_keys(), *broker_keys()]}
 
 
