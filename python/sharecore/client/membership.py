@@ -13,7 +13,7 @@ from typing import Any
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
-from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
+from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition, group_error
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
@@ -112,7 +112,7 @@ class Membership:
             return None
         response = await self._heartbeat(self.epoch)
         if response.error_code:
-            raise KafkaError(response.error_code, response.error_message or "")
+            raise group_error(response, self._settings.group_id)
         self._take(response)
         return self._interval_ms / 1000
 
@@ -214,7 +214,7 @@ class Membership:
         finally:
             self._told = None
         if response.error_code in _TRY_AGAIN:
-            raise KafkaError(response.error_code, response.error_message or "")
+            raise group_error(response, self._settings.group_id)
         self._known = False
         logger.info("member %s left group %s", self.member_id, self._settings.group_id)
 

@@ -62,6 +62,13 @@ class Backoff:
         return now * random.uniform(0.8, 1.0)
 
 
+def group_error(answer: Any, group_id: str) -> KafkaError:
+    """Return the error of an answer about a group; a missing right is named, which brokers do not do."""
+    if answer.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+        return KafkaError(answer.error_code, f"the right READ on group {group_id} is missing")
+    return KafkaError(answer.error_code, answer.error_message or f"group {group_id}")
+
+
 class Cluster(Brokers[AnySettings]):
     """What the metadata says of topics, and the connections; one for data a broker, and one for the
     coordinator beside it.
@@ -148,7 +155,7 @@ class Cluster(Brokers[AnySettings]):
         )
         (found,) = response.coordinators
         if found.error_code:
-            raise KafkaError(found.error_code, found.error_message or f"coordinator of group {group_id}")
+            raise group_error(found, group_id)
         if found.node_id < 0:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group_id} has no coordinator")
         return await self._connect(f"coordinator {found.node_id}", found.host, found.port)
