@@ -51,6 +51,20 @@ def work(
         Optional[str],  # noqa: UP045
         typer.Option(metavar="TOPIC", help="Set up a topic for the group's dead-letter records."),
     ] = None,
+    health_port: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(
+            "--health-port",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Serve /livez, /readyz and /metrics on this port; 0: a free one.",
+        ),
+    ] = None,
+    health_host: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--health-host", metavar="ADDRESS", help="On this address.  [default: all]"),
+    ] = None,
     log_level: Annotated[str, typer.Option(metavar="debug|info|warning|error")] = "info",
     log_format: Annotated[str, typer.Option(metavar="text|json", help="json: an object a line.")] = "text",
     bootstrap: Bootstrap = BOOTSTRAP,
@@ -85,6 +99,8 @@ def work(
         }
         wanted: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         found.needs = replace(found.needs, **wanted)
+        found.health_port = found.health_port if health_port is None else health_port
+        found.health_host = found.health_host if health_host is None else health_host
         config: dict[str, Any] = {}
         try:
             if command_config is not None:

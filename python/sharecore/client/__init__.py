@@ -22,6 +22,8 @@ from sharecore.client.keeper import Kept
 from sharecore.client.metrics import MetricName
 from sharecore.client.producer import Producer
 from sharecore.client.producing.records import NewRecord, RecordsNotSent, Sent, SentRecords
+from sharecore.client.workers.figures import register_worker_metrics
+from sharecore.client.workers.health import Health
 from sharecore.client.workers.retry import Backoff, Retry
 from sharecore.client.workers.signals import run_until_signal
 from sharecore.client.workers.verdicts import Reject, Release
@@ -38,6 +40,7 @@ __all__ = [
     "CorruptRecords",
     "DeserializationError",
     "Disconnected",
+    "Health",
     "Kept",
     "LeaseLost",
     "MetricName",
@@ -55,6 +58,7 @@ __all__ = [
     "TopicPartition",
     "WakeupError",
     "Worker",
+    "register_worker_metrics",
     "run_until_signal",
     "worker",
 ]

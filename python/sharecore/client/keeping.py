@@ -18,6 +18,10 @@ class KeepingConsumer(ShareConsumer):
         """Call `told` in the event loop with each answer to what was acknowledged or renewed."""
         self._runtime.results.answered = told
 
+    def trouble(self) -> str:
+        """Return why the member can do nothing now, empty if it can; safe to call from any thread."""
+        return self._runtime.membership.trouble()
+
     def settle(self, part: Part, kind: AcknowledgeType) -> None:
         """Acknowledge a part of a lease; sent with the next fetch or commit."""
         part.lease.owner.mark(part.lease, part.low, part.high, kind)

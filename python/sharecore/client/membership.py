@@ -24,6 +24,8 @@ JOIN, LEAVE = 0, -1
 _LOST_COORDINATOR = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 _TRY_AGAIN = _LOST_COORDINATOR | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT}
 _LEAVE_TRIES = 6
+_ANSWER_SECONDS_MAX = 5.0
+"""A coordinator that has not answered a heartbeat for so long is in trouble."""
 _FENCED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 
 Assigned = Callable[[frozenset[TopicIdPartition]], None]
@@ -63,6 +65,10 @@ class Membership:
         self._connection: Connection | None = None
         self._wake = asyncio.Event()
         self._joined = False
+        self._asked_at: float | None = None
+        """When the heartbeat was begun that has no answer yet."""
+        self._trouble: KafkaError | None = None
+        """Why the last heartbeat failed."""
         self._known = False
         """The coordinator may have this member: it was asked to join, and no leave was answered since."""
 
@@ -77,6 +83,20 @@ class Membership:
         if not self._joined:
             self._wake.set()
 
+    def trouble(self) -> str:
+        """Return why this is no member that the group's coordinator answers, empty if it is; safe to call
+        from any thread.
+        """
+        group, error, asked_at = self._settings.group_id, self._trouble, self._asked_at
+        if error is not None:
+            return f"heartbeats of group {group} fail: {error}"
+        if asked_at is not None and (waited := self._metrics.clock() - asked_at) > _ANSWER_SECONDS_MAX:
+            return f"the coordinator of group {group} has not answered for {waited:.0f} s"
+        connection = self._connection
+        if connection is not None and connection.closed:
+            return f"the connection to the coordinator of group {group} has ended"
+        return "" if self._joined else f"not a member of group {group} yet"
+
     async def run(self) -> None:
         """Sends heartbeats until it is cancelled or an error is final."""
         backoff = Backoff(self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms)
@@ -89,6 +109,7 @@ class Membership:
                 self._failed(error, True)
                 return
             except KafkaError as error:
+                self._trouble = error
                 if not await self._recover(error):
                     return
                 wait = backoff.seconds()
@@ -110,9 +131,14 @@ class Membership:
                 )
             await self.leave()
             return None
-        response = await self._heartbeat(self.epoch)
+        self._asked_at = self._metrics.clock()
+        try:
+            response = await self._heartbeat(self.epoch)
+        finally:
+            self._asked_at = None
         if response.error_code:
             raise group_error(response, self._settings.group_id)
+        self._trouble = None
         self._take(response)
         return self._interval_ms / 1000
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -44,7 +45,8 @@ class Listener(Protocol):
     def ended(self) -> None: ...
 
 
-Prepare = Callable[[], Awaitable[Limits]]
+Prepare = Callable[[Callable[[str], None]], Awaitable[Limits]]
+"""Called with what hears why it takes so long."""
 
 
 class Feed:
@@ -80,6 +82,9 @@ class Feed:
         self._wanted = self._given = 0
         """How many records the run has asked for since it began, and how many it got."""
         self._polling_for = 0
+        self._polled_at: float | None = None
+        self._ticked_at = time.monotonic()
+        self._trouble = "no broker has answered yet"
         self._work = asyncio.Event()
         self._stopping = asyncio.Event()
         self._closing = asyncio.Event()
@@ -122,7 +127,7 @@ class Feed:
             doing.result()
 
     async def _work_on(self) -> None:
-        limits = await self._prepare()
+        limits = await self._prepare(self._cannot_begin)
         consumer = self._consumer = KeepingConsumer(self._settings)
         consumer.when_answered(self._answered)
         consumer.subscribe(self._topics)
@@ -143,6 +148,7 @@ class Feed:
                 continue
             finally:
                 self._polling_for = 0
+                self._polled_at = time.monotonic()
             jobs = []
             for record in batch:
                 parts = list(parts_of(record))
@@ -156,6 +162,26 @@ class Feed:
                     self._lost(job)
             self._given += len(jobs)
             self._to_run.post(self._run.arrived, jobs, consumer.acquisition_lock_timeout_ms or 0)
+
+    # what shows how the consumer is; safe to call from any thread
+
+    def trouble(self) -> str:
+        """Return why no records can come or be acknowledged now; empty if nothing is in the way."""
+        consumer = self._consumer
+        return self._trouble if consumer is None else consumer.trouble()
+
+    def silent_seconds(self) -> float:
+        """Return how long ago this was last at work."""
+        return time.monotonic() - self._ticked_at
+
+    def last_poll_seconds(self) -> float | None:
+        """Return how long ago the last poll ended: 0 during one, None before the first."""
+        if self._polling_for:
+            return 0.0
+        return None if self._polled_at is None else round(time.monotonic() - self._polled_at, 3)
+
+    def _cannot_begin(self, why: str) -> None:
+        self._trouble = why
 
     # what the run asks
 
@@ -224,6 +250,7 @@ class Feed:
     async def _ticks(self) -> None:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
+            self._ticked_at = time.monotonic()
             self._tick()
             self._release_unasked()
 

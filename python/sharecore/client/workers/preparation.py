@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,9 +61,16 @@ class GroupLimits:
 
 
 async def prepare(
-    config: Mapping[str, Any], topics: Sequence[str], needs: Needs, log: WorkerLog
+    config: Mapping[str, Any],
+    topics: Sequence[str],
+    needs: Needs,
+    log: WorkerLog,
+    delayed: Callable[[str], None],
 ) -> GroupLimits:
     """Wait for a broker, and have it provide what the worker needs.
+
+    Args:
+        delayed: called with the reason each time it has to wait.
 
     Raises:
         KafkaError: a topic does not exist, a right is missing, or a setting is refused.
@@ -83,6 +90,7 @@ async def prepare(
             if not isinstance(error, Disconnected) and error.code not in RETRIED:
                 raise
             pause = pauses.seconds()
+            delayed(f"no answer from {_shown(settings)}: {error}")
             log(
                 logging.ERROR,
                 "no answer",

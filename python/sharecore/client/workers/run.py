@@ -13,6 +13,7 @@ from typing import Any
 from sharecore._core import Record
 from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.workers.feed import CLOSE_SECONDS, HURRIED_CLOSE_SECONDS, Feed, Limits
+from sharecore.client.workers.figures import Figures
 from sharecore.client.workers.handlers import Handler, check_result, finish, is_coroutine_handler
 from sharecore.client.workers.jobs import Job, State
 from sharecore.client.workers.log import WorkerLog, shown_key
@@ -59,8 +60,8 @@ class Interrupted(BaseException):
 class Run:
     """Gives jobs to handlers, and decides what becomes of them; all of it in the handlers' loop."""
 
-    def __init__(self, plan: Plan, log: WorkerLog, counts: Counter[str]) -> None:
-        self._plan, self._log, self._counts = plan, log, counts
+    def __init__(self, plan: Plan, log: WorkerLog, counts: Counter[str], figures: Figures) -> None:
+        self._plan, self._log, self._counts, self._figures = plan, log, counts, figures
         self._loop = asyncio.get_running_loop()
         self.inbox = Mailbox(self._loop)
         self.running: dict[Job, None] = {}
@@ -76,12 +77,16 @@ class Run:
         self._delivery_limit: int | None = None
         self._lock_ms = 0
         self._slot_freed_at = self._loop.time()
-        self._stopping = False
+        self.stopping = False
         self._runs_last_deliveries = False
         self._over: asyncio.Future[None] = self._loop.create_future()
         self._none_running = asyncio.Event()
         self._feed_ended = asyncio.Event()
         self._checking: asyncio.TimerHandle | None = None
+
+    def in_hand(self) -> tuple[int, int, int]:
+        """Return how many jobs run, wait for a slot, and wait for a retry; safe to call from any thread."""
+        return len(self.running), len(self._ready), len(self._obstacles.waiting)
 
     # the course of a run
 
@@ -126,7 +131,7 @@ class Run:
 
     async def _drain(self, patience: float) -> None:
         """Release what has not begun, and let what runs come to its end."""
-        self._stopping = True
+        self.stopping = True
         self._post("stop")
         if self._checking is not None:
             self._checking.cancel()
@@ -196,7 +201,7 @@ class Run:
             if job.state is not State.READY:
                 continue
             self._obstacles.seen(job.record)
-            if self._stopping:
+            if self.stopping:
                 self._give_back(job)
             else:
                 self._ready.append(job)
@@ -240,7 +245,7 @@ class Run:
     def _ask(self) -> None:
         """Tell the feed how many records may come: as many as there are free slots."""
         self._asking = False
-        if self._stopping:
+        if self.stopping:
             return
         free = self._plan.concurrency - len(self.running) - len(self._ready)
         if self._obstacles.is_full:
@@ -332,6 +337,7 @@ class Run:
     def _attempt_ended(self, job: Job, error: BaseException | None) -> None:
         """A slot is free again."""
         del self.running[job]
+        self._figures.called(self._loop.time() - job.began, again=job.attempts > 1)
         self._slot_freed_at = self._loop.time()
         job.task = None
         if job.state is State.ENDED:
@@ -382,13 +388,15 @@ class Run:
             job.failed_at = now
         self._obstacles.failed(job)
         verdict = verdict_of(error)
+        if verdict is None:
+            self._figures.failed()
         if verdict is _REJECT:
             self._settle(job, _REJECT, logging.ERROR, "rejected", trace=True)
         elif verdict is _RELEASE:
             self._end_delivery(job, _RELEASE, level=logging.INFO)
         elif (
             not again
-            or self._stopping
+            or self.stopping
             or job.is_last_attempt
             or retry.is_over(job.attempts, now - job.failed_at)
         ):
@@ -470,7 +478,7 @@ class Run:
     def _check(self) -> None:
         """Try jobs that hold up others once more at once; give back jobs that no slot is free for."""
         self._checking = None
-        if self._stopping:
+        if self.stopping:
             return
         for job in self._obstacles.find():
             job.is_last_attempt = True

@@ -32,6 +32,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._asked_at: float | None = None
+        self._lag = 0.0
         self._named = False
 
     def tick(self) -> None:
@@ -45,7 +46,14 @@ class Watch:
             self._named = True
             self._name(now)
 
+    def lag_seconds(self) -> float:
+        """Return how late the loop comes to what is due; safe to call from any thread."""
+        asked_at = self._asked_at
+        return self._lag if asked_at is None else max(self._lag, self._loop.time() - asked_at)
+
     def _answered(self) -> None:
+        if self._asked_at is not None:
+            self._lag = self._loop.time() - self._asked_at
         self._asked_at = None
 
     def _log_long(self, now: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -13,15 +14,20 @@ from sharecore._core import Record
 from sharecore.client.fetching.lease import AcknowledgeType
 from sharecore.client.settings import Settings, read_settings
 from sharecore.client.workers.feed import Feed
+from sharecore.client.workers.figures import Figures
 from sharecore.client.workers.handlers import Handler, check_handler, name_of
+from sharecore.client.workers.health import Health, together
+from sharecore.client.workers.health_server import HealthServer
 from sharecore.client.workers.log import WorkerLog
 from sharecore.client.workers.preparation import Needs, check_needs, prepare
 from sharecore.client.workers.retry import NO_RETRY, Backoff, Retry
 from sharecore.client.workers.run import Decode, Plan, Run
-from sharecore.client.workers.watch import Watch
+from sharecore.client.workers.watch import BLOCKED_SECONDS, Watch
 from sharecore.errors import ConfigError
 
 _OUTCOMES = {"release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
+_STANDSTILL_SECONDS = 30.0
+"""A consumer whose thread has done nothing for so long does not come back."""
 _DESERIALIZERS = ("key.deserializer", "value.deserializer")
 _NEEDED = {
     "share.acknowledgement.mode": "explicit",
@@ -52,9 +58,17 @@ class Worker:
     settings: Mapping[str, Any]
     has_thread: bool = True
     """The consumer has a thread and a loop of its own; a simulator allows no threads."""
+    health_port: int | None = None
+    """Health and metrics are served on this port while the worker runs; 0: a free one, None: not at all."""
+    health_host: str = ""
     counts: Counter[str] = field(default_factory=Counter, init=False)
     _left: list[asyncio.Task[BaseException | None]] = field(default_factory=list, init=False)
-    _runs: dict[Run, asyncio.AbstractEventLoop] = field(default_factory=dict, init=False)
+    _runs: dict[Run, _Running] = field(default_factory=dict, init=False)
+    _figures: Figures = field(init=False)
+    _server: HealthServer | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._figures = Figures(self.name, self.counts)
 
     def __call__(self, record: Record) -> Awaitable[object] | object:
         return self.handler(record)
@@ -92,7 +106,7 @@ class Worker:
             self.handler_timeout,
             self.drain_seconds,
         )
-        run = Run(plan, log, self.counts)
+        run = Run(plan, log, self.counts, self._figures)
         watch = Watch(run.running, run.inbox, log)
 
         loop = asyncio.get_running_loop()
@@ -101,14 +115,15 @@ class Worker:
             feed_loop,
             given,
             self.topics,
-            lambda: prepare(given, self.topics, self.needs, log),
+            lambda delayed: prepare(given, self.topics, self.needs, log, delayed),
             run,
             run.inbox,
             log,
             watch.tick,
         )
-        self._runs[run] = loop
+        self._runs[run] = _Running(run, loop, feed, watch)
         try:
+            self._serve_health(log)
             if self.has_thread:
                 _serve_in_thread(feed_loop, feed)
                 await run.work(feed)
@@ -119,23 +134,77 @@ class Worker:
         finally:
             del self._runs[run]
             self._left += [job.task for job in run.running if job.task is not None]
+            if not self._runs and self._server is not None:
+                server, self._server = self._server, None
+                await asyncio.shield(loop.run_in_executor(None, server.close))
 
     def stop(self) -> None:
         """Take no more records, let handlers end, and then return from `run`; may be called from any
         thread.
         """
-        for run, loop in list(self._runs.items()):
-            loop.call_soon_threadsafe(run.stop)
+        for run, running in list(self._runs.items()):
+            running.loop.call_soon_threadsafe(run.stop)
 
     def interrupt(self) -> None:
         """Raise in the handler that runs in the event loop at this moment; called by a signal's handler."""
-        for run, loop in list(self._runs.items()):
-            run.interrupt(asyncio.current_task(loop))
+        for run, running in list(self._runs.items()):
+            run.interrupt(asyncio.current_task(running.loop))
+
+    def health(self) -> Health:
+        """Return how the worker is: alive, ready, and what it holds; may be called from any thread."""
+        return together(running.health() for running in list(self._runs.values()))
+
+    @property
+    def health_address(self) -> tuple[str, int] | None:
+        """Where health and metrics are served now."""
+        return None if self._server is None else self._server.address
+
+    def _serve_health(self, log: WorkerLog) -> None:
+        self._figures.watch(self.health)
+        if self.health_port is None or self._server is not None:
+            return
+        self._server = HealthServer(self.health_host, self.health_port, self.health)
+        host, port = self._server.address
+        log(logging.INFO, "health served", host=host or "*", port=port)
 
     @property
     def has_left(self) -> bool:
         """Whether coroutines of ended runs go on, as they ignore their cancellation."""
         return any(not task.done() for task in self._left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A run with what shows how it is."""
+
+    run: Run
+    loop: asyncio.AbstractEventLoop
+    feed: Feed
+    watch: Watch
+
+    def health(self) -> Health:
+        """Return how the run is; safe to call from any thread."""
+        silent, lag = self.feed.silent_seconds(), self.watch.lag_seconds()
+        if silent > _STANDSTILL_SECONDS:
+            reason = f"the consumer's thread has done nothing for {silent:.0f} s"
+        elif self.run.stopping:
+            reason = "the worker is stopping"
+        elif lag > BLOCKED_SECONDS:
+            reason = f"the event loop has been blocked for {lag:.1f} s; the log names the line"
+        else:
+            reason = self.feed.trouble()
+        running, queued, retrying = self.run.in_hand()
+        return Health(
+            live=silent <= _STANDSTILL_SECONDS,
+            ready=not reason,
+            reason=reason or None,
+            last_poll_seconds=self.feed.last_poll_seconds(),
+            loop_lag_seconds=round(lag, 3),
+            records_in_hand=running + queued + retrying,
+            running=running,
+            queued=queued,
+            retrying=retrying,
+        )
 
 
 def worker(
@@ -151,6 +220,8 @@ def worker(
     from_beginning: bool | None = None,
     max_deliveries: int | None = None,
     dead_letters: str | None = None,
+    health_port: int | None = None,
+    health_host: str = "",
     **settings: Any,
 ) -> Callable[[Handler], Worker]:
     """Make a worker of a function that takes a record: a coroutine function, or a plain one that runs in a
@@ -178,6 +249,8 @@ def worker(
             share.auto.offset.reset is not set starts at the first record.
         max_deliveries: the group's delivery limit.
         dead_letters: the topic that takes the group's dead-letter records; created if it does not exist.
+        health_port: serve /livez, /readyz and /metrics on this port while the worker runs; 0: a free one.
+        health_host: on this address; without it, on all.
         settings: of the consumer, with `_` for each dot.
 
     Raises:
@@ -216,6 +289,8 @@ def worker(
             drain_seconds,
             needs,
             settings,
+            health_port=health_port,
+            health_host=health_host,
         )
 
     return decorate
