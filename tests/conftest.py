@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from tests.harness import blocking
 
 if find_spec("hypothesis"):  # the environment of the Spark tests does without
     from hypothesis import settings
@@ -20,6 +23,20 @@ if find_spec("hypothesis"):  # the environment of the Spark tests does without
 # each broker of Apache Kafka that these rooms share is named by a parameter of their tests
 _SHARING = ("tests/interop/client/", "tests/interop/upstream/")
 _SHARED = re.compile(r"(?<=[\[-])(sharecore|apache|3\.9\.1|4\.3\.1)(?=[\]-])")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch the event loops of brokers, in this process and in those that tests start."""
+    config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
+    directory = blocking.watch_processes()
+
+
+@pytest.fixture(autouse=True)
+def _no_loop_is_blocked() -> Iterator[None]:
+    """Fail the test during which a call has blocked the event loop of a broker."""
+    yield
+    if reports := blocking.take_reports():
+        pytest.fail("\n".join(reports), pytrace=False)
 
 
 @pytest.hookimpl(optionalhook=True)

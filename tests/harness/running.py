@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.harness.blocking import watched_thread
+
 from sharecore.broker.broker import Broker
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
@@ -109,7 +111,7 @@ class RunningBroker:
         for client in self._clients:
             client.close()
         if self._failure is None:
-            self._loop.call_soon_threadsafe(self._stopping.set)
+            self.loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(TIMEOUT_SECONDS)
         assert not self._thread.is_alive()
 
@@ -153,14 +155,14 @@ class RunningBroker:
         async def on_loop() -> Value:
             return look(self.broker)
 
-        return asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result(TIMEOUT_SECONDS)
+        return asyncio.run_coroutine_threadsafe(on_loop(), self.loop).result(TIMEOUT_SECONDS)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        self.loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         try:
             self.broker = broker = Broker(self.config, clock=self._clock, check_names=True)
             await broker.start()
@@ -169,8 +171,9 @@ class RunningBroker:
             self._started.set()
             return
         self.port = next(iter(broker.listeners.values())).port
-        self._started.set()
-        await self._stopping.wait()
+        with watched_thread():
+            self._started.set()
+            await self._stopping.wait()
         await broker.stop()
 
 

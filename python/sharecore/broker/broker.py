@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sharecore.broker.authentication import Authentication
 from sharecore.broker.config_report import CLUSTER_WIDE
+from sharecore.broker.connection_limits import check_hosts, connection_limits
 from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.dead_letters import dead_letter_office
 from sharecore.broker.dispatch import Dispatcher
@@ -20,7 +21,6 @@ from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.handlers import TELEMETRY
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
-from sharecore.broker.served import PIPELINED, as_bits
 from sharecore.broker.services import Services
 from sharecore.broker.share import ShareServices
 from sharecore.broker.store_ground import StoreGround
@@ -30,7 +30,7 @@ from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, Listener, listeners_of, per_ip_overrides
 from sharecore.deadletters import DeadLetterOffice
 from sharecore.errors import ConfigError, ErrorCode, KafkaError, missing
-from sharecore.network import Connection, Limits, ListenerLimits, Server
+from sharecore.network import Connection, Server
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.rates import Window
 from sharecore.security import audit
@@ -40,7 +40,7 @@ from sharecore.security.first_users import FirstUser
 from sharecore.security.principal import ANONYMOUS
 from sharecore.security.scram import Credentials, first_credential
 from sharecore.storage import DamagedLog, ResourceType
-from sharecore.waiting import MovableTime, Turns
+from sharecore.waiting import HostAddresses, MovableTime, Turns
 
 if TYPE_CHECKING:
     from sharecore.broker.client_telemetry import ClientTelemetry
@@ -85,6 +85,7 @@ class Broker(Services):
         self.clock = clock or SystemClock()
         self._lock_time = lock_time
         self.turns = Turns()
+        self.hosts = HostAddresses(self._limit_connections)
         self._first_users = users
         self.ground: Ground = StoreGround() if ground is None else ground
         self.telemetry: ClientTelemetry | None = None
@@ -99,7 +100,8 @@ class Broker(Services):
             self.metrics, dispatch = _watched(self, dispatch)
         self.page: BrokerPage | None = _page(self) if config.sharecore_page_listener else None
         self.page_port = 0
-        self.server = Server(dispatch, _limits(config, self.listeners), self._opened, self._connection_rate)
+        limits = connection_limits(config, self.listeners, {})
+        self.server = Server(dispatch, limits, self._opened, self._connection_rate)
         self._authentication = Authentication(
             lambda: self.config, lambda listener: self.mechanisms.of(listener), dispatch, self.clock
         )
@@ -112,6 +114,7 @@ class Broker(Services):
             ConfigError: what is kept is not this broker's, or the persister cannot be had.
             OSError: an address cannot be had, or what is kept cannot be read or written, or is damaged.
         """
+        await check_hosts(self.hosts, self.static_config)
         await self.ground.open(self)
         try:
             if self.metrics is not None:
@@ -318,8 +321,13 @@ class Broker(Services):
         except ConfigError as error:
             log.warning("settings that were altered at run time are passed over: %s", error)
             self.config = self.static_config
-        self.server.limits = _limits(self.config, self.listeners)
+        self._limit_connections()
         self.transport.reconfigure(self.config)
+
+    def _limit_connections(self) -> None:
+        """Put the settings about connections into effect."""
+        hosts = per_ip_overrides(self.config.max_connections_per_ip_overrides)
+        self.server.limits = connection_limits(self.config, self.listeners, self.hosts.of(hosts))
 
 
 @contextmanager
@@ -373,29 +381,4 @@ def _throttles(quotas: ClientQuotas, config: BrokerConfig, clock: Clock) -> Thro
         Window(config.quota_window_num, config.quota_window_size_seconds * 1000),
         Window(config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000),
         clock.monotonic_ms,
-    )
-
-
-def _limits(config: BrokerConfig, listeners: Iterable[str]) -> Limits:
-    each = {name: config.for_listener(name) for name in listeners}
-    return Limits(
-        frame_bytes_max=config.socket_request_max_bytes,
-        pipeline_max=config.sharecore_connection_max_pipelined_requests,
-        pipelined=as_bits(PIPELINED),
-        write_buffer_bytes_max=config.sharecore_connection_max_unread_bytes,
-        send_buffer_bytes=config.socket_send_buffer_bytes,
-        request_bytes_max=config.queued_max_request_bytes,
-        answer_bytes_max=config.sharecore_max_unread_bytes,
-        connections_max=config.max_connections,
-        connections_max_per_ip=config.max_connections_per_ip,
-        connections_max_of=per_ip_overrides(config.max_connections_per_ip_overrides),
-        creation_rate_max=config.max_connection_creation_rate,
-        listeners={
-            name: ListenerLimits(own.max_connections, own.max_connection_creation_rate)
-            for name, own in each.items()
-        },
-        window=Window(config.quota_window_num, config.quota_window_size_seconds * 1000),
-        idle_ms_max=config.connections_max_idle_ms,
-        handshake_ms_max=config.sharecore_handshake_timeout_ms,
-        handshakes_max=config.sharecore_handshakes_max,
     )

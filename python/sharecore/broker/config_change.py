@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.config_report import CLUSTER_WIDE
 from sharecore.broker.config_rights import config_rights
+from sharecore.broker.connection_limits import check_hosts
 from sharecore.broker.context import RequestContext
 from sharecore.broker.identity import as_node_id
 from sharecore.broker.key_change import Change, Operation
@@ -229,6 +230,7 @@ async def _check_files(broker: Services, settings: Mapping[str, str]) -> None:
     """Raise KafkaError if what settings of the broker name (keys, certificates, addresses) cannot be used."""
     config = broker.config.with_properties(settings)
     try:
+        await check_hosts(broker.hosts, config)
         await broker.transport.check(config)
         await broker.mechanisms.check(config)
     except ConfigError as error:

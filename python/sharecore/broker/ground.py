@@ -83,5 +83,5 @@ class Ground(StateLogs, Protocol):
     def damage(self) -> Sequence[DamagedBatch]:
         """Return the damaged record batches that are known."""
 
-    def report(self, sheet: Sheet) -> None:
+    async def report(self, sheet: Sheet) -> None:
         """Puts figures of its own among the metrics."""

@@ -26,7 +26,7 @@ from sharecore.security.authorizer import Authorizer
 from sharecore.security.scram import Credentials
 from sharecore.storage import Catalogue, Configs, Topics
 from sharecore.storage.identity import Identity
-from sharecore.waiting import Turns
+from sharecore.waiting import HostAddresses, Turns
 
 if TYPE_CHECKING:
     from sharecore.broker.client_telemetry import ClientTelemetry
@@ -43,6 +43,7 @@ class Services:
         ground: what it stands on.
         cluster: who leads and coordinates what.
         served: the APIs on offer.
+        hosts: addresses of the hosts that limits of connections name.
         turns: runs the long work of handlers.
         telemetry: metrics of clients; None where they are not asked for any.
     """
@@ -71,6 +72,7 @@ class Services:
     groups: Coordinators
     share: ShareServices
     cluster: Cluster
+    hosts: HostAddresses
     turns: Turns
     served: Mapping[ApiKey, Served]
     telemetry: ClientTelemetry | None

@@ -172,13 +172,13 @@ class StoreGround:
         """Return the damaged record batches that readers have found."""
         return self.storage.damaged
 
-    def report(self, sheet: Sheet) -> None:
+    async def report(self, sheet: Sheet) -> None:
         """The figures of the store."""
         # loaded where metrics are asked for
         from sharecore.broker.store_metrics import report
 
-        free, damaged = shutil.disk_usage(self._data_dir).free, len(self.storage.damaged)
-        report(sheet, self.storage.store.figures(), free, damaged)
+        disk = await asyncio.to_thread(shutil.disk_usage, self._data_dir)
+        report(sheet, self.storage.store.figures(), disk.free, len(self.storage.damaged))
 
 
 def _storage_options(config: BrokerConfig) -> StorageOptions:

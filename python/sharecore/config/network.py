@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass
 
 from sharecore.config.keys import Dynamic, Kind, setting
 
 
 def per_ip_overrides(text: str) -> dict[str, int]:
-    """host:number, with commas between"""
+    """Return the connections that a host may have, by host: host:number, with commas between."""
     found = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, _, number = pair.rpartition(":")
         if not host or not number.strip().isdecimal():
             raise ValueError(f"{pair!r} is not a host and a number")
-        try:
-            address = socket.getaddrinfo(host.strip().strip("[]"), None, type=socket.SOCK_STREAM)[0][4][0]
-        except (OSError, UnicodeError):
-            raise ValueError(f"there is no host {host!r}") from None
-        found[str(address)] = int(number)
+        found[host.strip().strip("[]")] = int(number)
     return found
 
 

@@ -9,7 +9,6 @@ from sharecore.quotas.entity import (
     Component,
     Entity,
     Match,
-    check_entity,
     entity_of,
     select,
 )
@@ -32,7 +31,6 @@ __all__ = [
     "Match",
     "Mutations",
     "Throttles",
-    "check_entity",
     "check_value",
     "entity_of",
     "select",

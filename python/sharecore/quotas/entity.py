@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from functools import lru_cache
 from typing import NamedTuple
 
 from sharecore.errors import ErrorCode, KafkaError
@@ -41,7 +39,7 @@ def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
 
 
 def check_entity(entity: Entity) -> None:
-    """Raises KafkaError unless there can be quotas for an entity."""
+    """Raise KafkaError unless there can be quotas for an entity; its host is not looked up."""
     if not entity:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid empty client quota entity")
     for kind, name in entity:
@@ -50,28 +48,11 @@ def check_entity(entity: Entity) -> None:
         if name == "":
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Empty {kind} not supported")
     kinds = dict(entity)
-    if IP in kinds:
-        if len(kinds) > 1:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId",
-            )
-        address = kinds[IP]
-        if address is not None and address_of(address) is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{address} is not a valid IP or resolvable host.")
-
-
-def address_of(host: str) -> str | None:
-    """The address of a host, which may take a look into the DNS the first time; None where there is none."""
-    try:
-        return _resolve(host)
-    except (OSError, UnicodeError):
-        return None
-
-
-@lru_cache
-def _resolve(host: str) -> str:
-    return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    if IP in kinds and len(kinds) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId",
+        )
 
 
 def select(entities: Iterable[Entity], components: Sequence[Component], *, strict: bool) -> list[Entity]:

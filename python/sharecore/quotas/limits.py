@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from sharecore.quotas.entity import CLIENT_ID, IP, USER, Entity, address_of
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.quotas.entity import CLIENT_ID, IP, USER, Entity, check_entity
 from sharecore.quotas.keys import IP_RATE
 from sharecore.storage import Catalogue
+from sharecore.waiting import HostAddresses
 
 _PREFIX = b"quota/"
 _REMEMBERED_MAX = 10_000
@@ -37,6 +39,7 @@ class ClientQuotas:
         self._entries: dict[Entity, Mapping[str, float]] = {}
         self._found: dict[tuple[str, str, str], Limit | None] = {}
         self._changed: Callable[[], None] = lambda: None
+        self._hosts = HostAddresses(self._read_addresses)
         for name in self._objects:
             self._take(_entity(name))
         self._read()
@@ -72,6 +75,13 @@ class ClientQuotas:
         """Connections a second that an address may open; None for any number."""
         return self._addresses.get(address, self._addresses.get(None))
 
+    async def check(self, entity: Entity) -> None:
+        """Raise KafkaError unless there can be quotas for an entity; a host needs an address."""
+        check_entity(entity)
+        host = dict(entity).get(IP)
+        if host is not None and await self._hosts.find(host) is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{host} is not a valid IP or resolvable host.")
+
     async def change(self, changes: Mapping[Entity, Mapping[str, float | None]]) -> None:
         """Sets quotas, or takes those away whose value is None; one change after the other.
 
@@ -103,12 +113,18 @@ class ClientQuotas:
     def _read(self) -> None:
         self._found.clear()
         self._keys = frozenset(key for values in self._entries.values() for key in values)
-        self._addresses: dict[str | None, float] = {}
+        self._read_addresses()
+
+    def _read_addresses(self) -> None:
+        rates: dict[str | None, float] = {}
         for entity, values in self._entries.items():
             kinds = dict(entity)
             if IP in kinds and IP_RATE in values:
-                host = kinds[IP]
-                self._addresses[host if host is None else address_of(host) or host] = values[IP_RATE]
+                rates[kinds[IP]] = values[IP_RATE]
+        known = self._hosts.of(host for host in rates if host is not None)
+        self._addresses = {
+            host if host is None else known.get(host, host): rate for host, rate in rates.items()
+        }
 
     def _look_up(self, key: str, user: str, client_id: str) -> Limit | None:
         for entity, scope in _candidates(user, client_id):

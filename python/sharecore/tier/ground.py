@@ -401,7 +401,7 @@ class TierGround:
         """The cluster keeps the records."""
         return ()
 
-    def report(self, sheet: Sheet) -> None:
+    async def report(self, sheet: Sheet) -> None:
         """Figures of slots, and of what is fetched."""
         leadership, nodes = self._leadership, len(self._nodes.others) + 1
         leadership.figures.report(sheet, leadership.count(), self._lease, self._sources.budget, nodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sharecore.waiting.answers import promise, reply
 from sharecore.waiting.callbacks import Done, Gather, settle
 from sharecore.waiting.delayed import DelayedFetch
+from sharecore.waiting.hosts import HostAddresses
 from sharecore.waiting.later import Later
 from sharecore.waiting.movable import MovableTime
 from sharecore.waiting.periodic import Periodic
@@ -21,6 +22,7 @@ __all__ = [
     "DelayedFetch",
     "Done",
     "Gather",
+    "HostAddresses",
     "Later",
     "MovableTime",
     "Periodic",

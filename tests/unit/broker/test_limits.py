@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from sharecore.broker.broker import _limits
+from sharecore.broker.connection_limits import connection_limits
 from sharecore.broker.store_ground import _storage_options
 from sharecore.config import BrokerConfig, broker_keys
 from sharecore.network import Limits
@@ -30,7 +30,8 @@ OF_THE_NETWORK = {
 def test_each_limit_of_the_network_has_its_setting() -> None:
     values = {name: 1_000_000 + number for number, name in enumerate(OF_THE_NETWORK)}
     values["queued.max.request.bytes"] = 2_000_000
-    limits = _limits(BrokerConfig.from_properties({name: str(value) for name, value in values.items()}), {})
+    config = BrokerConfig.from_properties({name: str(value) for name, value in values.items()})
+    limits = connection_limits(config, {}, {})
     assert {name: getattr(limits, field) for name, field in OF_THE_NETWORK.items()} == values
     assert {field.name for field in fields(Limits)} >= set(OF_THE_NETWORK.values())
     assert OF_THE_NETWORK.keys() <= broker_keys().keys()

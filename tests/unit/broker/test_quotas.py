@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,42 @@ def test_connections_are_limited_by_listener_and_at_run_time(tmp_path: Path) -> 
             more[-1].ask(ApiKey.API_VERSIONS, 3, **versions)
         for each in (first, second, *more):
             each.close()
+    finally:
+        broker.stop()
+
+
+def test_limits_of_hosts_are_looked_up_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name server that is gone at a restart costs the limits of its names, and no other setting."""
+    overrides = "max.connections.per.ip.overrides"
+    broker = RunningBroker(tmp_path, {overrides: "localhost:500"}).start()
+    try:
+        assert broker.look(lambda broker: dict(broker.server.limits.connections_max_of)) in (
+            {"127.0.0.1": 500},
+            {"::1": 500},
+        )
+        for value, error in (("no-such-host.invalid:5", ErrorCode.INVALID_REQUEST), ("localhost:400", 0)):
+            changes = {overrides: value, "max.connections": "300"}
+            configs = [{"name": key, "config_operation": 0, "value": it} for key, it in changes.items()]
+            wanted = [{"resource_type": 4, "resource_name": "", "configs": configs}]
+            answer = broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=wanted)
+            assert answer.responses[0].error_code == error, answer
+        assert broker.look(lambda broker: list(broker.server.limits.connections_max_of.values())) == [400]
+    finally:
+        broker.stop()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no name server")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    broker = RunningBroker(tmp_path, {}).start()
+    try:
+        limits = broker.look(lambda broker: broker.server.limits)
+        assert (limits.connections_max, dict(limits.connections_max_of)) == (300, {})
+        monkeypatch.undo()
+        broker.look(lambda broker: broker.hosts.of(["localhost"]))
+        broker.until(lambda broker: [*broker.server.limits.connections_max_of.values()] == [400])
     finally:
         broker.stop()
 

@@ -46,7 +46,7 @@ def test_a_fetch_that_waits_does_not_hold_the_broker_up_and_the_member_is_known_
         forgotten_topics_data=[],
     )
     broker.until_received(client)
-    broker._loop.call_soon_threadsafe(broker._stopping.set)
+    broker.loop.call_soon_threadsafe(broker._stopping.set)
     broker._thread.join(30)
     assert not broker._thread.is_alive()
 

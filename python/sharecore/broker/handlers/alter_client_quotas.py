@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import DENIED, ErrorCode, KafkaError
-from sharecore.quotas import IP, Entity, check_entity, check_value, entity_of
+from sharecore.quotas import Entity, check_value, entity_of
 from sharecore.security.acl import Operation, ResourceType
 
 _DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -33,7 +32,8 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                 raise KafkaError(_DENIED, DENIED[_DENIED])
             if again:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {_written(named)}")
-            changes = await _checked(entity, entry.ops)
+            await context.broker.quotas.check(entity)
+            changes = _checked(entity, entry.ops)
             if changes and not request.validate_only:
                 await context.broker.quotas.change({entity: changes})
         except KafkaError as error:
@@ -41,12 +41,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     return {"entries": list(answers.values())}
 
 
-async def _checked(entity: Entity, operations: Sequence[Any]) -> dict[str, float | None]:
-    if IP in dict(entity):
-        # its name may have to be looked up
-        await asyncio.get_running_loop().run_in_executor(None, check_entity, entity)
-    else:
-        check_entity(entity)
+def _checked(entity: Entity, operations: Sequence[Any]) -> dict[str, float | None]:
     changes: dict[str, float | None] = {}
     for each in operations:
         if not each.remove:

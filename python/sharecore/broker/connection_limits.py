@@ -1,0 +1,55 @@
+"""What the settings say about connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sharecore.broker.served import PIPELINED, as_bits
+from sharecore.config import BrokerConfig, per_ip_overrides
+from sharecore.errors import ConfigError
+from sharecore.network import Limits, ListenerLimits
+from sharecore.rates import Window
+from sharecore.waiting import HostAddresses
+
+
+def connection_limits(config: BrokerConfig, listeners: Iterable[str], addresses: Mapping[str, str]) -> Limits:
+    """Return the limits that settings set.
+
+    Args:
+        config: the settings.
+        listeners: their names.
+        addresses: of the hosts of `max.connections.per.ip.overrides`; others have no limit of their own yet.
+    """
+    each = {name: config.for_listener(name) for name in listeners}
+    overrides = per_ip_overrides(config.max_connections_per_ip_overrides)
+    return Limits(
+        frame_bytes_max=config.socket_request_max_bytes,
+        pipeline_max=config.sharecore_connection_max_pipelined_requests,
+        pipelined=as_bits(PIPELINED),
+        write_buffer_bytes_max=config.sharecore_connection_max_unread_bytes,
+        send_buffer_bytes=config.socket_send_buffer_bytes,
+        request_bytes_max=config.queued_max_request_bytes,
+        answer_bytes_max=config.sharecore_max_unread_bytes,
+        connections_max=config.max_connections,
+        connections_max_per_ip=config.max_connections_per_ip,
+        connections_max_of={addresses[host]: most for host, most in overrides.items() if host in addresses},
+        creation_rate_max=config.max_connection_creation_rate,
+        listeners={
+            name: ListenerLimits(own.max_connections, own.max_connection_creation_rate)
+            for name, own in each.items()
+        },
+        window=Window(config.quota_window_num, config.quota_window_size_seconds * 1000),
+        idle_ms_max=config.connections_max_idle_ms,
+        handshake_ms_max=config.sharecore_handshake_timeout_ms,
+        handshakes_max=config.sharecore_handshakes_max,
+    )
+
+
+async def check_hosts(hosts: HostAddresses, config: BrokerConfig) -> None:
+    """Look up the hosts of `max.connections.per.ip.overrides`; raise ConfigError if one has no address."""
+    for host in per_ip_overrides(config.max_connections_per_ip_overrides):
+        if await hosts.find(host) is None:
+            raise ConfigError(
+                f"max.connections.per.ip.overrides: the host {host!r} has no address; "
+                "name one that has, or an address"
+            )
