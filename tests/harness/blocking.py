@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Condition, Thread, get_ident
+from threading import Condition, Lock, Thread, get_ident
 from types import FrameType
 from typing import Any
 
@@ -60,8 +60,16 @@ _FORBIDDEN = frozenset(
     }
 )
 """Audit events of calls that wait for a disk, the network, another process, or time."""
-_UNAUDITED = ("stat", "lstat", "statvfs", "access", "readlink", "fsync", "fdatasync", "waitpid")
-"""Functions of `os` that do so without an event."""
+_WRAPPED = (
+    *(
+        (os, name)
+        for name in ("stat", "lstat", "statvfs", "access", "readlink", "fsync", "fdatasync", "waitpid")
+    ),
+    (time, "sleep"),
+    (Condition, "wait"),
+    (Thread, "join"),
+)
+"""Calls of that kind without an event; wrapped as long as a thread is watched."""
 _KERNEL_MEMORY = ("/dev/", "/proc/", "/sys/")
 """What lies there is read without a disk."""
 _ALLOWED = (
@@ -88,36 +96,38 @@ _ALLOWED = (
 _DEPTH_MAX = 12
 
 _threads: set[int] = set()
+_lock = Lock()
+_hooked: list[object] = []
+_originals: list[tuple[Any, str, Callable[..., Any]]] = []
 _collecting: list[tuple[int, list[str]]] = []
 _reporting = False
 
 
 def watch_processes() -> str:
-    """Watch this process, and have those watched that it starts; return the directory of reports."""
+    """Have processes watched that this one starts; return the directory of reports."""
     from tempfile import mkdtemp  # a broker that is watched does not load it
 
     directory = os.environ[DIRECTORY] = mkdtemp(prefix="blocking-")
     rest = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each != _WATCHED]
     os.environ["PYTHONPATH"] = os.pathsep.join([_WATCHED, *rest])
-    _watch()
     return directory
 
 
 def watch_this_process() -> None:
     """Watch the loop of the main thread, where this process is a broker that a watched one has started."""
     if "serve" in sys.orig_argv:
-        _threads.add(get_ident())
-        _watch()
+        _watch(get_ident())
 
 
 @contextmanager
 def watched_thread() -> Iterator[None]:
     """Watch the loop that runs in this thread meanwhile."""
-    _threads.add(get_ident())
+    thread = get_ident()
+    _watch(thread)
     try:
         yield
     finally:
-        _threads.discard(get_ident())
+        _leave(thread)
 
 
 @contextmanager
@@ -143,19 +153,24 @@ def take_reports() -> list[str]:
     return reports
 
 
-def _watch() -> None:
-    if _FORBIDDEN & _watching:
-        return
-    _watching.update(_FORBIDDEN)
-    sys.addaudithook(_hook)
-    for name in _UNAUDITED:
-        _wrap(os, name)
-    _wrap(time, "sleep")
-    _wrap(Condition, "wait")
-    _wrap(Thread, "join")
+def _watch(thread: int) -> None:
+    with _lock:
+        if not _hooked:
+            _hooked.append(_hook)
+            sys.addaudithook(_hook)
+        if not _threads:
+            for owner, name in _WRAPPED:
+                _wrap(owner, name)
+        _threads.add(thread)
 
 
-_watching: set[str] = set()
+def _leave(thread: int) -> None:
+    with _lock:
+        _threads.discard(thread)
+        if not _threads:
+            for owner, name, original in _originals:
+                setattr(owner, name, original)
+            _originals.clear()
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -171,14 +186,9 @@ def _wrap(owner: Any, name: str) -> None:
             _notice(f"{owner.__name__}.{name}", arguments)
         return original(*arguments, **named)
 
+    _originals.append((owner, name, original))
     setattr(owner, name, watched)
-    capabilities = (
-        os.supports_dir_fd,
-        os.supports_effective_ids,
-        os.supports_fd,
-        os.supports_follow_symlinks,
-    )
-    for functions in capabilities:
+    for functions in (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd):
         if original in functions:
             functions.add(watched)
 
