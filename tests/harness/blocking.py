@@ -197,7 +197,8 @@ def _notice(call: str, arguments: tuple[Any, ...]) -> None:
     """Report a call unless no loop runs here, it cannot block, or it is allowed."""
     global _reporting
     mine = get_ident()
-    collected = [calls for thread, calls in _collecting if thread != mine]
+    waits = call in ("Condition.wait", "Thread.join", "time.sleep")
+    collected = [calls for thread, calls in _collecting if thread != mine and not waits]
     blocks = mine in _threads and _runs_loop()
     if _reporting or not (collected or blocks) or _cannot_block(call, arguments):
         return

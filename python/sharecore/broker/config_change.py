@@ -65,7 +65,7 @@ def changed(
         KafkaError: the resource does not exist, or a change is not allowed.
     """
     if resource_type not in set(ResourceType) - {ResourceType.BROKER_LOGGER}:
-        text = f"Resource type {resource_type} has no configuration here."
+        text = f"Unknown resource type {resource_type}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     if resource_type == ResourceType.BROKER and name != CLUSTER_WIDE:
         _check_node(broker.identity.node_id, name)
@@ -276,7 +276,8 @@ async def alter(
             levels = incremental and resource_type == ResourceType.BROKER_LOGGER
             make = partial(changed, broker, resource_type, name, changes, incremental=incremental)
             # as on Apache Kafka, a broker judges its own settings first: that reads the request alone
-            settings = make() if resource_type == ResourceType.BROKER else None
+            is_own = resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+            settings = make() if is_own and not levels else None
             rights.require(resource_type, name, said=not levels)
             if levels:
                 _check_node(broker.identity.node_id, name, "Unexpected node id. Expected")

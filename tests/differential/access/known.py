@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.differential.access.brokers import CLOSED
 from tests.differential.access.case import SENSELESS, Case
 from tests.differential.wire.compare import MISSING, Difference
 
@@ -26,6 +27,8 @@ def explain(case: Case, difference: Difference) -> str | None:
             return "created topics are in the first answer"
     if case.name == SENSELESS and (difference.apache == _SERVER_ERROR or _is_text(difference)):
         return "server error"
+    if case.key is ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS and difference.apache == CLOSED:
+        return "a refusal that Apache Kafka fails to write"
     if _is_text(difference):
         return _explain_text(case, str(difference.apache))
     return None

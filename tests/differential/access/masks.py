@@ -18,7 +18,7 @@ _ANY = {
     *("assignment_epoch", "member_epoch", "heartbeat_interval_ms", "acquisition_lock_timeout_ms"),
     *("start_offset", "lag", "committed_offset", "client_host"),
     *("leader_epoch", "committed_leader_epoch", "metadata", "offset", "end_offset", "throttle_time_ms"),
-    "subscription_id",
+    *("subscription_id", "session_id"),
     *("controller_id", "acknowledge_error_message", "future_partition_size", "finalized_features_epoch"),
 }
 _ONLY_WHETHER = {"configs", "synonyms", "aborted_transactions"}

@@ -54,6 +54,13 @@ class Seen:
     known: Counter[str] = field(default_factory=Counter)
     differing: list[str] = field(default_factory=list)
 
+    def add(self, other: Seen) -> None:
+        """Count another run in."""
+        self.cases += other.cases
+        self.apis += other.apis
+        self.known += other.known
+        self.differing += other.differing
+
 
 @contextmanager
 def guarded(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.differential.access.brokers import Guarded
 from tests.differential.access.cases import cases
+from tests.differential.access.generated_cases import generated
 from tests.differential.access.matrix import allow, guarded, play
 from tests.differential.access.principals import principals
 from tests.differential.access.steps import compare
@@ -36,6 +37,16 @@ def test_rights_are_judged_as_apache_kafka_judges_them(brokers: list[Guarded]) -
     print(f"seed {seed}: {seen.cases} cases of {names}", dict(seen.known), *found, sep="\n")
     assert found == []
     assert seen.cases > 100 * len(names)
+
+
+@pytest.mark.timeout(180)
+def test_who_may_do_nothing_is_answered_as_by_apache_kafka(brokers: list[Guarded]) -> None:
+    """In every API, about what exists and what does not; `make differential-access` takes every version."""
+    found: list[str] = []
+    seen = play(brokers, list(generated(every_version=False)), {"nobody": []}, found.append)
+    print(f"{seen.cases} cases", dict(seen.known), *found, sep="\n")
+    assert found == []
+    assert seen.cases > 300
 
 
 @pytest.mark.parametrize("name", SEQUENCES)

@@ -29,7 +29,8 @@ def handle(context: RequestContext, request: Any) -> Result:
 def _answer(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
     has_keys = context.api_version >= _KEYS_SINCE_VERSION
     keys = request.coordinator_keys if has_keys else [request.key]
-    seen = yield from _seen(context, request.key_type, keys)
+    is_known = request.key_type != _SHARE or context.api_version >= _SHARE_SINCE_VERSION
+    seen = (yield from _seen(context, request.key_type, keys)) if is_known else EVERY_NAME
     if has_keys:
         coordinators = []
         for key in keys:
