@@ -6,11 +6,14 @@ import errno
 import os
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 import typer
+from click.shell_completion import CompletionItem
 from typer.core import TyperGroup
 
+from sharecore.cli.completion import completion_options
 from sharecore.cli.typers import CONTEXT, commands
 
 _COMMANDS = {
@@ -41,6 +44,10 @@ _COMMANDS = {
 class _Program(TyperGroup):
     """Loads a command when it is wanted: all of them take longer than many a command does."""
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.params += completion_options()
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
@@ -50,6 +57,15 @@ class _Program(TyperGroup):
             if name not in self.commands:
                 self.commands[name] = _load(name)
         return super().get_command(ctx, cmd_name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of commands without loading all of them."""
+        names = [
+            CompletionItem(name, help=about)
+            for name, about in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
 
 def _load(name: str) -> click.Command:

@@ -31,15 +31,25 @@ def show(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         typer.echo("  ".join(cells).rstrip())
 
 
+_OUTPUTS = ("table", "json")
+
+
 def _output(text: str) -> str:
-    if text not in ("table", "json"):
-        raise typer.BadParameter(f"{text}: one of table, json is needed")
+    if text not in _OUTPUTS:
+        raise typer.BadParameter(f"{text}: one of {', '.join(_OUTPUTS)} is needed")
     return text
 
 
 Output = Annotated[
     str,
-    typer.Option("--output", "-o", metavar="table|json", help="json: one document.", callback=_output),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="table|json",
+        help="json: one document.",
+        callback=_output,
+        autocompletion=lambda: list(_OUTPUTS),
+    ),
 ]
 
 

@@ -16,7 +16,13 @@ def test_the_program_starts_without_what_only_some_commands_need() -> None:
     code = "import sys, sharecore.cli.app; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     ours = {name for name in done.stdout.split() if name.startswith("sharecore.")}
-    assert ours == {"sharecore._core", "sharecore.cli", "sharecore.cli.app", "sharecore.cli.typers"}
+    assert ours == {
+        "sharecore._core",
+        "sharecore.cli",
+        "sharecore.cli.app",
+        "sharecore.cli.completion",
+        "sharecore.cli.typers",
+    }
 
 
 def test_a_command_that_is_not_there_brings_one_that_may_be_meant() -> None:
