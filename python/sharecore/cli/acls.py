@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile, Value, administered
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, Value, administered
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed, failures_in_one_line
-from sharecore.cli.tables import show
+from sharecore.cli.tables import Output, show_list
 from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ _Text = Optional[str]  # noqa: UP045 - typer evaluates the annotation
 Topic = Annotated[_Text, typer.Option("--topic", help="A topic; * for all.")]
 Group = Annotated[_Text, typer.Option("--group", help="A group; * for all.")]
 Transaction = Annotated[_Text, typer.Option("--transactional-id", help="A transactional id; * for all.")]
-Cluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+TheCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
 Prefixed = Annotated[bool, typer.Option("--prefixed", help="All whose names begin with the one given.")]
 Who = Annotated[_Text, typer.Option("--principal", metavar="User:NAME", help="Who; User:* for everybody.")]
 Host = Annotated[str, typer.Option(help="The address that requests come from; * for any.")]
@@ -35,52 +33,27 @@ Operations = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """What a command's options choose, and at which cluster."""
-
-    resources: list[tuple[int, str]]
-    principal: str | None
-    bootstrap: str
-    setting: list[str] | None
-    file: Path | None
-
-    def run(self, act: Callable[[AclAdmin], Coroutine[Any, Any, Value]]) -> Value:
-        """What comes of an action."""
-        return _run(self.bootstrap, self.setting, self.file, act)
-
-
-def _chooses(command: Callable[[_Chosen], None]) -> Callable[..., None]:
-    """Gives a command the options that choose entries."""
-
-    def with_options(
-        topic: Topic = None,
-        group: Group = None,
-        transactional_id: Transaction = None,
-        cluster: Cluster = False,
-        principal: Who = None,
-        bootstrap: Bootstrap = BOOTSTRAP,
-        setting: Settings = None,
-        command_config: SettingsFile = None,
-    ) -> None:
-        resources = _resources(topic, group, transactional_id, cluster=cluster)
-        command(_Chosen(resources, principal, bootstrap, setting, command_config))
-
-    with_options.__doc__ = command.__doc__
-    return with_options
-
-
 @acls.command("list", short_help="List entries.")
-@_chooses
-def list_acls(chosen: _Chosen) -> None:
+def list_acls(
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: Transaction = None,
+    cluster: TheCluster = False,
+    principal: Who = None,
+    output: Output = "table",
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+    timeout: Timeout = None,
+) -> None:
     """List all entries, or those that count for a resource or name a principal."""
     with failures_in_one_line():
-        wanted = _filter(chosen.resources, chosen.principal)
+        wanted = _filter(_resources(topic, group, transactional_id, cluster=cluster), principal)
 
         async def find(admin: AclAdmin) -> list[Acl]:
             return sorted({acl for each in wanted for acl in await admin.list(each)})
 
-        found = chosen.run(find)
+        found = _run(Cluster(bootstrap, setting, command_config, timeout), find)
     rows = [
         [
             _words(acl.resource_type, "resource"),
@@ -93,7 +66,8 @@ def list_acls(chosen: _Chosen) -> None:
         ]
         for acl in found
     ]
-    show(["RESOURCE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"], rows)
+    names = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
+    show_list(output, {name: name.upper() for name in names}, rows)
 
 
 @acls.command("add", short_help="Allow something, or deny it.")
@@ -103,13 +77,14 @@ def add(
     topic: Topic = None,
     group: Group = None,
     transactional_id: Transaction = None,
-    cluster: Cluster = False,
+    cluster: TheCluster = False,
     prefixed: Prefixed = False,
     host: Host = "*",
     deny: Annotated[bool, typer.Option("--deny", help="Deny it, whatever else allows it.")] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Allow a principal something with a resource, or deny it.
 
@@ -130,33 +105,39 @@ def add(
         async def create(admin: AclAdmin) -> None:
             await admin.create(made)
 
-        _run(bootstrap, setting, command_config, create)
+        _run(Cluster(bootstrap, setting, command_config, timeout), create)
 
 
 @acls.command("delete", short_help="Delete entries.")
-@_chooses
-def delete(chosen: _Chosen) -> None:
+def delete(
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: Transaction = None,
+    cluster: TheCluster = False,
+    principal: Who = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+    timeout: Timeout = None,
+) -> None:
     """Delete the entries that are for exactly this name, or that name a principal."""
     with failures_in_one_line():
-        if not chosen.resources and chosen.principal is None:
+        resources = _resources(topic, group, transactional_id, cluster=cluster)
+        if not resources and principal is None:
             raise CommandFailed("what to delete? name a resource (--topic ...) or --principal")
-        wanted = _filter(chosen.resources, chosen.principal, exact=True)
+        wanted = _filter(resources, principal, exact=True)
 
         async def remove(admin: AclAdmin) -> int:
             return sum([await admin.delete(each) for each in wanted])
 
-        typer.echo(f"{chosen.run(remove)} deleted")
+        count = _run(Cluster(bootstrap, setting, command_config, timeout), remove)
+        typer.echo(f"{count} deleted")
 
 
-def _run(
-    bootstrap: str,
-    setting: list[str] | None,
-    file: Path | None,
-    act: Callable[[AclAdmin], Coroutine[Any, Any, Value]],
-) -> Value:
+def _run(cluster: Cluster, act: Callable[[AclAdmin], Coroutine[Any, Any, Value]]) -> Value:
     from sharecore.admin.acls import AclAdmin
 
-    return administered(AclAdmin, bootstrap, setting, file, act)
+    return administered(AclAdmin, cluster, act)
 
 
 def _resources(

@@ -7,17 +7,25 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Optional, TypeVar
 
 import typer
 
-from sharecore.cli.clients import CommandFailed, UsageFailed, connect, failures_in_one_line
+from sharecore.cli.clients import (
+    CONNECT_SECONDS_MAX,
+    CommandFailed,
+    UsageFailed,
+    connect,
+    failures_in_one_line,
+)
 
 if TYPE_CHECKING:
     from sharecore.admin import BlockingAdmin
     from sharecore.client.wire.transport import Transport
 
 API_TIMEOUT_MS = 5000
+_SINGLE_MS_MIN = 10
+_SINGLE_TRIES = {"socket.connection.setup.timeout.ms": 10_000, "request.timeout.ms": 30_000}
 TOKEN_SECONDS = 3600.0
 """After how long a client of confluent-kafka asks for the token again; the broker knows when it ends."""
 Value = TypeVar("Value")
@@ -45,37 +53,86 @@ FileBesideConfig = Annotated[Optional[Path], _file_option("-c", "--command-confi
 FileBesideOwn = Annotated[Optional[Path], _file_option("--command-config")]  # noqa: UP045
 
 
+Timeout = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        "--timeout",
+        min=0.1,
+        max=86_400,
+        metavar="SECONDS",
+        help=f"How long to wait for brokers.  [default: {API_TIMEOUT_MS // 1000}]",
+    ),
+]
+
+
+class Cluster(NamedTuple):
+    """The cluster that a command is for, as its options say.
+
+    Args:
+        address: of a broker.
+        settings: those of --set.
+        file: that of --config.
+        timeout: that of --timeout, in seconds.
+    """
+
+    address: str
+    settings: list[str] | None = None
+    file: Path | None = None
+    timeout: float | None = None
+
+    def check(self) -> None:
+        """See to it that somebody listens; raises CommandFailed where nobody does.
+
+        Clients would try for a while: who mistyped the address wants to know at once.
+        """
+        seconds = CONNECT_SECONDS_MAX if self.timeout is None else min(self.timeout, CONNECT_SECONDS_MAX)
+        connect(self.address, seconds).close()
+
+    def client_settings(self, timeout_ms: int = API_TIMEOUT_MS) -> dict[str, str]:
+        """A client's settings: --timeout, then --set, then the file, then the default.
+
+        Raises:
+            UsageFailed: one of --set is not KEY=VALUE.
+            ConfigError, OSError: the file cannot be read.
+        """
+        given = given_settings(self.address, self.settings, self.file)
+        if self.timeout is not None:
+            given_ms = max(_SINGLE_MS_MIN, round(self.timeout * 1000))
+            given["default.api.timeout.ms"] = str(given_ms)
+            # a single try takes no longer than all of them
+            for name, usual_ms in _SINGLE_TRIES.items():
+                given.setdefault(name, str(min(usual_ms, given_ms)))
+        return {"default.api.timeout.ms": str(timeout_ms)} | given
+
+
 @contextmanager
-def admin_at(
-    address: str, settings: list[str] | None, file: Path | None, timeout_ms: int = API_TIMEOUT_MS
-) -> Iterator[BlockingAdmin]:
+def admin_at(cluster: Cluster) -> Iterator[BlockingAdmin]:
     """An administrator of the cluster; what fails ends the program with one line."""
     with failures_in_one_line():
         from sharecore.admin import BlockingAdmin
         from sharecore.errors import ConfigError, KafkaError
 
         try:
-            chosen = client_settings(address, settings, file, timeout_ms)
-            # it would try for a while: who mistyped the address wants to know at once
-            connect(address).close()
+            chosen = cluster.client_settings()
+            cluster.check()
             with BlockingAdmin(chosen) as admin:
                 yield admin
         except (ConfigError, KafkaError, OSError) as error:
             raise CommandFailed(str(error)) from None
 
 
-def run_with(address: str, act: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+def run_with(cluster: Cluster, act: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
     """What comes of an action on the cluster; raises CommandFailed with one line."""
     from sharecore.errors import ConfigError, KafkaError
 
     try:
-        connect(address).close()
+        cluster.check()
         return asyncio.run(act())
     except (ConfigError, KafkaError, OSError) as error:
         raise CommandFailed(str(error)) from None
 
 
-def topic_id_of(topic: str, address: str, settings: list[str] | None, file: Path | None) -> str:
+def topic_id_of(topic: str, cluster: Cluster) -> str:
     """The id of a topic, as Kafka writes it; raises CommandFailed where there is none."""
     from sharecore.errors import ErrorCode, KafkaError
     from sharecore.sharestate.keys import topic_id_text
@@ -91,44 +148,37 @@ def topic_id_of(topic: str, address: str, settings: list[str] | None, file: Path
                 raise
             raise CommandFailed(f"there is no topic {topic}, or none that this client may DESCRIBE") from None
 
-    return over_transport(address, settings, file, look)
+    return over_transport(cluster, look)
 
 
-def over_transport(
-    address: str,
-    settings: list[str] | None,
-    file: Path | None,
-    act: Callable[[Transport], Coroutine[Any, Any, Value]],
-) -> Value:
+def over_transport(cluster: Cluster, act: Callable[[Transport], Coroutine[Any, Any, Value]]) -> Value:
     """What comes of an action over connections of its own; raises CommandFailed with one line."""
     from sharecore.client.settings import connection_settings_among, read_connection_settings
     from sharecore.client.wire.transport import Transport
 
     async def run() -> Value:
-        chosen = client_settings(address, settings, file, API_TIMEOUT_MS)
+        chosen = cluster.client_settings()
         transport = Transport(read_connection_settings(connection_settings_among(chosen)))
         try:
             return await act(transport)
         finally:
             await transport.close()
 
-    return run_with(address, run)
+    return run_with(cluster, run)
 
 
-def check_answers(address: str, settings: list[str] | None, file: Path | None) -> None:
+def check_answers(cluster: Cluster) -> None:
     """Sees to it that a cluster answers: confluent-kafka would try for long, and not say what is wrong.
 
     Raises:
         CommandFailed: no broker, another protocol, a certificate or credentials that are not accepted.
     """
-    over_transport(address, settings, file, lambda transport: transport.check())
+    over_transport(cluster, lambda transport: transport.check())
 
 
 def administered(
     kind: Callable[[dict[str, str]], AbstractAsyncContextManager[Administrator]],
-    address: str,
-    settings: list[str] | None,
-    file: Path | None,
+    cluster: Cluster,
     act: Callable[[Administrator], Coroutine[Any, Any, Value]],
 ) -> Value:
     """What comes of an action of an administrator; raises CommandFailed with one line.
@@ -138,39 +188,29 @@ def administered(
     """
 
     async def run() -> Value:
-        async with kind(client_settings(address, settings, file, API_TIMEOUT_MS)) as admin:
+        async with kind(cluster.client_settings()) as admin:
             return await act(admin)
 
-    return run_with(address, run)
-
-
-def client_settings(
-    address: str, settings: list[str] | None, file: Path | None, timeout_ms: int
-) -> dict[str, str]:
-    """A client's settings: those of --set before those of the file, and these before the time-out.
-
-    Raises:
-        UsageFailed: one of --set is not KEY=VALUE.
-        ConfigError, OSError: the file cannot be read.
-    """
-    return {"default.api.timeout.ms": str(timeout_ms)} | given_settings(address, settings, file)
+    return run_with(cluster, run)
 
 
 def given_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, str]:
-    """What --set and the file say, and where the cluster is; raises as `client_settings` does."""
+    """What --set and the file say, and where the cluster is; raises as `Cluster.client_settings` does."""
     from sharecore.config import read_properties
 
     chosen = read_properties(file) if file is not None else {}
     return chosen | key_values(settings or [], "--set") | {"bootstrap.servers": address}
 
 
-def confluent_settings(address: str, settings: list[str] | None, file: Path | None) -> dict[str, Any]:
+def confluent_settings(cluster: Cluster) -> dict[str, Any]:
     """The same for a client of confluent-kafka; raises CommandFailed."""
     from sharecore.client.java_names import from_java
     from sharecore.errors import ConfigError
 
     try:
-        chosen = {"log_level": "0"} | from_java(given_settings(address, settings, file))
+        chosen = {"log_level": "0"} | from_java(
+            given_settings(cluster.address, cluster.settings, cluster.file)
+        )
     except (ConfigError, OSError) as error:
         raise CommandFailed(str(error)) from None
     if "ssl.certificate.location" in chosen:

@@ -97,8 +97,8 @@ def confluent_failures() -> Iterator[None]:
             raise CommandFailed(error.args[0].str()) from None
 
 
-def connect(address: str) -> socket.socket:
-    """A connection to HOST:PORT, the first where there are several.
+def connect(address: str, seconds: float = CONNECT_SECONDS_MAX) -> socket.socket:
+    """A connection to HOST:PORT, the first where there are several, within so many seconds.
 
     Raises:
         UsageFailed: the address cannot be read.
@@ -108,7 +108,7 @@ def connect(address: str) -> socket.socket:
     if not colon or not port.isdecimal():
         raise UsageFailed(f"--bootstrap-server {address}: not HOST:PORT")
     try:
-        return socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS_MAX)
+        return socket.create_connection((host.strip("[]"), int(port)), seconds)
     except OSError as error:
         raise CommandFailed(f"no broker at {address}: {error.strerror or error}") from None
 
@@ -118,17 +118,3 @@ def is_refusal(error: Any) -> bool:
     from confluent_kafka import KafkaError
 
     return error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
-
-
-def check_clients(bootstrap: str) -> None:
-    """Sees to it that confluent-kafka is here and somebody listens: it would wait for a broker for ever.
-
-    Raises:
-        CommandFailed: one of them is not.
-    """
-    try:
-        from confluent_kafka import ShareConsumer
-    except ImportError:
-        raise CommandFailed("confluent-kafka is missing: pip install 'sharecore[clients]'") from None
-    del ShareConsumer
-    connect(bootstrap).close()

@@ -19,7 +19,8 @@ def completion_options() -> list[click.Option]:
 
     Typer's own take no name where they can find out which shell it is, and pass over one that is given.
     """
-    from typer.completion import completion_init, install_callback, show_callback
+    from typer._completion_classes import completion_init
+    from typer.completion import install_callback, show_callback
 
     completion_init()
     if "_SHARECORE_COMPLETE" in os.environ:

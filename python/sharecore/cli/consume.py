@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile, given_settings, over_transport
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, given_settings, over_transport
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
     CommandFailed,
-    connect,
     ctrl_c_ends,
     failures_in_one_line,
 )
@@ -24,8 +23,6 @@ from sharecore.cli.lines import Lines
 from sharecore.cli.printable import printable_bytes
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sharecore.client import AcknowledgeType, Record
     from sharecore.client.blocking import ShareConsumer
     from sharecore.client.wire.transport import Transport
@@ -62,6 +59,7 @@ def consume(
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Take records as a member of a share group: accepted unless told otherwise, each shown on a line.
 
@@ -70,7 +68,8 @@ def consume(
     is released, and comes again.
     """
     with failures_in_one_line(), ctrl_c_ends():
-        connect(bootstrap).close()
+        cluster = Cluster(bootstrap, settings, command_config, timeout)
+        cluster.check()
         interrupts = Interrupts()
         lines = Lines(interrupts)
         from sharecore.client.blocking import ShareConsumer
@@ -88,11 +87,11 @@ def consume(
         logging.getLogger("sharecore").addHandler(logging.NullHandler())
 
         def check_topic() -> None:
-            check_topic_exists(topic, bootstrap, settings, command_config)
+            check_topic_exists(topic, cluster)
 
         check_topic()
         if from_beginning:
-            start_at_the_beginning(group, bootstrap, settings, command_config)
+            start_at_the_beginning(group, cluster)
         try:
             with interrupts, ShareConsumer(config) as consumer:
                 consumer.subscribe([topic])
@@ -217,7 +216,7 @@ class _Consuming:
                 )
 
 
-def check_topic_exists(topic: str, address: str, settings: list[str] | None, file: Path | None) -> None:
+def check_topic_exists(topic: str, cluster: Cluster) -> None:
     """Raise CommandFailed where there is no such topic, with names near it."""
     import difflib
 
@@ -233,14 +232,14 @@ def check_topic_exists(topic: str, address: str, settings: list[str] | None, fil
             hint = f"; near names: {', '.join(near)}" if near else ""
             raise CommandFailed(f"there is no topic {topic}{hint}") from None
 
-    over_transport(address, settings, file, look)
+    over_transport(cluster, look)
 
 
-def start_at_the_beginning(group: str, address: str, settings: list[str] | None, file: Path | None) -> None:
+def start_at_the_beginning(group: str, cluster: Cluster) -> None:
     """Have a group that is new begin with the first record; raises CommandFailed."""
     from sharecore.client.configs import ResourceKind, alter_configs
 
     async def alter(transport: Transport) -> None:
         await alter_configs(transport, ResourceKind.GROUP, group, {"share.auto.offset.reset": "earliest"})
 
-    over_transport(address, settings, file, alter)
+    over_transport(cluster, alter)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, run_with
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
@@ -55,6 +55,7 @@ def dashboard(
     ] = None,
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Serve a page of share groups to browsers: lag, members, records in flight, dead letters.
 
@@ -77,8 +78,10 @@ def dashboard(
         address, port = listen_address(listen)
         context = _context(certificate, key)
 
+        cluster = Cluster(bootstrap, setting, command_config, timeout)
+
         async def work() -> None:
-            access = ClusterAccess(client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS))
+            access = ClusterAccess(cluster.client_settings())
             everyone = allow_actions and not access.mechanisms
             config = PageConfig(
                 about=bootstrap,
@@ -94,7 +97,7 @@ def dashboard(
             await _serve(PageServer(page, listening, context))
 
         with ctrl_c_ends():
-            run_with(bootstrap, work)
+            run_with(cluster, work)
 
 
 async def _serve(server: PageServer) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, FileBesideOwn, SettingsBesideOwn, client_settings, run_with
+from sharecore.cli.admin import Cluster, FileBesideOwn, SettingsBesideOwn, Timeout, run_with
 from sharecore.cli.clients import CommandFailed, bootstrap_option, failures_in_one_line
 from sharecore.cli.serve import Assignments, gather
+from sharecore.cli.tables import Output, print_json
 
 if TYPE_CHECKING:
     from sharecore.admin.doctor import Finding
@@ -35,8 +37,10 @@ def doctor(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FILE", help="Write a .tar.gz to send to who helps: no secrets, no records."),
     ] = None,
+    output: Output = "table",
     setting: SettingsBesideOwn = None,
     command_config: FileBesideOwn = None,
+    timeout: Timeout = None,
 ) -> None:
     """Say what is wrong with a configuration, a data directory or a cluster, and what to do about it.
 
@@ -67,19 +71,28 @@ def doctor(
             findings += look.data_directory(directory)
         if bootstrap:
             try:
-                chosen = client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)
-                findings += run_with(bootstrap, lambda: look.cluster(chosen))
+                cluster = Cluster(bootstrap, setting, command_config, timeout)
+                chosen = cluster.client_settings()
+                findings += run_with(cluster, lambda: look.cluster(chosen))
             except CommandFailed as failure:
                 findings.append(look.Finding("cluster", "bad", str(failure)))
-        for each in findings:
-            typer.echo(f"{_MARKS[each.level]}  {each.about}: {each.what}")
-            if each.advice:
-                typer.echo(f"      {each.advice}")
+        if output == "json":
+            print_json([asdict(each) for each in findings])
+        else:
+            _show(findings)
         if bundle is not None:
             try:
                 look.write_bundle(bundle, findings, properties, directory)
             except OSError as error:
                 raise CommandFailed(f"{bundle}: cannot be written: {error}") from None
-            typer.echo(f"\n{bundle} is written; it holds no secrets and no records, look before you send it")
+            written = f"\n{bundle} is written; it holds no secrets and no records, look before you send it"
+            typer.echo(written, err=output == "json")
     if any(each.level == "bad" for each in findings):
         raise typer.Exit(1)
+
+
+def _show(findings: list[Finding]) -> None:
+    for each in findings:
+        typer.echo(f"{_MARKS[each.level]}  {each.about}: {each.what}")
+        if each.advice:
+            typer.echo(f"      {each.advice}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, run_with
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
@@ -52,6 +52,7 @@ def export_metrics(
     ] = 10_000,
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
     log_format: Annotated[str, typer.Option(metavar="text|json")] = "text",
 ) -> None:
     """Serve lag, state, oldest unsettled record and poison candidates of share groups to Prometheus.
@@ -75,8 +76,10 @@ def export_metrics(
 
         host, port = listen_address(listen)
 
+        cluster = Cluster(bootstrap, setting, command_config, timeout)
+
         async def work() -> None:
-            chosen = client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)
+            chosen = cluster.client_settings()
             transport = Transport(read_connection_settings(chosen))
             exporter = Exporter(
                 transport, series_max=series, oldest_max=oldest, poison_deliveries=poison_deliveries
@@ -90,7 +93,7 @@ def export_metrics(
                 await transport.close()
 
         with ctrl_c_ends():
-            run_with(bootstrap, work)
+            run_with(cluster, work)
 
 
 async def _one_round(exporter: Exporter) -> None:

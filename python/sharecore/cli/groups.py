@@ -10,10 +10,11 @@ import typer
 from typer.core import TyperGroup
 
 from sharecore.cli.admin import (
-    API_TIMEOUT_MS,
+    Cluster,
     Settings,
     SettingsBesideSet,
     SettingsFile,
+    Timeout,
     admin_at,
     key_values,
 )
@@ -48,10 +49,6 @@ STATES = (
 )
 """Kafka's names for the states of groups of all types."""
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the share group.")]
-Timeout = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for brokers.  [default: 5]"),
-]
 Topics = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--topic", metavar="TOPIC[:0,1,2]", help="A topic, or partitions of it; may be repeated."),
@@ -203,6 +200,7 @@ def reset(
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show it.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show it, as without --execute.")] = False,
     local: Local = False,
+    output: Output = "table",
     timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
@@ -215,17 +213,20 @@ def reset(
     with _admin(context, bootstrap, setting, command_config, timeout) as admin:
         target = _target(to_earliest, to_latest, to_datetime, to_offset)
         topics, partitions = _partitions(topic or [])
-        if to_datetime is not None:
+        text = output == "table"
+        if to_datetime is not None and text:
             typer.echo(f"to the first records that are not older than {show_time(target.value, local=local)}")
         plan = admin.plan_reset(group, target, topics=topics, partitions=partitions)
-        _show_plan(plan)
+        _show_plan(plan, output)
         if not execute:
-            typer.echo("\nnothing has changed yet: --execute does it")
+            if text:
+                typer.echo("\nnothing has changed yet: --execute does it")
             return
         result = admin.reset(plan)
     for change, error in result.failed:
         typer.echo(f"{change.partition}: {error}", err=True)
-    typer.echo(f"\n{len(result.done)} of {len(plan.changes)} partitions reset")
+    if text:
+        typer.echo(f"\n{len(result.done)} of {len(plan.changes)} partitions reset")
     if result.failed:
         raise typer.Exit(1)
 
@@ -235,14 +236,17 @@ def delete_offsets(
     context: typer.Context,
     group: Group,
     topic: Annotated[list[str], typer.Option("--topic", metavar="TOPIC", help="May be repeated.")],
+    output: Output = "table",
+    timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
     """Forget how far a share group is in whole topics; it must have no members."""
-    with _admin(context, bootstrap, setting, command_config) as admin:
+    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
         errors = admin.delete_offsets(group, topic)
-    show(["TOPIC", "RESULT"], [[name, str(error or "deleted")] for name, error in sorted(errors.items())])
+    rows = [[name, str(error or "deleted")] for name, error in sorted(errors.items())]
+    show_list(output, {"topic": "TOPIC", "result": "RESULT"}, rows)
     if any(errors.values()):
         raise typer.Exit(1)
 
@@ -263,6 +267,7 @@ def delete(
     force: Annotated[
         bool, typer.Option("--force", help="Remove the members first that a group still has.")
     ] = False,
+    output: Output = "table",
     timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
@@ -286,7 +291,7 @@ def delete(
                 deleted, result = False, str(error)
             rows.append([name, result])
             failed = failed or not deleted
-    show(["GROUP", "RESULT"], rows)
+    show_list(output, {"group": "GROUP", "result": "RESULT"}, rows)
     if failed:
         raise typer.Exit(1)
 
@@ -328,20 +333,19 @@ def config(
         Optional[list[str]],  # noqa: UP045
         typer.Option("--unset", metavar="KEY", help="Back to the broker's default; may be repeated."),
     ] = None,
+    output: Output = "table",
+    timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: SettingsBesideSet = None,
     command_config: SettingsFile = None,
 ) -> None:
     """Show a group's settings, after changing those given."""
-    with _admin(context, bootstrap, setting, command_config) as admin:
+    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
         if change or unset:
             admin.alter_configs(group, key_values(change or [], "--set"), unset=unset or ())
         entries = admin.configs(group)
-    rows = [
-        [entry.name, known_text(entry.value), "group" if entry.own else "default"]
-        for entry in entries.values()
-    ]
-    show(["KEY", "VALUE", "FROM"], rows)
+    rows = [[entry.name, entry.value, "group" if entry.own else "default"] for entry in entries.values()]
+    show_list(output, {"key": "KEY", "value": "VALUE", "from": "FROM"}, rows)
 
 
 @groups.command("dead-letters", short_help="Have a share group's dead letters go to a topic.")
@@ -366,6 +370,7 @@ def dead_letters(
         int,
         typer.Option("--replication-factor", metavar="N", help="Of a new topic.", show_default=False),
     ] = -1,
+    timeout: Timeout = None,
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
@@ -374,7 +379,7 @@ def dead_letters(
 
     What is in place already stays; what rules dead letters out is said, with what to do about it.
     """
-    with _admin(context, bootstrap, setting, command_config) as admin:
+    with _admin(context, bootstrap, setting, command_config, timeout) as admin:
         setup = admin.set_up_dead_letters(
             group,
             topic,
@@ -390,22 +395,16 @@ def dead_letters(
     typer.echo(f"dead letters of group {group} go to {topic}")
 
 
-def known_text(value: str | None) -> str:
-    """A setting's value, or a dash where there is none."""
-    return "-" if value is None else value
-
-
 def _admin(
     context: typer.Context,
     bootstrap: str,
     setting: list[str] | None,
     file: Path | None,
-    timeout: float | None = None,
+    timeout: float | None,
 ) -> AbstractContextManager[BlockingAdmin]:
     """What a command was given goes before what stands before its name."""
     given, before, whole = context.obj
-    timeout_ms = API_TIMEOUT_MS if timeout is None else round(timeout * 1000)
-    return admin_at(bootstrap or given, (before or []) + (setting or []), file or whole, timeout_ms)
+    return admin_at(Cluster(bootstrap or given, (before or []) + (setting or []), file or whole, timeout))
 
 
 def _chosen(option: str, given: list[str] | None, known: Sequence[str]) -> list[str]:
@@ -457,6 +456,19 @@ def _partitions(texts: list[str]) -> tuple[list[str], list[TopicPartition]]:
     return topics, partitions
 
 
-def _show_plan(plan: ResetPlan) -> None:
+def _show_plan(plan: ResetPlan, output: str) -> None:
+    if output == "json":
+        print_json(
+            [
+                {
+                    "topic": each.partition.topic,
+                    "partition": each.partition.partition,
+                    "startOffset": each.before,
+                    "newOffset": each.after,
+                }
+                for each in plan.changes
+            ]
+        )
+        return
     rows = [[str(each.partition), known(each.before), str(each.after)] for each in plan.changes]
     show(["PARTITION", "START OFFSET", "NEW"], rows)

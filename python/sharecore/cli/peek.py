@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, over_transport
 from sharecore.cli.clients import (
     BootstrapOfOne,
     UsageFailed,
@@ -15,10 +15,11 @@ from sharecore.cli.clients import (
     usual_bootstrap,
 )
 from sharecore.cli.printable import shortened
-from sharecore.cli.tables import show
+from sharecore.cli.tables import Output, print_json, show
 
 if TYPE_CHECKING:
     from sharecore.admin.peek import Peeked
+    from sharecore.client.wire.transport import Transport
 
 _WIDTH = 60
 
@@ -37,18 +38,20 @@ def peek(
     settled: Annotated[
         bool, typer.Option("--settled", help="Show settled records too, behind one that is not.")
     ] = False,
-    output: Annotated[
-        str, typer.Option("--format", metavar="table|json", help="json: a record a line, values in full.")
+    output: Output = "table",
+    lines: Annotated[
+        str, typer.Option("--format", metavar="table|json", hidden=True, help="json: a record a line.")
     ] = "table",
     bootstrap: BootstrapOfOne = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Show what is in flight and what comes next for a share group, and take none of it.
 
     \b
     sharecore groups peek workers jobs
-    sharecore groups peek workers jobs --partition 3 --max 100 --format json | jq .value
+    sharecore groups peek workers jobs --partition 3 --max 100 --output json | jq .[].value
 
     \b
     new           never given back: it comes next, or is leased for the first time
@@ -61,29 +64,22 @@ def peek(
     """
     default, before, whole = context.obj or (usual_bootstrap(), None, None)
     with failures_in_one_line():
-        if output not in ("table", "json"):
-            raise UsageFailed(f"--format {output}: unknown; allowed: one of table, json")
+        if lines not in ("table", "json"):
+            raise UsageFailed(f"--format {lines}: unknown; allowed: one of table, json")
         from sharecore.admin.peek import peek as look
-        from sharecore.client.settings import read_connection_settings
-        from sharecore.client.wire.transport import Transport
 
-        address = bootstrap or default
-
-        async def work() -> list[Peeked]:
-            chosen = client_settings(
-                address, (before or []) + (setting or []), command_config or whole, API_TIMEOUT_MS
+        async def work(transport: Transport) -> list[Peeked]:
+            return await look(
+                transport, group, topic, partitions=partition or (), max_records=count, settled=settled
             )
-            transport = Transport(read_connection_settings(chosen))
-            try:
-                return await look(
-                    transport, group, topic, partitions=partition or (), max_records=count, settled=settled
-                )
-            finally:
-                await transport.close()
 
-        found = run_with(address, work)
-    if output == "json":
-        _print_json(found)
+        given = (before or []) + (setting or [])
+        found = over_transport(Cluster(bootstrap or default, given, command_config or whole, timeout), work)
+    if lines == "json":
+        for record in _fields(found):
+            typer.echo(json.dumps(record, ensure_ascii=False))
+    elif output == "json":
+        print_json(_fields(found))
     else:
         _print_table(found)
 
@@ -111,21 +107,21 @@ def _print_table(found: list[Peeked]) -> None:
             )
 
 
-def _print_json(found: list[Peeked]) -> None:
-    for each in found:
-        for seen in each.records:
-            record = seen.record
-            line = {
-                "topic": each.partition.topic,
-                "partition": each.partition.partition,
-                "offset": record.offset,
-                "state": seen.state,
-                "deliveries": seen.deliveries,
-                "timestamp_ms": record.timestamp,
-                "key": _whole(record.key),
-                "value": _whole(record.value),
-            }
-            typer.echo(json.dumps(line, ensure_ascii=False))
+def _fields(found: list[Peeked]) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic": each.partition.topic,
+            "partition": each.partition.partition,
+            "offset": seen.record.offset,
+            "state": seen.state,
+            "deliveries": seen.deliveries,
+            "timestamp_ms": seen.record.timestamp,
+            "key": _whole(seen.record.key),
+            "value": _whole(seen.record.value),
+        }
+        for each in found
+        for seen in each.records
+    ]
 
 
 def _whole(data: bytes | None) -> str | None:

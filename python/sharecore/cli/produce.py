@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile, confluent_settings, key_values
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, confluent_settings, key_values
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
     CommandFailed,
     UsageFailed,
-    check_clients,
     ctrl_c_ends,
     failures_in_one_line,
 )
@@ -81,6 +80,16 @@ def produce(
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(
+            "--timeout",
+            min=0.1,
+            max=86_400,
+            metavar="SECONDS",
+            help=f"How long each record is tried.  [default: {ANSWER_SECONDS_MAX:g}]",
+        ),
+    ] = None,
 ) -> None:
     """Write records to a topic, and wait until the broker has answered for each.
 
@@ -90,15 +99,19 @@ def produce(
     With --json a string is sent as it is, null as no value, and anything else as JSON.
     """
     with failures_in_one_line():
-        check_clients(bootstrap)
+        cluster = Cluster(bootstrap, settings, command_config, timeout)
+        cluster.check()
         from sharecore.cli.producing import Records
 
         if values and (file is not None or as_json):
             raise UsageFailed("give values as arguments, or lines with --file or --json")
-        chosen = confluent_settings(bootstrap, settings, command_config)
+        chosen = confluent_settings(cluster)
         chosen.setdefault(SIZE, _LINE_BYTES_MAX)
         # a key goes where Java's producer sends it
         chosen.setdefault("partitioner", "murmur2_random")
+        if timeout is not None:
+            chosen.pop("message.timeout.ms", None)
+            chosen["delivery.timeout.ms"] = round(timeout * 1000)
         if compression is not None:
             chosen["compression.type"] = compression.value
         # a name may come more than once

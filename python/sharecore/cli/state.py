@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile, admin_at
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, admin_at
 from sharecore.cli.clients import (
     BootstrapOrDirectory,
     CommandFailed,
@@ -17,6 +17,7 @@ from sharecore.cli.clients import (
     usual_bootstrap,
 )
 from sharecore.cli.state_output import FORMATS, show_history, show_problems, show_states
+from sharecore.cli.tables import Output
 from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
@@ -50,18 +51,20 @@ def dump(
     history: Annotated[
         bool, typer.Option("--history", help="Every record about --key that is still there, oldest first.")
     ] = False,
-    output: Annotated[
-        str, typer.Option("--format", metavar="table|json", help="json: an object a line.")
+    output: Output = "table",
+    lines: Annotated[
+        str, typer.Option("--format", metavar="table|json", hidden=True, help="json: an object a line.")
     ] = "table",
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Print the state of share partitions as the topic __share_group_state has it.
 
     \b
     sharecore state dump                                       of the broker on localhost:9092
     sharecore state dump --data-dir ./data                     of a broker that may be stopped
-    sharecore state dump --format json | jq 'select(.topic == "orders")'
+    sharecore state dump --output json | jq '.[] | select(.topic == "orders")'
     sharecore state dump --key orders-group:Wj5BzQ1_Q9yJHXXV8pq9pA:0 --history
 
     \b
@@ -78,8 +81,8 @@ def dump(
     Records that cannot be read are told on stderr with partition and offset; the exit status is then 1.
     """
     with failures_in_one_line():
-        if output not in FORMATS:
-            raise UsageFailed(f"--format {output}: not one of {', '.join(FORMATS)}")
+        if lines not in FORMATS:
+            raise UsageFailed(f"--format {lines}: not one of {', '.join(FORMATS)}")
         check_one_source(data_dir, bootstrap)
         if history and key is None:
             raise UsageFailed("--history needs --key GROUP:TOPICID:PARTITION")
@@ -87,12 +90,12 @@ def dump(
         if data_dir is not None:
             found = _from_data_dir(data_dir, chosen, history=history)
         else:
-            with admin_at(bootstrap or usual_bootstrap(), setting, command_config) as admin:
+            with admin_at(Cluster(bootstrap or usual_bootstrap(), setting, command_config, timeout)) as admin:
                 if chosen is not None and history:
                     found = admin.share_state_history(chosen)
                 else:
                     found = admin.share_state(chosen)
-    _show(found, output)
+    _show(found, "lines" if lines == "json" else output)
 
 
 def _key(text: str | None) -> SharePartitionKey | None:

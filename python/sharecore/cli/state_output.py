@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sharecore.cli.tables import show
+from sharecore.cli.tables import print_json, show
 from sharecore.cli.times import show_time
 
 if TYPE_CHECKING:
@@ -21,12 +21,16 @@ _BATCHES_SHOWN = 4
 
 
 def show_states(states: Iterable[SharePartitionState], output: str) -> None:
-    """Prints what holds, a share partition a line."""
+    """Prints what holds, a share partition a line.
+
+    Args:
+        output: table, json for one array, or lines for an object of JSON a line.
+    """
     from sharecore.sharestate.keys import topic_id_text
 
-    if output == "json":
-        for each in states:
-            _line(
+    if output != "table":
+        found = [
+            dict(
                 key=each.key.coordinator_key(),
                 **_named(each.key.group_id, each.topic, topic_id_text(each.key.topic_id), each.key.partition),
                 snapshotEpoch=each.snapshot_epoch,
@@ -38,6 +42,9 @@ def show_states(states: Iterable[SharePartitionState], output: str) -> None:
                 writeTimestamp=each.snapshot_ms,
                 stateBatches=_json_batches(each.batches),
             )
+            for each in states
+        ]
+        _print(found, output)
         return
     show(
         ["KEY", "TOPIC", "START", "DONE", "EPOCHS", "SNAPSHOT", "IN FLIGHT"],
@@ -57,16 +64,19 @@ def show_states(states: Iterable[SharePartitionState], output: str) -> None:
 
 
 def show_history(changes: Iterable[StateChange], output: str) -> None:
-    """Prints records, the oldest first."""
-    if output == "json":
-        for change in changes:
-            _line(
+    """Prints records, the oldest first; `output` as for `show_states`."""
+    if output != "table":
+        found = [
+            dict(
                 partition=change.partition,
                 offset=change.offset,
                 timestamp=change.timestamp_ms,
                 type=_type(change),
                 **_fields(change),
             )
+            for change in changes
+        ]
+        _print(found, output)
         return
     rows = []
     for change in changes:
@@ -151,5 +161,9 @@ def _short(batches: Sequence[StateBatch]) -> str:
     return ", ".join(texts) or "-"
 
 
-def _line(**fields: Any) -> None:
-    typer.echo(json.dumps(fields))
+def _print(found: list[dict[str, Any]], output: str) -> None:
+    if output == "json":
+        print_json(found)
+        return
+    for each in found:
+        typer.echo(json.dumps(each))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from sharecore.cli.clients import CommandFailed
-from sharecore.cli.tables import show
+from sharecore.cli.tables import Output, show
 from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ store = commands(
 Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="A data directory; its broker must be stopped.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+AsJson = Annotated[bool, typer.Option("--json", hidden=True, help="As --output json.")]
 
 
 @store.callback()
@@ -37,12 +37,12 @@ def options() -> None:
 
 
 @store.command("check", short_help="Tell what of a data directory is damaged.")
-def check(directory: Directory, as_json: AsJson = False) -> None:
+def check(directory: Directory, output: Output = "table", as_json: AsJson = False) -> None:
     """Read all of a data directory and tell what is damaged and what is lost. Nothing is changed.
 
     \b
     sharecore store check ./data
-    sharecore store check ./data --json | jq '.lost[]'
+    sharecore store check ./data --output json | jq '.lost[]'
 
     Every frame of the journal, every batch and every index is held against its checksum. A broker refuses to
     start on a damaged directory, because records that were acknowledged are missing; `sharecore store
@@ -57,7 +57,7 @@ def check(directory: Directory, as_json: AsJson = False) -> None:
 
     with failures(), progress_bar("reading") as progress:
         damage = survey(directory, progress)
-    if as_json:
+    if as_json or output == "json":
         print_json(damage, None)
     else:
         tell(damage)
@@ -82,6 +82,7 @@ def salvage(
             "--in-place", help="The new directory takes the name of the old, which is kept beside it."
         ),
     ] = False,
+    output: Output = "table",
     as_json: AsJson = False,
 ) -> None:
     """Make a new data directory of all that is whole in a damaged one, and list what is lost.
@@ -113,7 +114,7 @@ def salvage(
             directory.rename(old)
             target.rename(directory)
             target = directory
-    if as_json:
+    if as_json or output == "json":
         print_json(damage, target)
     else:
         tell(damage)
@@ -184,7 +185,7 @@ def tell(damage: Damage) -> None:
 def _table(header: tuple[str, str, str], rows: list[tuple[str, str, str]], what: str) -> None:
     show(header, rows[:_SHOWN_MAX])
     if len(rows) > _SHOWN_MAX:
-        typer.echo(f"... {len(rows):,} {what}; --json lists all")
+        typer.echo(f"... {len(rows):,} {what}; --output json lists all")
 
 
 def print_json(damage: Damage, target: Path | None) -> None:

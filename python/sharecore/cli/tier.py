@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import Awaitable, Callable
@@ -14,7 +13,7 @@ import typer
 
 from sharecore.cli.clients import VARIABLE, CommandFailed, ctrl_c_ends, failures_in_one_line
 from sharecore.cli.serve import Assignments, behind, gather, read_config
-from sharecore.cli.tables import known, show
+from sharecore.cli.tables import Output, known, print_json, show
 from sharecore.cli.typers import commands
 from sharecore.config.tier import UPSTREAM_PREFIX
 from sharecore.errors import ConfigError, KafkaError
@@ -47,7 +46,7 @@ Config = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--config", "-c", metavar="FILE", help="The server.properties of a node."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+AsJson = Annotated[bool, typer.Option("--json", hidden=True, help="As --output json.")]
 Timeout = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="How long to wait until it is so; 0 does not wait.")
 ]
@@ -70,6 +69,7 @@ def status(
     config: Config = None,
     settings: Assignments = None,
     slots: Annotated[bool, typer.Option("--slots", help="One line a slot, too.")] = False,
+    output: Output = "table",
     as_json: AsJson = False,
 ) -> None:
     """Show the nodes of a tier, and how many slots each has; with --slots, who has which.
@@ -77,7 +77,7 @@ def status(
     \b
     sharecore tier status --upstream kafka-1:9092
     sharecore tier status -c node.properties --slots
-    sharecore tier status -c node.properties --json | jq '.slots[] | select(.owner == null)'
+    sharecore tier status -c node.properties --output json | jq '.slots[] | select(.owner == null)'
 
     RECORDS is how many records of the state topic are kept of a slot: who takes it over reads so many.
 
@@ -87,8 +87,8 @@ def status(
     """
     found = _run(upstream, upstream_settings, config, settings, lambda operator: operator.status())
     ailing = _ailing(found)
-    if as_json:
-        typer.echo(json.dumps(_as_dict(found), indent=2))
+    if as_json or output == "json":
+        print_json(_as_dict(found))
     else:
         _show(found, slots=slots)
         for line in (*ailing, *(str(each) for each in found.wrong if not each.is_ours)):

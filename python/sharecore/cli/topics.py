@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from sharecore.cli.admin import (
+    Cluster,
     FileBesideConfig,
     Settings,
     SettingsFile,
+    Timeout,
     Value,
     administered,
     key_values,
@@ -45,9 +46,10 @@ def list_topics(
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """List the topics with their partitions and replicas."""
-    found = _run(bootstrap, settings, command_config, lambda admin: admin.list_topics())
+    found = _run(Cluster(bootstrap, settings, command_config, timeout), lambda admin: admin.list_topics())
     show_list(
         output,
         {"topic": "TOPIC", "partitions": "PARTITIONS", "replicationFactor": "REPLICATION FACTOR"},
@@ -77,6 +79,7 @@ def create(
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: FileBesideConfig = None,
+    timeout: Timeout = None,
 ) -> None:
     """Create topics.
 
@@ -102,7 +105,7 @@ def create(
             return "exists already"
         return "created"
 
-    _each(topic, bootstrap, settings, command_config, work)
+    _each(topic, Cluster(bootstrap, settings, command_config, timeout), work)
 
 
 @topics.command("describe", short_help="Show a topic, and the share groups that read it.")
@@ -112,9 +115,10 @@ def describe(
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Show a topic: partitions, settings of its own, and how far behind the share groups are that read it."""
-    found = _run(bootstrap, settings, command_config, lambda admin: admin.describe(topic))
+    found = _run(Cluster(bootstrap, settings, command_config, timeout), lambda admin: admin.describe(topic))
     if output == "json":
         print_json(_fields(found))
     else:
@@ -136,6 +140,7 @@ def alter(
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: FileBesideConfig = None,
+    timeout: Timeout = None,
 ) -> None:
     """Change a topic: more partitions, settings.
 
@@ -155,7 +160,7 @@ def alter(
             await admin.grow(name, partitions)
         return "changed"
 
-    _each([topic], bootstrap, settings, command_config, work)
+    _each([topic], Cluster(bootstrap, settings, command_config, timeout), work)
 
 
 @topics.command("delete", short_help="Delete topics with their records.")
@@ -167,6 +172,7 @@ def delete(
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Delete topics with their records, and what groups know of them."""
     from sharecore.errors import ErrorCode, KafkaError
@@ -180,26 +186,22 @@ def delete(
             return "does not exist"
         return "deleted"
 
-    _each(topic, bootstrap, settings, command_config, work)
+    _each(topic, Cluster(bootstrap, settings, command_config, timeout), work)
 
 
 def _run(
-    bootstrap: str,
-    settings: list[str] | None,
-    file: Path | None,
+    cluster: Cluster,
     act: Callable[[TopicAdmin], Coroutine[Any, Any, Value]],
 ) -> Value:
     with failures_in_one_line():
         from sharecore.admin.topics import TopicAdmin
 
-        return administered(TopicAdmin, bootstrap, settings, file, act)
+        return administered(TopicAdmin, cluster, act)
 
 
 def _each(
     names: list[str],
-    bootstrap: str,
-    settings: list[str] | None,
-    file: Path | None,
+    cluster: Cluster,
     act: Callable[[TopicAdmin, str], Coroutine[Any, Any, str]],
 ) -> None:
     """Act on topics one after the other, each with a line; ends the program where any failed."""
@@ -214,7 +216,7 @@ def _each(
                 results.append((name, str(error), False))
         return results
 
-    results = _run(bootstrap, settings, file, work)
+    results = _run(cluster, work)
     for name, result, succeeded in results:
         if succeeded:
             typer.echo(f"{name}: {result}")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile, Value, administered
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, Value, administered
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, UsageFailed, failures_in_one_line
-from sharecore.cli.tables import show
+from sharecore.cli.tables import Output, show_list
 from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
@@ -31,15 +30,20 @@ Mechanisms = Annotated[
 
 @users.command("list", short_help="List the users.")
 def list_users(
-    bootstrap: Bootstrap = BOOTSTRAP, setting: Settings = None, command_config: SettingsFile = None
+    output: Output = "table",
+    bootstrap: Bootstrap = BOOTSTRAP,
+    setting: Settings = None,
+    command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """List the users and the mechanisms that each has a password for."""
     with failures_in_one_line():
-        found = _run(bootstrap, setting, command_config, lambda admin: admin.list())
-    show(
-        ["USER", "MECHANISM", "ITERATIONS"],
+        found = _run(Cluster(bootstrap, setting, command_config, timeout), lambda admin: admin.list())
+    show_list(
+        output,
+        {"user": "USER", "mechanism": "MECHANISM", "iterations": "ITERATIONS"},
         [
-            [user.name, mechanism, str(iterations)]
+            [user.name, mechanism, iterations]
             for user in found
             for mechanism, iterations in sorted(user.mechanisms.items())
         ],
@@ -53,6 +57,7 @@ def add(
     bootstrap: Bootstrap = BOOTSTRAP,
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Add a user, or change a user's password; it is asked for, or read from a pipe.
 
@@ -68,7 +73,7 @@ def add(
             for each in chosen:
                 await admin.put(name, each, password)
 
-        _run(bootstrap, setting, command_config, put)
+        _run(Cluster(bootstrap, setting, command_config, timeout), put)
 
 
 @users.command("delete", short_help="Delete a user.")
@@ -78,6 +83,7 @@ def delete(
     bootstrap: Bootstrap = BOOTSTRAP,
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Delete a user's passwords; connections that stand stay."""
     with failures_in_one_line():
@@ -91,7 +97,7 @@ def delete(
             for each in wanted:
                 await admin.delete(name, each)
 
-        _run(bootstrap, setting, command_config, remove)
+        _run(Cluster(bootstrap, setting, command_config, timeout), remove)
 
 
 def _chosen(mechanisms: list[str] | None) -> list[str]:
@@ -111,12 +117,7 @@ def _password(name: str) -> str:
     return str(password)
 
 
-def _run(
-    bootstrap: str,
-    setting: list[str] | None,
-    file: Path | None,
-    act: Callable[[Users], Coroutine[Any, Any, Value]],
-) -> Value:
+def _run(cluster: Cluster, act: Callable[[Users], Coroutine[Any, Any, Value]]) -> Value:
     from sharecore.admin.users import Users
 
-    return administered(Users, bootstrap, setting, file, act)
+    return administered(Users, cluster, act)

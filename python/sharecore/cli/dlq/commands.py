@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from sharecore.cli.admin import Settings, SettingsFile, check_answers, confluent_settings, topic_id_of
+from sharecore.cli.admin import (
+    Cluster,
+    Settings,
+    SettingsFile,
+    Timeout,
+    check_answers,
+    confluent_settings,
+    topic_id_of,
+)
 from sharecore.cli.clients import (
     BOOTSTRAP,
     Bootstrap,
-    check_clients,
     confluent_failures,
     failures_in_one_line,
 )
@@ -33,6 +40,7 @@ from sharecore.cli.dlq.options import (
     wanted_of,
 )
 from sharecore.cli.printable import shortened
+from sharecore.cli.tables import Output, print_json, show_list
 from sharecore.cli.tables import show as show_table
 from sharecore.cli.times import Local, show_time
 from sharecore.cli.typers import commands
@@ -62,37 +70,51 @@ def list_letters(
     until: Until = None,
     source: Source = None,
     local: Local = False,
+    output: Output = "table",
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Count the letters of dead-letter topics, by group, source and cause."""
     wanted = wanted_of(group, cause, since, until, source)
-    with _clients(bootstrap, settings, command_config) as chosen:
+    cluster = Cluster(bootstrap, settings, command_config, timeout)
+    with _clients(cluster) as chosen:
         from sharecore.cli.dlq.reading import dead_letter_topics, open_consumer
 
         found: dict[tuple[str, str, str, str], list[Letter]] = {}
         counts: dict[tuple[str, str, str, str], int] = {}
         with open_consumer(chosen) as consumer:
-            for name in topic or dead_letter_topics(chosen):
-                for letter in _letters(consumer, name, wanted):
+            for name in topic or dead_letter_topics(chosen, _seconds(timeout)):
+                for letter in _letters(consumer, name, wanted, _seconds(timeout)):
                     about = name, letter.group, letter.origin[0], letter.cause
                     ends = found.setdefault(about, [letter, letter])
                     ends[1] = letter
                     counts[about] = counts.get(about, 0) + 1
-    if not found:
+    if not found and output == "table":
         typer.echo("no letters")
         return
-    rows = [
+    show_list(
+        output,
+        {
+            "topic": "TOPIC",
+            "group": "GROUP",
+            "source": "SOURCE",
+            "cause": "CAUSE",
+            "letters": "LETTERS",
+            "first": "FIRST",
+            "last": "LAST",
+        },
         [
-            *about,
-            str(counts[about]),
-            show_time(first.time_ms, local=local),
-            show_time(last.time_ms, local=local),
-        ]
-        for about, (first, last) in sorted(found.items())
-    ]
-    show_table(["TOPIC", "GROUP", "SOURCE", "CAUSE", "LETTERS", "FIRST", "LAST"], rows)
+            [
+                *about,
+                counts[about],
+                show_time(first.time_ms, local=local),
+                show_time(last.time_ms, local=local),
+            ]
+            for about, (first, last) in sorted(found.items())
+        ],
+    )
 
 
 @dlq.command("show", short_help="Show letters, one a line.")
@@ -107,21 +129,29 @@ def show(
     pattern: Filter = None,
     header: Headers = None,
     limit: Annotated[int, typer.Option("--max", "-n", metavar="N", min=1, help="At most so many.")] = 100,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a line, with headers.")] = False,
+    output: Output = "table",
+    as_json: Annotated[bool, typer.Option("--json", hidden=True, help="An object a line.")] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
-    """Show letters: where they lie, what they are about, and the record where they carry it."""
+    """Show letters: where they lie, what they are about, and the record where they carry it; with
+    --output json their headers, too.
+    """
     wanted = wanted_of(group, cause, since, until, source, key, pattern, header)
-    with _clients(bootstrap, settings, command_config) as chosen:
+    cluster = Cluster(bootstrap, settings, command_config, timeout)
+    with _clients(cluster) as chosen:
         from sharecore.cli.dlq.reading import open_consumer
 
         with open_consumer(chosen) as consumer:
-            letters = list(islice(_letters(consumer, topic, wanted), limit))
+            letters = list(islice(_letters(consumer, topic, wanted, _seconds(timeout)), limit))
     if as_json:
         for letter in letters:
             typer.echo(json.dumps(_fields(letter)))
+        return
+    if output == "json":
+        print_json([_fields(letter) for letter in letters])
         return
     rows = [
         [
@@ -166,6 +196,7 @@ def redrive(
     bootstrap: Bootstrap = BOOTSTRAP,
     settings: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Produce again what letters are about: with the record that they carry, or the one in its topic still.
 
@@ -176,20 +207,23 @@ def redrive(
     passes over those that were redriven, whatever its filters, and a run that broke off is continued.
     """
     wanted = wanted_of(group, cause, since, until, source, key, pattern, header)
-    with _clients(bootstrap, settings, command_config) as chosen:
+    cluster = Cluster(bootstrap, settings, command_config, timeout)
+    with _clients(cluster) as chosen:
         from sharecore.cli.dlq.progress import Progress
         from sharecore.cli.dlq.reading import Topic, letter_of, open_consumer
         from sharecore.cli.dlq.redrive import Redrive, open_producer
 
-        done = Progress(progress, topic, topic_id_of(topic, bootstrap, settings, command_config))
+        done = Progress(progress, topic, topic_id_of(topic, cluster))
         if done.was_another:
             typer.echo(f"{topic} was deleted and created again: none of its letters is done", err=True)
         passed = 0
         with ExitStack() as clients:
-            letters = Topic(clients.enter_context(open_consumer(chosen)), topic, done.first_open())
+            letters = Topic(
+                clients.enter_context(open_consumer(chosen)), topic, done.first_open(), _seconds(timeout)
+            )
             reader = clients.enter_context(open_consumer(chosen))
             records = None if dry_run else clients.enter_context(open_producer(chosen))
-            moving = Redrive(reader, records, to, rate)
+            moving = Redrive(reader, records, to, rate, _seconds(timeout))
             try:
                 with typer.progressbar(
                     length=letters.offsets, label=topic, file=sys.stderr, hidden=not sys.stderr.isatty()
@@ -228,18 +262,23 @@ def redrive(
 
 
 @contextmanager
-def _clients(bootstrap: str, settings: list[str] | None, file: Path | None) -> Iterator[dict[str, str]]:
+def _clients(cluster: Cluster) -> Iterator[dict[str, str]]:
     with failures_in_one_line():
-        check_clients(bootstrap)
-        check_answers(bootstrap, settings, file)
+        check_answers(cluster)
         with confluent_failures():
-            yield confluent_settings(bootstrap, settings, file)
+            yield confluent_settings(cluster)
 
 
-def _letters(consumer: Consumer, topic: str, wanted: Wanted) -> Iterator[Letter]:
+def _seconds(timeout: float | None) -> float:
+    from sharecore.cli.dlq.reading import SECONDS
+
+    return SECONDS if timeout is None else timeout
+
+
+def _letters(consumer: Consumer, topic: str, wanted: Wanted, seconds: float) -> Iterator[Letter]:
     from sharecore.cli.dlq.reading import Topic, letter_of
 
-    for message in Topic(consumer, topic).read():
+    for message in Topic(consumer, topic, seconds=seconds).read():
         letter = letter_of(message)
         if letter is not None and wanted.takes(letter):
             yield letter

@@ -15,7 +15,8 @@ from sharecore.cli.clients import CommandFailed
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
-_SECONDS_MAX = 15.0
+SECONDS = 15.0
+"""How long to wait for brokers, unless it is said."""
 _BATCH = 500
 _SETTINGS: dict[str, object] = {
     "group.id": "sharecore-dlq",
@@ -34,22 +35,25 @@ def open_consumer(settings: Mapping[str, str]) -> Consumer:
     return Consumer({**settings, **_SETTINGS})
 
 
-def dead_letter_topics(settings: Mapping[str, str]) -> list[str]:
+def dead_letter_topics(settings: Mapping[str, str], seconds: float = SECONDS) -> list[str]:
     """Names of the topics that share groups may have their letters in; those that this client may not ask
     about are told on stderr.
+
+    Args:
+        seconds: how long to wait for an answer.
     """
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient, ConfigResource
 
     found, hidden = [], []
     with AdminClient(dict(settings)) as admin:
-        names = [name for name in admin.list_topics(timeout=_SECONDS_MAX).topics if not name.startswith("__")]
+        names = [name for name in admin.list_topics(timeout=seconds).topics if not name.startswith("__")]
         if not names:
             return []
         asked = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, name) for name in names])
         for resource, answer in asked.items():
             try:
-                entry = answer.result(_SECONDS_MAX).get(_ENABLED)
+                entry = answer.result(seconds).get(_ENABLED)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     raise
@@ -62,9 +66,9 @@ def dead_letter_topics(settings: Mapping[str, str]) -> list[str]:
     return sorted(found)
 
 
-def partitions_of(consumer: Consumer, topic: str) -> int:
+def partitions_of(consumer: Consumer, topic: str, seconds: float = SECONDS) -> int:
     """How many partitions a topic has; raises CommandFailed where it is not there."""
-    found = consumer.list_topics(topic, timeout=_SECONDS_MAX).topics.get(topic)
+    found = consumer.list_topics(topic, timeout=seconds).topics.get(topic)
     if found is None or found.error is not None or not found.partitions:
         raise CommandFailed(f"there is no topic {topic}, or none that this client may DESCRIBE")
     return len(found.partitions)
@@ -75,17 +79,24 @@ class Topic:
 
     Args:
         begin: the first offset that is wanted, by partition; those that are left out begin at the start.
+        seconds: how long to wait for brokers.
     """
 
-    def __init__(self, consumer: Consumer, topic: str, begin: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        topic: str,
+        begin: Mapping[int, int] | None = None,
+        seconds: float = SECONDS,
+    ) -> None:
         from confluent_kafka import TopicPartition
 
-        self._consumer = consumer
+        self._consumer, self._seconds = consumer, seconds
         self._topic = topic
         self.begin: dict[int, int] = {}
         self.end: dict[int, int] = {}
-        for index in range(partitions_of(consumer, topic)):
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=_SECONDS_MAX)
+        for index in range(partitions_of(consumer, topic, seconds)):
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=seconds)
             self.begin[index] = min(high, max(low, (begin or {}).get(index, low)))
             self.end[index] = high
 
@@ -109,8 +120,8 @@ class Topic:
             messages = self._consumer.consume(_BATCH, 0.5)
             if messages:
                 heard = time.monotonic()
-            elif time.monotonic() - heard > _SECONDS_MAX:
-                raise CommandFailed(f"{self._topic}: nothing came within {_SECONDS_MAX:g} s")
+            elif time.monotonic() - heard > self._seconds:
+                raise CommandFailed(f"{self._topic}: nothing came within {self._seconds:g} s")
             for message in messages:
                 index, error = message.partition(), message.error()
                 if error is not None:
@@ -129,8 +140,8 @@ class Topic:
 class Origins:
     """Records that bare letters are about, read one after the other."""
 
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
+    def __init__(self, consumer: Consumer, seconds: float = SECONDS) -> None:
+        self._consumer, self._seconds = consumer, seconds
         self._at: tuple[str, int, int] | None = None
 
     def find(self, topic: str, partition: int, offset: int) -> Message | None:
@@ -139,14 +150,14 @@ class Origins:
 
         place = TopicPartition(topic, partition)
         try:
-            low, high = self._consumer.get_watermark_offsets(place, timeout=_SECONDS_MAX)
+            low, high = self._consumer.get_watermark_offsets(place, timeout=self._seconds)
         except KafkaException:
             return None  # the topic is gone
         if not low <= offset < high:
             return None
         if self._at != (topic, partition, offset):
             self._consumer.assign([TopicPartition(topic, partition, offset)])
-        until = time.monotonic() + _SECONDS_MAX
+        until = time.monotonic() + self._seconds
         while time.monotonic() < until:
             message = self._consumer.poll(0.5)
             if message is None:
@@ -156,7 +167,7 @@ class Origins:
                 return None
             self._at = topic, partition, (message.offset() or 0) + 1
             return message if message.offset() == offset else None
-        raise CommandFailed(f"{topic}-{partition}: nothing came within {_SECONDS_MAX:g} s")
+        raise CommandFailed(f"{topic}-{partition}: nothing came within {self._seconds:g} s")
 
 
 def letter_of(message: Message) -> Letter | None:

@@ -12,7 +12,7 @@ from sharecore.admin.letters import Letter
 from sharecore.admin.origin import Header
 from sharecore.cli.clients import CommandFailed
 from sharecore.cli.dlq.progress import Progress
-from sharecore.cli.dlq.reading import Origins, headers_of, partitions_of, plain
+from sharecore.cli.dlq.reading import SECONDS, Origins, headers_of, partitions_of, plain
 from sharecore.cli.producing import Records
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Redrive:
         records: None: only count.
         to: the topic; None: where each record came from.
         rate: records a second; None: as fast as may be.
+        seconds: how long to wait for brokers.
 
     Attributes:
         moved: how many records went where.
@@ -48,10 +49,17 @@ class Redrive:
         younger: records at the offsets of bare letters that were written after them, and so are others.
     """
 
-    def __init__(self, reader: Consumer, records: Records | None, to: str | None, rate: float | None) -> None:
+    def __init__(
+        self,
+        reader: Consumer,
+        records: Records | None,
+        to: str | None,
+        rate: float | None,
+        seconds: float = SECONDS,
+    ) -> None:
         self._records = records
-        self._reader = reader
-        self._origins = Origins(reader)
+        self._reader, self._seconds = reader, seconds
+        self._origins = Origins(reader, seconds)
         self._to = to
         self._rate = rate
         self._began = time.monotonic()
@@ -83,7 +91,7 @@ class Redrive:
             key, value, own = _content(found)
         target = self._to or topic
         if target not in self._partitions:
-            self._partitions[target] = partitions_of(self._reader, target)
+            self._partitions[target] = partitions_of(self._reader, target, self._seconds)
         self.moved[target] += 1
         if self._records is None:
             return

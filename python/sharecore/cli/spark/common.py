@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from sharecore.cli.admin import client_settings
-from sharecore.cli.clients import CommandFailed, connect, ctrl_c_ends, failures_in_one_line
+from sharecore.cli.admin import Cluster
+from sharecore.cli.clients import CommandFailed, ctrl_c_ends, failures_in_one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,9 +84,10 @@ def connection(bootstrap: str, settings: list[str] | None, file: Path | None) ->
     """The settings of a client; raises CommandFailed where nobody listens or a setting cannot stand."""
     from sharecore.client.settings import read_connection_settings
 
-    chosen = client_settings(bootstrap, settings, file, API_TIMEOUT_MS)
+    cluster = Cluster(bootstrap, settings, file)
+    chosen = cluster.client_settings(API_TIMEOUT_MS)
     read_connection_settings(chosen)
-    connect(bootstrap).close()
+    cluster.check()
     return chosen
 
 

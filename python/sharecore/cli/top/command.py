@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sharecore.cli.admin import API_TIMEOUT_MS, Settings, SettingsFile, client_settings, run_with
+from sharecore.cli.admin import Cluster, Settings, SettingsFile, Timeout, run_with
 from sharecore.cli.clients import BOOTSTRAP, Bootstrap, CommandFailed, failures_in_one_line
 
 
@@ -24,6 +24,7 @@ def top(
     ] = "",
     setting: Settings = None,
     command_config: SettingsFile = None,
+    timeout: Timeout = None,
 ) -> None:
     """Watch share groups on a terminal: members, lag, rates, records that came back.
 
@@ -49,8 +50,10 @@ def top(
         from sharecore.client.settings import read_connection_settings
         from sharecore.client.wire.transport import Transport
 
+        cluster = Cluster(bootstrap, setting, command_config, timeout)
+
         async def work() -> None:
-            chosen = client_settings(bootstrap, setting, command_config, API_TIMEOUT_MS)
+            chosen = cluster.client_settings()
             transport = Transport(read_connection_settings(chosen))
             watch = Watch(transport, partial(scrape_held, metrics) if metrics else None)
             try:
@@ -60,4 +63,4 @@ def top(
             finally:
                 await watch.close()
 
-        run_with(bootstrap, work)
+        run_with(cluster, work)
