@@ -33,6 +33,28 @@ LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
 """Of a group, read-only, and told to those alone who ask for them."""
 
 _AS_GIVEN = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+_INTERNAL = "internal."
+"""How the names of keys begin that Kafka tells nobody of."""
+_NEVER = "9223372036854775807"
+_WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, str | None], ...]] = {
+    "compression.gzip.level": (("compression.gzip.level", "-1"),),
+    "compression.lz4.level": (("compression.lz4.level", "9"),),
+    "compression.zstd.level": (("compression.zstd.level", "3"),),
+    "file.delete.delay.ms": (("log.segment.delete.delay.ms", "60000"),),
+    "flush.messages": (("log.flush.interval.messages", _NEVER),),
+    "flush.ms": (("log.flush.interval.ms", None), ("log.flush.scheduler.interval.ms", _NEVER)),
+    "index.interval.bytes": (("log.index.interval.bytes", "4096"),),
+    "local.retention.bytes": (("log.local.retention.bytes", "-2"),),
+    "local.retention.ms": (("log.local.retention.ms", "-2"),),
+    "max.decompressed.message.bytes": (("max.decompressed.message.bytes", "2147483639"),),
+    "preallocate": (("log.preallocate", "false"),),
+    "remote.copy.lag.bytes": (("log.remote.copy.lag.bytes", "-1"),),
+    "remote.copy.lag.ms": (("log.remote.copy.lag.ms", "0"),),
+    "segment.index.bytes": (("log.index.size.max.bytes", "10485760"),),
+    "segment.jitter.ms": (("log.roll.jitter.ms", None), ("log.roll.jitter.hours", "0")),
+    "unclean.leader.election.enable": (("unclean.leader.election.enable", "false"),),
+}
+"""Kafka's broker keys behind topic keys that have no effect here, each with its default."""
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 Value = tuple[str, str | None, ConfigSource]
@@ -40,22 +62,24 @@ Entry = dict[str, Any]
 
 
 def topic_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]:
-    """Every setting of a topic with these overrides."""
+    """Every setting of a topic with these overrides; those without effect have Kafka's defaults."""
     entries = []
     for name, (_, key) in topic_keys().items():
-        if _hidden(name, key, overrides):
+        if name not in overrides and (key.own or name.startswith(_INTERNAL)):
             continue
         values: list[Value] = []
         if name in overrides:
             values.append((name, _as_read(key, overrides[name]), ConfigSource.TOPIC))
         if key.synonym in _RETENTION:
-            values += _retention_values(broker)
-            entries.append(_entry(key, values, _milliseconds(values[0])))
+            behind = _retention_values(broker)
+            value = _milliseconds((values + behind)[0])
+            # of the broker's three keys Kafka tells only where the one in milliseconds is set
+            if any(behind_name == _RETENTION[0] for behind_name, _, _ in behind):
+                values += behind
+            entries.append(_entry(key, values, value))
             continue
-        values += _broker_values(broker, key.synonym) if key.synonym else []
-        if not values:
-            values.append((name, key.format(key.default), ConfigSource.DEFAULT))
-        entries.append(_entry(key, values, values[0][1]))
+        values += _broker_values(broker, key.synonym) if key.synonym else _values_without_effect(broker, name)
+        entries.append(_entry(key, values, values[0][1] if values else key.format(key.default)))
     return entries
 
 
@@ -147,7 +171,7 @@ def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:
     """Whether a key is left out: one without effect shows where it was set, and pretends none elsewhere; so
     does one of our own.
     """
-    return (key.status is not Status.WORKS or key.own) and name not in overrides and not key.shown
+    return (key.status is not Status.WORKS or key.own) and name not in overrides
 
 
 def _broker_values(broker: Services, name: str) -> list[Value]:
@@ -165,6 +189,19 @@ def _broker_values(broker: Services, name: str) -> list[Value]:
     if key.default is not None:
         values.append((name, key.format(key.default), ConfigSource.DEFAULT))
     return values
+
+
+def _values_without_effect(broker: Services, name: str) -> list[Value]:
+    """The values of the broker's keys behind a topic's, as Kafka names them, where they do nothing here."""
+    synonyms = _WITHOUT_EFFECT.get(name, ())
+    static = broker.static_config.without_effect
+    values = [
+        (synonym, static[synonym], ConfigSource.STATIC_BROKER) for synonym, _ in synonyms if synonym in static
+    ]
+    defaults = [(synonym, text, ConfigSource.DEFAULT) for synonym, text in synonyms if text is not None]
+    # what stands behind a key without a default is told where that is set
+    is_told = bool(synonyms) and (synonyms[0][1] is not None or synonyms[0][0] in static)
+    return [*values, *defaults] if is_told else []
 
 
 def _retention_values(broker: Services) -> list[Value]:

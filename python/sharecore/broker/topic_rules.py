@@ -110,12 +110,18 @@ def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
     text = ""
     if not broker_ids:
         text = "The manual partition assignment includes an empty replica list."
-    elif len(set(broker_ids)) < len(broker_ids):
-        text = "The manual partition assignment includes a broker more than once."
-    else:
-        strangers = [broker_id for broker_id in broker_ids if broker_id != node_id]
-        if strangers:
-            text = f"The manual partition assignment includes broker {strangers[0]}, which is not registered."
+    seen: set[int] = set()
+    for broker_id in sorted(broker_ids):
+        if broker_id != node_id:
+            text = (
+                f"The manual partition assignment includes broker {broker_id}, "
+                "but no such broker is registered."
+            )
+        elif broker_id in seen:
+            text = f"The manual partition assignment includes the broker {broker_id} more than once."
+        if text:
+            break
+        seen.add(broker_id)
     if text:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 

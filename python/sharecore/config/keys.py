@@ -72,7 +72,6 @@ class ConfigKey:
         status: what setting it does; the sentence of one that has no effect says why, and one that is refused
             may be set to its default alone.
         own: whether it is no Kafka's: it shows where it was set.
-        shown: whether a topic's or group's shows though it has no effect, as tools look for it.
     """
 
     name: str
@@ -88,7 +87,6 @@ class ConfigKey:
     synonym: str | None = None
     status: Status = Status.WORKS
     own: bool = False
-    shown: bool = False
 
     def parse(self, text: str) -> Any:
         """The value of a text.

@@ -96,7 +96,6 @@ class TopicConfig(UnservedTopicSettings):
         low=1,
         synonym="min.insync.replicas",
         status=Status.IGNORED,
-        shown=True,
     )
     retention_bytes: int = setting(
         Kind.LONG, -1, "Bytes that a partition keeps; negative: no bound.", synonym="log.retention.bytes"

@@ -9,7 +9,7 @@ from sharecore.config.keys import LONG_MAX, Kind, Status, setting
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class UnservedTopicSettings:
-    """What Kafka's topics may set besides; a value is checked, kept and shown to who set it."""
+    """What else Kafka's topics may set; a value is checked, kept and shown."""
 
     compression_gzip_level: int = setting(
         Kind.INT,

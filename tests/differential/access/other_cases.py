@@ -164,6 +164,20 @@ def cluster() -> Iterator[Case]:
         "update features", A.UPDATE_FEATURES, 1, timeout_ms=5000, feature_updates=[], validate_only=True
     )
     yield make(
+        "reassign partitions",
+        A.ALTER_PARTITION_REASSIGNMENTS,
+        1,
+        timeout_ms=5000,
+        allow_replication_factor_change=True,
+        topics=[{"name": "open-t", "partitions": [{"partition_index": 0, "replicas": None}]}],
+    )
+    yield make(
+        "describe the quorum",
+        A.DESCRIBE_QUORUM,
+        2,
+        topics=[{"topic_name": "open-t", "partitions": [{"partition_index": 0}]}],
+    )
+    yield make(
         "elect leaders",
         A.ELECT_LEADERS,
         2,

@@ -20,9 +20,20 @@ _INVALID_RECORD = 87
 _UNKNOWN_TOPIC_ID = 100
 _INVALID_RECORD_STATE = 121
 _DEFAULTS_FROM_ELSEWHERE = ("segment.ms", "min.insync.replicas")
-_TAKES_LETTERS = "errors.deadletterqueue.group.enable"
-_TOPIC = 2
-"""Kind of the resource that a topic is."""
+_NEWER_SETTINGS = {
+    "errors.deadletterqueue.group.enable",
+    "max.decompressed.message.bytes",
+    "remote.copy.lag.bytes",
+    "remote.copy.lag.ms",
+}
+_OF_QUORUMS = (
+    ".leader_epoch",
+    ".high_watermark",
+    ".log_end_offset",
+    ".replica_directory_id",
+    ".last_fetch_timestamp",
+    ".last_caught_up_timestamp",
+)
 _NEWEST = -3
 """ListOffsets asks for the record with the latest time."""
 _NEWER = {18: 5, 24: 5, 28: 6, 42: 3}
@@ -129,26 +140,27 @@ def _own_apis(exchange: Exchange, difference: Difference) -> bool:
     return difference.path == "api_keys[]" or "_features" in difference.path
 
 
-def _topic_settings(exchange: Exchange, difference: Difference) -> bool:
-    """The answer to a topic's creation lists all its settings; ours those that it has."""
-    return exchange.ask.api == "CREATE_TOPICS" and difference.path.startswith("topics[].configs[]")
+def _newer_settings(exchange: Exchange, difference: Difference) -> bool:
+    """Settings of topics that came with Apache Kafka 4.4.0."""
+    entry = difference.ours
+    return (
+        difference.path in ("results[].configs[]", "topics[].configs[]")
+        and difference.apache == MISSING
+        and entry["name"] in _NEWER_SETTINGS
+    )
 
 
-def _described_settings(exchange: Exchange, difference: Difference) -> bool:
-    """A topic's description, too; and what it says of two settings whose defaults come from elsewhere."""
-    if exchange.ask.api != "DESCRIBE_CONFIGS" or f"[resource_type={_TOPIC} " not in difference.where:
+def _defaults_of_topics(exchange: Exchange, difference: Difference) -> bool:
+    """Two settings of topics whose defaults come from elsewhere."""
+    if exchange.ask.api not in ("DESCRIBE_CONFIGS", "CREATE_TOPICS"):
         return False
-    if difference.path == "results[].configs[]":
-        return bool(difference.ours == MISSING)
     return any(f"[name={name}]" in difference.where for name in _DEFAULTS_FROM_ELSEWHERE)
 
 
-def _default_of_letters(exchange: Exchange, difference: Difference) -> bool:
-    """Kafka 4.4.0 names no default behind the setting of topics that dead letters need."""
-    return (
-        exchange.ask.api == "DESCRIBE_CONFIGS"
-        and f"[name={_TAKES_LETTERS}].synonyms" in difference.where
-        and difference.apache == MISSING
+def _quorum(exchange: Exchange, difference: Difference) -> bool:
+    """Where the log of the cluster's metadata ends, and who keeps it: there is none here."""
+    return exchange.ask.api == "DESCRIBE_QUORUM" and (
+        difference.path.endswith(_OF_QUORUMS) or difference.path.startswith("nodes[].listeners[]")
     )
 
 
@@ -441,11 +453,11 @@ _KNOWN: Known = {
     "reason of a refusal": _reason,
     "documentation of a setting": _documentation,
     "what is on offer": _own_apis,
-    "settings of a new topic": _topic_settings,
-    "settings of a topic": _described_settings,
+    "newer settings of topics": _newer_settings,
+    "defaults of two settings": _defaults_of_topics,
+    "quorum of one": _quorum,
     "no streams groups": _streams,
     "dead letters are newer": _dead_letters,
-    "synonyms of a default": _default_of_letters,
     "where the assignor runs": _offload,
     "assignment epoch of an empty group": _empty_group,
     "member comes back sooner": _comes_back,

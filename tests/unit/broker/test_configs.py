@@ -77,7 +77,6 @@ def test_describe_in_every_version(broker: RunningBroker, topic: str, version: i
     )
     assert [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms] == [
         ("retention.ms", "5000", 1),
-        ("log.retention.hours", "168", 5),
     ]
     if version >= 3:
         assert config.config_type == 5
@@ -312,8 +311,10 @@ def test_a_consumer_group_has_settings_of_its_own(broker: RunningBroker, topic: 
     assert alter(broker, BROKER, "1", (brokers_key, SET, "7000")) == ErrorCode.INVALID_REQUEST
 
 
-def test_what_has_no_effect_is_kept_and_shown_to_who_set_it(broker: RunningBroker, topic: str) -> None:
-    assert not describe(broker, TOPIC, topic, "segment.jitter.ms").configs
+def test_what_has_no_effect_is_kept_and_shown(broker: RunningBroker, topic: str) -> None:
+    assert value(broker, TOPIC, topic, "segment.jitter.ms") == ("0", 5)
+    assert value(broker, TOPIC, topic, "index.interval.bytes") == ("4096", 5)
+    assert not describe(broker, TOPIC, topic, "internal.segment.bytes").configs
     assert alter(broker, TOPIC, topic, ("segment.jitter.ms", SET, "60000")) == 0
     assert value(broker, TOPIC, topic, "segment.jitter.ms") == ("60000", 1)
     assert alter(broker, TOPIC, topic, ("segment.jitter.ms", SET, "soon")) == ErrorCode.INVALID_CONFIG

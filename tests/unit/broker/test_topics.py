@@ -316,15 +316,18 @@ def test_nothing_is_done_in_no_time(broker: RunningBroker, topic: str, timeout_m
         ApiKey.CREATE_PARTITIONS: {"topics": [{"name": topic, "count": 9}]},
         ApiKey.DELETE_TOPICS: {"topics": [{"name": topic, "topic_id": None}]},
         ApiKey.ELECT_LEADERS: {"topic_partitions": [{"topic": topic, "partitions": [0]}]},
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: {
+            "topics": [{"name": topic, "partitions": [{"partition_index": 0, "replicas": [1]}]}]
+        },
     }
     told = []
     for key, fields in asked.items():
         answer = broker.ask(key, SERVED[key].max_version, timeout_ms=timeout_ms, **fields)
         told += next(value for value in answer if isinstance(value, list))
-    told[-1:] = told[-1].partition_result
+    told[-2:] = [*told[-2].partition_result, *told[-1].partitions]
     assert [(each.error_code, each.error_message) for each in told] == [
         (ErrorCode.REQUEST_TIMED_OUT, None)
-    ] * 4
+    ] * 5
     assert len(metadata(broker, topic).partitions) == 2
     made = metadata(broker, "late", allow_auto_topic_creation=False)
     assert made.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

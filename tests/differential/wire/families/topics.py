@@ -30,6 +30,8 @@ _STEPS = {
     "cluster": 2,
     "elect": 2,
     "moves": 1,
+    "reassign": 3,
+    "quorum": 1,
 }
 _CONFIGS: dict[str, list[str | None]] = {
     "retention.ms": ["60000", "-1", "-2", "x"],
@@ -84,6 +86,10 @@ def _step(random: Random, steps: dict[str, int]) -> Ask:
             return Ask("DESCRIBE_CLUSTER", random.randrange(3), fields)
         case "elect":
             return _elect(random)
+        case "reassign":
+            return _reassign(random)
+        case "quorum":
+            return _quorum(random)
         case _:
             named = [{"name": _topic(random), "partition_indexes": [random.choice(_INDEXES)]}]
             topics = random.choice([None, [], named])
@@ -285,3 +291,35 @@ def _elect(random: Random) -> Ask:
             "election_type": random.choice([0, 0, 1, 9]),
         },
     )
+
+
+def _reassign(random: Random) -> Ask:
+    version = random.randrange(2)
+    topics = [
+        {
+            "name": name,
+            "partitions": [
+                {"partition_index": index, "replicas": None if random.random() < 0.2 else _assignment(random)}
+                for index in _indexes(random)
+            ],
+        }
+        for name in (_topics(random) if random.random() < 0.95 else [])
+    ]
+    fields: Fields = {"timeout_ms": _timeout(random), "topics": topics}
+    if version:
+        fields["allow_replication_factor_change"] = random.random() < 0.5
+    return Ask("ALTER_PARTITION_REASSIGNMENTS", version, fields)
+
+
+def _quorum(random: Random) -> Ask:
+    names = random.choice([["~metadata"], ["~metadata"], ["~metadata", "~metadata"], [_topic(random)], []])
+    topics = [
+        {
+            "topic_name": "__cluster_metadata" if name == "~metadata" else name,
+            "partitions": [
+                {"partition_index": index} for index in random.choice([[0], [0], [1], [0, 0], [], [-1]])
+            ],
+        }
+        for name in names
+    ]
+    return Ask("DESCRIBE_QUORUM", random.randrange(3), {"topics": topics})

@@ -1,0 +1,69 @@
+"""DescribeQuorum: this broker is the only voter of its cluster, and leads it (KIP-595)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharecore.broker.context import RequestContext
+from sharecore.errors import ErrorCode
+from sharecore.security.acl import Operation, ResourceType
+
+_TOPIC = "__cluster_metadata"
+_EPOCH, _END_OFFSET = 1, 0
+"""The leader never changes, and there is no log of metadata: the store keeps them."""
+_NOT_HERE = "This server does not host this topic-partition."
+
+
+def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
+    named = [
+        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
+    ]
+    if named == [(_TOPIC, [0])]:
+        return {"error_message": "", "topics": [_quorum(context)], "nodes": _nodes(context)}
+    topics = [
+        {"topic_name": name, "partitions": [_unknown(index) for index in indexes]} for name, indexes in named
+    ]
+    return {"error_message": "", "topics": topics, "nodes": []}
+
+
+def _quorum(context: RequestContext) -> dict[str, Any]:
+    node_id, now_ms = context.broker.identity.node_id, context.broker.clock.now_ms()
+    voter = {
+        "replica_id": node_id,
+        "replica_directory_id": None,
+        "log_end_offset": _END_OFFSET,
+        "last_fetch_timestamp": now_ms,
+        "last_caught_up_timestamp": now_ms,
+    }
+    partition = {
+        "partition_index": 0,
+        "error_message": "",
+        "leader_id": node_id,
+        "leader_epoch": _EPOCH,
+        "high_watermark": _END_OFFSET,
+        "current_voters": [voter],
+        "observers": [],
+    }
+    return {"topic_name": _TOPIC, "partitions": [partition]}
+
+
+def _nodes(context: RequestContext) -> list[dict[str, Any]]:
+    listener = context.connection.listener
+    return [
+        {"node_id": node.node_id, "listeners": [{"name": listener, "host": node.host, "port": node.port}]}
+        for node in context.broker.cluster.nodes(listener)
+    ]
+
+
+def _unknown(index: int) -> dict[str, Any]:
+    return {
+        "partition_index": index,
+        "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "error_message": _NOT_HERE,
+        "leader_id": 0,
+        "leader_epoch": 0,
+        "high_watermark": 0,
+        "current_voters": [],
+        "observers": [],
+    }
