@@ -13,7 +13,7 @@ from sharecore.quotas.entity import (
     select,
 )
 from sharecore.quotas.keys import CONSUMER, CONTROLLER, IP_RATE, PRODUCER, REQUEST, check_value
-from sharecore.quotas.limits import ClientQuotas
+from sharecore.quotas.limits import ClientQuotas, decode_entity
 from sharecore.quotas.throttles import Mutations, Throttles
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Mutations",
     "Throttles",
     "check_value",
+    "decode_entity",
     "entity_of",
     "select",
 ]

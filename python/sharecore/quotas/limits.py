@@ -41,7 +41,7 @@ class ClientQuotas:
         self._changed: Callable[[], None] = lambda: None
         self._hosts = HostAddresses(self._read_addresses)
         for name in self._objects:
-            self._take(_entity(name))
+            self._take(decode_entity(name))
         self._read()
         self._objects.watch(self._told)
 
@@ -100,7 +100,7 @@ class ClientQuotas:
         self._changed()
 
     def _told(self, name: str) -> None:
-        self._take(_entity(name))
+        self._take(decode_entity(name))
         self._read()
         self._changed()
 
@@ -149,5 +149,6 @@ def _written(entity: Entity) -> str:
     return json.dumps(entity)
 
 
-def _entity(written: str) -> Entity:
+def decode_entity(written: str) -> Entity:
+    """Return the entity that a name in the catalogue means; raises ValueError or TypeError."""
     return tuple((kind, name) for kind, name in json.loads(written))

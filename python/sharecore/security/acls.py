@@ -27,7 +27,7 @@ class Acls:
         self._prefixed: dict[tuple[int, str], dict[Acl, None]] = {}
         self._lengths: dict[int, dict[int, int]] = {}
         for key, _ in catalogue.scan(_PREFIX):
-            self._add(_acl(key))
+            self._add(decode_acl(key))
         catalogue.watch(_PREFIX, self._told)
 
     def __len__(self) -> int:
@@ -97,9 +97,9 @@ class Acls:
 
     def _told(self, key: bytes) -> None:
         if self._catalogue.get(key) is None:
-            self._remove(_acl(key))
+            self._remove(decode_acl(key))
         else:
-            self._add(_acl(key))
+            self._add(decode_acl(key))
         self._changed()
 
     def _add(self, acl: Acl) -> None:
@@ -128,7 +128,8 @@ class Acls:
         return self._prefixed if acl.pattern_type == PatternType.PREFIXED else self._literal
 
 
-def _acl(key: bytes) -> Acl:
+def decode_acl(key: bytes) -> Acl:
+    """Return the entry that stands in a key of the catalogue; raises ValueError or TypeError."""
     return Acl(*json.loads(key.removeprefix(_PREFIX)))
 
 

@@ -105,7 +105,7 @@ class Credentials:
         if value is None:
             self._found.pop((user, mechanism), None)
         else:
-            self._found[user, mechanism] = _decode(value)
+            self._found[user, mechanism] = decode_credential(value)
 
 
 class Scram:
@@ -224,10 +224,11 @@ def _encode(credential: Credential) -> bytes:
     return json.dumps([*parts, credential.iterations]).encode()
 
 
-def _decode(value: bytes) -> Credential:
+def decode_credential(value: bytes) -> Credential:
+    """Return a credential as it is kept; raises ValueError or TypeError."""
     salt, stored, server, iterations = json.loads(value)
-    decode = base64.b64decode
-    return Credential(decode(salt), decode(stored), decode(server), iterations)
+    parts = [base64.b64decode(part, validate=True) for part in (salt, stored, server)]
+    return Credential(*parts, iterations)
 
 
 def first_credential(user: FirstUser) -> tuple[str, str, Credential]:

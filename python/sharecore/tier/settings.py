@@ -13,11 +13,13 @@ from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.logs import shorten
 from sharecore.storage import Catalogue, Configs, Objects, ResourceType, Ticket, Value
 from sharecore.tier.claims import cut_batches, decode
 from sharecore.tier.names import settings_topic
 from sharecore.tier.own_topics import MESSAGE_BYTES_MIN, state_record_bytes
 from sharecore.tier.replay import Reading, bounds_of, replay
+from sharecore.tier.setting_records import SLOTS, flaw
 from sharecore.tier.single_values import SingleValues
 from sharecore.tier.sources import Fetching, Subscription
 from sharecore.tier.topics import OWN_SETTINGS, Making
@@ -28,12 +30,12 @@ logger = logging.getLogger(__name__)
 
 _ROOM_BYTES = 1 << 20
 _RETRY_S = 1.0
+_KEY_SHOWN_MAX = 100
 _PATIENCE_S = 5.0
 """How long a share partition that is to begin waits for the settings of its group."""
 _ANEW = frozenset({ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_ID})
 """After these what is upstream is not what was read: an unclean election, or another topic."""
 
-_SLOTS = b"tier/slots"
 _SINGLE = {b"config/": b"setting/", b"quota/": b"limit/"}
 """What keys begin with of values that have records of their own, by what those of objects begin with."""
 
@@ -86,7 +88,7 @@ class SettingsCatalogue(Catalogue):
     @property
     def slots(self) -> int | None:
         """How many slots the tier has; None where no node has said so yet."""
-        value = self.get(_SLOTS)
+        value = self.get(SLOTS)
         return None if value is None else int(value)
 
     async def check_slots(self, found: int) -> None:
@@ -97,7 +99,7 @@ class SettingsCatalogue(Catalogue):
             KafkaError: it could not be noted.
         """
         if self.slots is None:
-            await self.put(_SLOTS, b"%d" % found)
+            await self.put(SLOTS, b"%d" % found)
         elif self.slots != found:
             raise ConfigError(
                 f"the state topic of this tier has {found} partitions; allowed: the {self.slots} that it was "
@@ -244,6 +246,16 @@ class SettingsCatalogue(Catalogue):
         """Whether a record is newer than what is known."""
         if self._offsets.get(key, -1) >= offset:
             return False
+        if why := flaw(key, value):
+            logger.warning(
+                "%s, offset %d: the record %s was not written by a node, and is passed over (%s); only the "
+                "nodes' user needs the right to write to this topic",
+                self.topic,
+                offset,
+                shorten(repr(key)[1:], _KEY_SHOWN_MAX),
+                why,
+            )
+            return False
         self._offsets[key] = offset
         self._changed([] if value is None else [(key, value)], [key] if value is None else [])
         return True
@@ -267,7 +279,7 @@ class SettingsCatalogue(Catalogue):
                     self._put(offset, key, value)
                 ticket.settle()
                 for offset, (key, _) in enumerate(records, base):
-                    if self._offsets[key] > offset:
+                    if self._offsets.get(key, -1) > offset:
                         # another node has set it since: whoever waited for the ticket took this value for it
                         self._tell(key)
 

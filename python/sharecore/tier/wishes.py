@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sharecore.storage import Catalogue
-
-_PINS, _DRAINED = b"tier/pin/", b"tier/drain/"
+from sharecore.tier.setting_records import DRAINED, PINS
 
 
 class Pin(NamedTuple):
@@ -29,22 +28,22 @@ class Wishes:
 
     def pins(self) -> dict[int, int]:
         """Nodes that are to have certain slots, by slot."""
-        return {int(key.removeprefix(_PINS)): int(value) for key, value in self._catalogue.scan(_PINS)}
+        return {int(key.removeprefix(PINS)): int(value) for key, value in self._catalogue.scan(PINS)}
 
     def drained(self) -> set[int]:
         """Nodes that are to have no slots."""
-        return {int(key.removeprefix(_DRAINED)) for key, _ in self._catalogue.scan(_DRAINED)}
+        return {int(key.removeprefix(DRAINED)) for key, _ in self._catalogue.scan(DRAINED)}
 
     async def pin(self, pins: list[Pin]) -> None:
         """Has slots at certain nodes; raises KafkaError(KAFKA_STORAGE_ERROR)."""
         await self._catalogue.change(
-            [(b"%s%d" % (_PINS, pin.slot), b"%d" % pin.node) for pin in pins if pin.node is not None],
-            [b"%s%d" % (_PINS, pin.slot) for pin in pins if pin.node is None],
+            [(b"%s%d" % (PINS, pin.slot), b"%d" % pin.node) for pin in pins if pin.node is not None],
+            [b"%s%d" % (PINS, pin.slot) for pin in pins if pin.node is None],
         )
 
     async def drain(self, node: int, *, drained: bool) -> None:
         """Has a node without slots, or with its share again; raises KafkaError(KAFKA_STORAGE_ERROR)."""
-        key = b"%s%d" % (_DRAINED, node)
+        key = b"%s%d" % (DRAINED, node)
         if drained:
             await self._catalogue.put(key, b"1")
         else:
@@ -52,5 +51,5 @@ class Wishes:
 
     def on_change(self, told: Callable[[], object]) -> None:
         """Calls back when somebody else has changed them."""
-        for prefix in (_PINS, _DRAINED):
+        for prefix in (PINS, DRAINED):
             self._catalogue.watch(prefix, lambda key: told())
