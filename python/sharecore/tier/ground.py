@@ -213,8 +213,15 @@ class TierGround:
         found = self._upstream.metadata.get(topic)
         assert found is not None
         await self._check_topics()
-        self._state_ids = {found.topic_id, id_under(OFFSETS_TOPIC, found.topic_id)}
+        self._note_state_topic(UpstreamChange.CREATED, found)
+        # before anybody else hears of a topic that was made anew, and asks who leads it
+        self._upstream.metadata.on_change(self._note_state_topic)
         return len(found.partitions)
+
+    def _note_state_topic(self, change: UpstreamChange, topic: UpstreamTopic) -> None:
+        """Note the ids under which clients ask for slots: made anew, the topic has others."""
+        if topic.name == self._config.sharecore_tier_state_topic and change is not UpstreamChange.DELETED:
+            self._state_ids = {topic.topic_id, id_under(OFFSETS_TOPIC, topic.topic_id)}
 
     async def _check_topics(self) -> None:
         """Refuse topics of the tier with settings that cost share state; set right what can be, and log it.
@@ -428,6 +435,14 @@ class TierGround:
         elif change is UpstreamChange.RECREATED or (change is UpstreamChange.CREATED and self._state_is_gone):
             self._state_is_gone = False
             logger.error("%s: it is there again, and each group begins where its reset policy says", lost)
+            if len(topic.partitions) != len(self._slots):
+                logger.error(
+                    "%s has %d partitions, and this tier has %d slots: delete it, and run "
+                    "`sharecore tier repair --yes`, which makes it with as many",
+                    topic.name,
+                    len(topic.partitions),
+                    len(self._slots),
+                )
             another = KafkaError(ErrorCode.NOT_COORDINATOR, f"{topic.name} is another topic now")
             for index, slot in enumerate(self._slots):
                 if self._leadership.owns(index):

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from sharecore.broker.coordinators import OFFSETS_TOPIC
 from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.protocol import ApiKey
@@ -21,7 +22,10 @@ from sharecore.tier.duties import SlotDuties
 from sharecore.tier.ground import TierGround
 from sharecore.tier.settings import Send, topics_of
 from sharecore.tier.slots import slot_of_partition
+from sharecore.tier.topics import id_under
 from sharecore.upstream import Administration
+from sharecore.upstream import Topic as UpstreamTopic
+from sharecore.upstream import TopicChange as Change
 
 TOPIC = UUID(int=7)
 
@@ -59,6 +63,24 @@ def test_a_partition_that_no_topic_has_lies_in_some_slot(partition: int) -> None
     for topic_id in (TOPIC, UUID(int=8)):
         assert 0 <= ground.route(SharePartitionKey("g", topic_id, partition), 4) < 4
     assert [ground.route(SharePartitionKey("g", TOPIC, slot), 4) for slot in range(4)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("change", [Change.RECREATED, Change.CREATED])
+def test_a_state_topic_that_was_made_anew_has_its_slots_under_its_new_ids(change: Change) -> None:
+    ground, topic_id = TierGround(), UUID(int=8)
+    ground._config = BrokerConfig.from_properties({})
+    ground._slots = [cast(Any, None)] * 16
+    state = ground._config.sharecore_tier_state_topic
+    asked = [UUID(int=7), topic_id]
+    for each in asked:
+        ground._note_state_topic(change, UpstreamTopic(state, each, True, (), False))
+        ground._note_state_topic(change, UpstreamTopic("another", UUID(int=9), True, (), False))
+        ground._note_state_topic(Change.DELETED, UpstreamTopic(state, UUID(int=9), True, (), False))
+        for known in (each, id_under(OFFSETS_TOPIC, each)):
+            slots = [ground.route(SharePartitionKey("g", known, slot), 16) for slot in range(16)]
+            assert slots == list(range(16))
+    former = [ground.route(SharePartitionKey("g", asked[0], slot), 16) for slot in range(16)]
+    assert former == [slot_of_partition(asked[0], slot, 16) for slot in range(16)]
 
 
 class Leading:
