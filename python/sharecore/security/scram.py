@@ -227,8 +227,8 @@ def _encode(credential: Credential) -> bytes:
 def decode_credential(value: bytes) -> Credential:
     """Return a credential as it is kept; raises ValueError or TypeError."""
     salt, stored, server, iterations = json.loads(value)
-    parts = [base64.b64decode(part, validate=True) for part in (salt, stored, server)]
-    return Credential(*parts, iterations)
+    salt, stored, server = (base64.b64decode(part, validate=True) for part in (salt, stored, server))
+    return Credential(salt, stored, server, iterations)
 
 
 def first_credential(user: FirstUser) -> tuple[str, str, Credential]:

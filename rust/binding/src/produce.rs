@@ -5,6 +5,7 @@
 //! same object.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
@@ -99,6 +100,35 @@ fn batch<'a>(partition: &Value<'a>) -> Result<(i32, &'a [u8]), Stop> {
     Err(unexpected())
 }
 
+/// A topic, and the batches for its partitions.
+type Batches<'a> = (TopicName, Vec<(i32, &'a [u8])>);
+
+/// Names each topic and partition once: if a partition repeats, the last batch wins, as on Apache Kafka.
+fn each_once(topics: Vec<Batches<'_>>) -> Vec<Batches<'_>> {
+    if topics.len() == 1 && topics[0].1.len() == 1 {
+        return topics;
+    }
+    let mut found: Vec<Batches<'_>> = Vec::with_capacity(topics.len());
+    let mut places: HashMap<TopicName, (usize, HashMap<i32, usize>)> = HashMap::new();
+    for (name, batches) in topics {
+        let (topic, indexes) = places.entry(name).or_insert_with_key(|name| {
+            found.push((name.clone(), Vec::with_capacity(batches.len())));
+            (found.len() - 1, HashMap::with_capacity(batches.len()))
+        });
+        let kept = &mut found[*topic].1;
+        for (index, records) in batches {
+            match indexes.entry(index) {
+                Entry::Occupied(place) => kept[*place.get()].1 = records,
+                Entry::Vacant(place) => {
+                    place.insert(kept.len());
+                    kept.push((index, records));
+                }
+            }
+        }
+    }
+    found
+}
+
 /// Whether a batch is a transaction's; one that is too short for a header is nobody's, and so is one of a
 /// format that there is not.
 fn is_transactional(records: &[u8]) -> bool {
@@ -124,12 +154,15 @@ impl PyProduce {
         let mut any_transactional = false;
         for topic in &request.topics {
             let (name, partitions) = parts(topic).map_err(Stop::into_error)?;
+            let mut batches = Vec::with_capacity(partitions.len());
             for partition in partitions {
-                let (_, records) = batch(partition).map_err(Stop::into_error)?;
+                let (index, records) = batch(partition).map_err(Stop::into_error)?;
                 any_transactional |= is_transactional(records);
+                batches.push((index, records));
             }
-            topics.push((name, partitions));
+            topics.push((name, batches));
         }
+        let topics = each_once(topics);
         let may_begin = !any_transactional || {
             let may_begin = produce.borrow().may_begin.clone_ref(py);
             let who = (asked.context()?, request.transactional_id);
@@ -139,9 +172,9 @@ impl PyProduce {
         let mut work = CHECKED_AT_ONCE;
         let mut unchecked = Vec::new();
         let admit = produce.borrow().admit.clone_ref(py).into_bound(py);
-        for (name, partitions) in topics {
-            for partition in partitions {
-                let (index, records) = batch(partition).map_err(Stop::into_error)?;
+        for (name, batches) in topics {
+            let count = batches.len();
+            for (index, records) in batches {
                 let place = {
                     let mut held = produced.borrow_mut();
                     held.outcomes.push(Outcome::of(index));
@@ -169,7 +202,7 @@ impl PyProduce {
                     }
                 }
             }
-            produced.borrow_mut().topics.push((name, partitions.len()));
+            produced.borrow_mut().topics.push((name, count));
         }
         if !unchecked.is_empty() {
             let wants_answer = request.acks != 0;

@@ -9,6 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from tests.differential.access.case import twice
 from tests.differential.access.cases import cases
 from tests.differential.access.generated_cases import generated
 from tests.differential.access.matrix import OFFERED, allow, guarded, play, principals
@@ -20,8 +21,11 @@ def main() -> int:
     parser.add_argument("--only", default="", help="requests whose names hold this")
     parser.add_argument("--principals", default="", help="principals whose names hold this")
     parser.add_argument("--kinds", nargs=2, default=("apache", "sharecore"), help="which brokers")
+    parser.add_argument("--twice", action="store_true", help="name all that the requests name twice")
     chosen = parser.parse_args()
     wanted = [case for case in cases() if chosen.only in case.name]
+    if chosen.twice:
+        wanted = [doubled for case in wanted if (doubled := twice(case)) is not None]
     entries = {name: some for name, some in principals().items() if chosen.principals in name}
     with (
         tempfile.TemporaryDirectory(prefix="access-") as home,

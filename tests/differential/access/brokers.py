@@ -16,14 +16,17 @@ from tests.harness.tier import ONE_COPY, SMALL
 from tests.harness.wire import Peer
 
 from sharecore.protocol import ApiKey, codec
+from sharecore.tier.view import FIRST_NODE_ID
 
 CLOSED = "the connection was closed"
 INSIDE = "inside"
 """The connection of the listener without SASL, whose clients may do everything."""
-_LONG_SESSIONS = {
+_BEHIND = {
     "group.consumer.max.session.timeout.ms": "3600000",
     "group.consumer.session.timeout.ms": "3600000",
     "group.consumer.assignment.interval.ms": "0",
+    # records of the requests are as old as they say
+    "log.retention.ms": "-1",
 }
 _SECURITY = "org.apache.kafka.common.security"
 _PROPERTIES = """
@@ -79,11 +82,12 @@ class Guarded:
     ) -> None:
         home.mkdir(parents=True)
         self.kind = kind
+        self.node_id = FIRST_NODE_ID if kind == "node" else 0
         self.inside, self.port, controller = free_port(), free_port(), free_port()
         self._home = home
         self._peers: dict[str, Peer] = {}
         self._process: subprocess.Popen[bytes] | None = None
-        behind = SMALL | _LONG_SESSIONS
+        behind = SMALL | _BEHIND
         self._cluster = (
             Broker(home / "cluster", "apache", behind, libs=KAFKA_LIBS) if kind == "node" else None
         )

@@ -45,7 +45,37 @@ def _records() -> Iterator[Case]:
         replica_id=-1,
         topics=[{"name": name, "partitions": parts} for name in _NAMES],
     )
+    for version in (2, 9):
+        twice = [{"name": name, "partitions": parts * 2} for name in (*_NAMES, *_NAMES)]
+        yield make(f"list offsets twice v{version}", A.LIST_OFFSETS, version, replica_id=-1, topics=twice)
+    epochs = [{"partition": index, "current_leader_epoch": -1, "leader_epoch": 0} for index in (0, 9, 0)]
+    yield make(
+        "offset for leader epoch twice",
+        A.OFFSET_FOR_LEADER_EPOCH,
+        4,
+        replica_id=-1,
+        topics=[{"topic": name, "partitions": epochs} for name in (*_NAMES, *_NAMES)],
+    )
+    yield make(
+        "describe producers twice",
+        A.DESCRIBE_PRODUCERS,
+        0,
+        topics=[{"name": name, "partition_indexes": [0, 9, 0]} for name in (*_NAMES, *_NAMES)],
+    )
+    yield make("produce twice", A.PRODUCE, 9, acks=-1, **{**produce, "topic_data": data + data})
+    by_id = [
+        {"topic_id": f"#{name}", "partition_data": data[0]["partition_data"]}
+        for name in (*TOPICS, "missing", TOPICS[0])
+    ]
+    yield make("produce twice by id", A.PRODUCE, 13, acks=-1, **{**produce, "topic_data": by_id})
     gone = [{"partition_index": index, "offset": 0} for index in (0, 9)]
+    yield make(
+        "delete records twice",
+        A.DELETE_RECORDS,
+        2,
+        timeout_ms=5000,
+        topics=[{"name": name, "partitions": gone * 2} for name in (*_NAMES, *_NAMES)],
+    )
     yield make(
         "delete records of old",
         A.DELETE_RECORDS,
@@ -119,6 +149,30 @@ def _topics() -> Iterator[Case]:
     yield make("delete topics oddly", A.DELETE_TOPICS, 6, topics=named_both, timeout_ms=5000)
     twice = [{"name": name, "topic_id": None} for name in ("open-missing", "open-missing", "shut-missing")]
     yield make("delete a topic twice", A.DELETE_TOPICS, 6, topics=twice, timeout_ms=5000)
+    gone = ("open-late-~", "shut-late-~")
+    yield make(
+        "delete topics by name and id",
+        A.DELETE_TOPICS,
+        6,
+        gone,
+        topics=[
+            *({"name": name, "topic_id": None} for name in (gone[0], "shut-missing")),
+            *({"name": None, "topic_id": f"#{name}"} for name in (*gone, "missing", "missing")),
+        ],
+        timeout_ms=5000,
+    )
+    for wait_ms in (0, -1):
+        yield make(
+            f"delete topics within {wait_ms} ms",
+            A.DELETE_TOPICS,
+            6,
+            topics=[
+                *({"name": name, "topic_id": None} for name in ("open-missing", "shut-missing")),
+                {"name": None, "topic_id": "#missing"},
+                {"name": "open-t", "topic_id": "#open-t"},
+            ],
+            timeout_ms=wait_ms,
+        )
 
 
 def _groups() -> Iterator[Case]:
@@ -133,6 +187,13 @@ def _groups() -> Iterator[Case]:
         )
     wanted = [{"group_id": group, "topics": topics} for group in GROUPS for topics in (None, asked)]
     yield make("offsets of groups", A.OFFSET_FETCH, 8, groups=wanted, require_stable=False)
+    by_id = [{"topic_id": f"#{name}", "partition_indexes": [0, 9]} for name in (*TOPICS, "missing")]
+    some: list[dict[str, Any]] = [
+        {"group_id": group, "member_id": None, "member_epoch": -1, "topics": topics}
+        for group in (*GROUPS, *CONSUMERS, "open-missing", GROUPS[0])
+        for topics in (None, by_id)
+    ]
+    yield make("offsets of groups by id", A.OFFSET_FETCH, 10, groups=some, require_stable=True)
     offset = {"partition_index": 0, "committed_offset": 1, "committed_metadata": None}
     for group in GROUPS:
         for version in (0, 5):
@@ -156,6 +217,20 @@ def _groups() -> Iterator[Case]:
             group_id=group,
             topics=[{"name": name, "partitions": [offset]} for name in _NAMES],
         )
+        stored = {**offset, "committed_leader_epoch": -1}
+        yield make(
+            f"commit by id to {group}",
+            A.OFFSET_COMMIT,
+            10,
+            group_id=group,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            group_instance_id=None,
+            topics=[
+                {"topic_id": f"#{name}", "partitions": [stored, {**stored, "partition_index": 9}]}
+                for name in (*TOPICS, "missing", TOPICS[0])
+            ],
+        )
         yield make(
             f"delete offsets of all topics of {group}",
             A.OFFSET_DELETE,
@@ -171,6 +246,14 @@ def _groups() -> Iterator[Case]:
         groups=everything,
         include_authorized_operations=True,
     )
+    yield make(
+        "describe groups twice",
+        A.DESCRIBE_GROUPS,
+        5,
+        groups=[*everything, *everything],
+        include_authorized_operations=False,
+    )
+    yield make("delete groups twice", A.DELETE_GROUPS, 2, groups_names=["open-missing", "shut-missing"] * 2)
     for name, api in (("consumer", A.CONSUMER_GROUP_DESCRIBE), ("share", A.SHARE_GROUP_DESCRIBE)):
         for bits in (False, True):
             yield make(
@@ -183,7 +266,7 @@ def _groups() -> Iterator[Case]:
     yield make("list share groups", A.LIST_GROUPS, 5, states_filter=[], types_filter=["share"])
     yield make("list stable groups", A.LIST_GROUPS, 4, states_filter=["Stable"])
     yield make("list groups of old", A.LIST_GROUPS, 0)
-    some: list[dict[str, Any]] = [{"topic_name": name, "partitions": [0]} for name in _NAMES]
+    some = [{"topic_name": name, "partitions": [0]} for name in _NAMES]
     for begins in ("open", "shut", ""):
         topics = [each for each in some if each["topic_name"].startswith(begins)]
         yield make(
@@ -272,6 +355,19 @@ def _configs() -> Iterator[Case]:
         resources=[mixed[0], mixed[0]],
         validate_only=True,
     )
+    for keys in (None, ["retention.ms"]):
+        repeated = [
+            {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
+            for kind, name in (
+                (2, "open-t"),
+                (32, "open-g"),
+                (2, "open-t"),
+                (2, "shut-t"),
+                (2, "shut-t"),
+                (4, "0"),
+            )
+        ]
+        yield make(f"settings twice, {keys}", A.DESCRIBE_CONFIGS, 4, resources=repeated)
     for kind in (2, 4, 16, 32):
         yield make(f"list settings of {kind}", A.LIST_CONFIG_RESOURCES, 1, resource_types=[kind])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tests.differential.access.brokers import CLOSED
 from tests.differential.access.case import SENSELESS, Case
 from tests.differential.wire.compare import MISSING, Difference
@@ -12,8 +14,14 @@ _UNKNOWN_TOPIC = 3
 _SERVER_ERROR = -1
 
 
-def explain(case: Case, difference: Difference) -> str | None:
-    """The name of a difference that is kept; None for one that nobody knows."""
+def explain(case: Case, difference: Difference, kinds: Collection[str] = ()) -> str | None:
+    """The name of a difference that is kept; None for one that nobody knows.
+
+    Args:
+        kinds: of the brokers that are compared.
+    """
+    if "node" in kinds and (name := _explain_node(case, difference)) is not None:
+        return name
     if case.may_create and difference.path.startswith("topics[]"):
         # Apache Kafka answers before the topic is there, and the client asks again; ours waits for it
         apache, ours = difference.apache, difference.ours
@@ -25,12 +33,24 @@ def explain(case: Case, difference: Difference) -> str | None:
             return "created topics are in the first answer"
         if ours is MISSING and apache["error_code"] == _UNKNOWN_TOPIC:
             return "created topics are in the first answer"
-    if case.name == SENSELESS and (difference.apache == _SERVER_ERROR or _is_text(difference)):
+    if case.name.startswith(SENSELESS) and (difference.apache == _SERVER_ERROR or _is_text(difference)):
         return "server error"
     if case.key is ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS and difference.apache == CLOSED:
         return "a refusal that Apache Kafka fails to write"
     if _is_text(difference):
         return _explain_text(case, str(difference.apache))
+    return None
+
+
+def _explain_node(case: Case, difference: Difference) -> str | None:
+    """The name of a difference between a broker and a node of a tier in front of one."""
+    listed = case.key is ApiKey.LIST_CONFIG_RESOURCES and difference.ours is MISSING
+    if listed and "resource_name=__transaction_state]" in difference.where:
+        return "topics of the cluster itself"
+    if case.key is ApiKey.SHARE_GROUP_DESCRIBE and _is_text(difference):
+        found = str(difference.apache).removesuffix(" is not a share group.") + " not found."
+        if difference.ours == found:
+            return "groups of the cluster"
     return None
 
 

@@ -33,6 +33,8 @@ OFFERED: dict[str, Iterable[ApiKey]] = {
     "node": [*TIER_OWN, *routes(), *TELEMETRY],
 }
 """By the kind of broker the APIs that are compared."""
+_OF_BROKERS = (4, 8)
+"""Types of resources that have the id of a broker for a name."""
 _SECONDS_MAX = 20.0
 _LONG_LIVED: dict[str, Any] = {
     "member_epoch": 0,
@@ -182,7 +184,7 @@ def play(
             seen.apis[case.key.name] += 1
             left = []
             for difference in found:
-                name = explain(case, difference)
+                name = explain(case, difference, kinds)
                 if name is None:
                     left.append(difference)
                 else:
@@ -198,7 +200,7 @@ def play(
 
 def _report(case: Case, user: str, found: list[Difference]) -> str:
     return "\n".join(
-        [f"{case.name} ({case.key.name} v{case.version}) as {user}", *(f"  {each}" for each in found[:4])]
+        [f"{case.name} ({case.key.name} v{case.version}) as {user}", *(f"  {each}" for each in found[:12])]
     )
 
 
@@ -207,7 +209,7 @@ def _answer(broker: Guarded, case: Case, user: str) -> Any:
     if names:
         make_topics(broker, names)
     ids = topic_ids(broker)
-    answer = broker.ask(user, case.key, case.version, case.fields(ids, user))
+    answer = broker.ask(user, case.key, case.version, _addressed(case.fields(ids, user), broker))
     if case.may_create and broker.kind == "apache":
         time.sleep(0.2)  # it creates topics behind the answer's back
     if case.key in (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.METADATA):
@@ -215,6 +217,18 @@ def _answer(broker: Guarded, case: Case, user: str) -> Any:
     if case.key in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS) and broker.kind == "apache":
         time.sleep(0.05)  # its broker hears of it from its controller
     return CLOSED if answer is CLOSED else masked(case.key, answer, _known_ids(ids, broker), broker)
+
+
+def _addressed(fields: Any, broker: Guarded) -> Any:
+    """A request that names the broker it goes to by the broker's own id, where it names one."""
+    if isinstance(fields, list):
+        return [_addressed(each, broker) for each in fields]
+    if not isinstance(fields, dict):
+        return fields
+    found = {name: _addressed(each, broker) for name, each in fields.items()}
+    if found.get("resource_type") in _OF_BROKERS and found.get("resource_name") == "0":
+        found["resource_name"] = str(broker.node_id)
+    return found
 
 
 _ids: dict[int, Ids] = {}

@@ -37,6 +37,18 @@ def transactions() -> Iterator[Case]:
                 {"name": each, "partitions": [0]} for each in (*TOPICS, "open-missing", "shut-missing")
             ],
         )
+        yield make(
+            f"partitions to {name}, some there",
+            A.ADD_PARTITIONS_TO_TXN,
+            3,
+            v3_and_below_transactional_id=name,
+            v3_and_below_producer_id=12345,
+            v3_and_below_producer_epoch=0,
+            v3_and_below_topics=[
+                {"name": each, "partitions": [0, 9, 0]}
+                for each in ("open-t", "shut-missing", "__consumer_offsets", "open-t")
+            ],
+        )
         for group in GROUPS:
             yield make(
                 f"offsets of {group} to {name}",
@@ -81,12 +93,13 @@ def transactions() -> Iterator[Case]:
         producer_id=-1,
         producer_epoch=-1,
     )
-    yield make(
-        "describe transactions",
-        A.DESCRIBE_TRANSACTIONS,
-        0,
-        transactional_ids=["open-x", "shut-x", "open-missing", "shut-missing"],
-    )
+    for times in (1, 2):
+        yield make(
+            f"describe transactions {times} times",
+            A.DESCRIBE_TRANSACTIONS,
+            0,
+            transactional_ids=["open-x", "shut-x", "open-missing", "shut-missing"] * times,
+        )
     yield make(
         "list transactions",
         A.LIST_TRANSACTIONS,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.differential.access.brokers import Guarded
+from tests.differential.access.case import Case, twice
 from tests.differential.access.cases import cases
 from tests.differential.access.generated_cases import generated
 from tests.differential.access.matrix import allow, guarded, play
@@ -17,6 +19,10 @@ from tests.differential.access.user_steps import elections, users
 
 ALWAYS = ("nobody", "all")
 AT_RANDOM = 2
+
+
+def doubled() -> list[Case]:
+    return [found for case in cases() if (found := twice(case)) is not None]
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +53,31 @@ def test_who_may_do_nothing_is_answered_as_by_apache_kafka(brokers: list[Guarded
     print(f"{seen.cases} cases", dict(seen.known), *found, sep="\n")
     assert found == []
     assert seen.cases > 300
+
+
+@pytest.mark.timeout(180)
+def test_what_is_named_twice_is_answered_as_apache_kafka_answers_it(brokers: list[Guarded]) -> None:
+    everybody = {name: principals()[name] for name in ("all", "not-topic-describe_configs")}
+    found: list[str] = []
+    seen = play(brokers, doubled(), everybody, found.append)
+    print(f"{seen.cases} cases", dict(seen.known), *found, sep="\n")
+    assert found == []
+    assert seen.cases > 200
+
+
+@pytest.mark.timeout(240)
+def test_rights_are_judged_through_a_node_as_apache_kafka_judges_them(tmp_path: Path) -> None:
+    everybody = principals()
+    one, other = "not-topic-describe", "all"
+    found: list[str] = []
+    with guarded(tmp_path, everybody, ("apache", "node")) as compared:
+        for broker in compared:
+            allow(broker, everybody)
+        seen = play(compared, list(cases()), {one: everybody[one]}, found.append)
+        play(compared, doubled(), {other: everybody[other]}, found.append)
+    print(f"{seen.cases} cases", dict(seen.known), *found, sep="\n")
+    assert found == []
+    assert seen.cases > 100
 
 
 @pytest.mark.parametrize("name", SEQUENCES)

@@ -77,6 +77,21 @@ def test_produce_in_every_version(broker: RunningBroker, topic: str, version: in
     assert values_of(fetch(broker, topic, 0).records) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
+def test_of_batches_for_one_partition_the_last_counts(broker: RunningBroker, topic: str) -> None:
+    """As on Apache Kafka, which appends no other and answers once."""
+    fields = produce_fields(broker, topic, batch([b"a"]))
+    (named,) = fields["topic_data"]
+    other = {"topic_id": uuid.UUID(int=5), "partition_data": list(named["partition_data"])}
+    for index in (1, 0):
+        named["partition_data"] += [{"index": index, "records": batch([b"b"])}]
+    last = {**named, "partition_data": [{"index": 0, "records": batch([b"c"])}]}
+    fields["topic_data"] = [named, other, last]
+    answer = broker.ask(ApiKey.PRODUCE, 13, **fields)
+    told = [[part.index for part in each.partition_responses] for each in answer.responses]
+    assert told == [[0, 1], [0]]
+    assert values_of(fetch(broker, topic, 0).records) == [(0, b"c")]
+
+
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
 def test_nobody_else_writes_topics_of_the_broker(broker: RunningBroker, name: str) -> None:
     record = batch([b"x"])

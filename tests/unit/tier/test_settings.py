@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 import pytest
 from tests.unit.coordinator_log.world import World
 from tests.unit.tier.partition import Following, Partition
 
 from sharecore._core import encode_batch
-from sharecore.broker.features import Features
-from sharecore.broker.producer_ids import ProducerIds
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.quotas import ClientQuotas
@@ -328,75 +325,6 @@ def test_what_operators_want_reaches_nodes() -> None:
         assert (seen.pins(), seen.drained(), len(changes)) == ({11: 0}, set(), 5)
 
     run(test)
-
-
-STRANGERS: list[tuple[bytes, bytes | None]] = [
-    (b"tier/slots", b"many"),
-    (b"tier/slots/more", b"7"),
-    (b"tier/pin/first", b"1"),
-    (b"tier/pin/3", b"node 2"),
-    (b"tier/pin/-1", b"1"),
-    (b"tier/pin/ 3", b"1"),
-    (b"tier/drain/\xff", b"1"),
-    (b"tier/drain/", None),
-    (b"acl/all of it", b""),
-    (b'acl/[2, "t"]', b""),
-    (b'acl/[2, 7, 3, "User:x", "*", 3, 3]', b""),
-    (b"acl/{}", None),
-    (b"scram/SCRAM-SHA-256/\xff", b"[]"),
-    (b"scram/SCRAM-SHA-256/x", b"password"),
-    (b"scram/SCRAM-SHA-256/x", b'["?", "", "", 1]'),
-    (b"quota/everybody", b"{}"),
-    (b'quota/[["user", "x"]]', b'{"producer_byte_rate": "much"}'),
-    (b'quota/[["user", "x"]]', b"[1]"),
-    (b'limit/[["user", 1]]/producer_byte_rate', b"1.0"),
-    (b'limit/[["user", "x"]]/producer_byte_rate', b"much"),
-    (b"config/32/g", b"not JSON"),
-    (b"config/topics/g", b"{}"),
-    (b"setting/33/g/share.auto.offset.reset", b"earliest"),
-    (b"setting/32/g/share.auto.offset.reset", b"\xff"),
-    (b"features", b"all"),
-    (b"features", b'{"epoch": 1, "levels": {"share.version": null}}'),
-    (b"producer-ids", b"next"),
-    (b"acl/" + b"[" * 100_000, None),
-]
-
-
-@pytest.mark.parametrize(("key", "value"), STRANGERS, ids=lambda part: repr(part)[:40])
-def test_a_record_that_no_node_writes_is_passed_over(
-    key: bytes, value: bytes | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def test(cluster: Cluster) -> None:
-        def read(catalogue: SettingsCatalogue) -> list[Any]:
-            ProducerIds(catalogue)
-            wishes = Wishes(catalogue)
-            return [
-                catalogue.slots,
-                wishes.pins(),
-                wishes.drained(),
-                list(ClientQuotas(catalogue)),
-                Credentials(catalogue).users(),
-                Acls(catalogue).select(AclFilter()),
-                TierConfigs(catalogue).names(ResourceType.GROUP),
-                Features(catalogue, 1).levels,
-            ]
-
-        first = SettingsCatalogue("settings", cluster, cluster.write, World())
-        await first.check_slots(7)
-        wishes = Wishes(first)
-        await wishes.pin([Pin(3, 2)])
-        before, at = read(first), cluster.end
-        await cluster.write("settings", 0, [(key, value)], 0)
-        await told(cluster, first, at)
-        later = SettingsCatalogue("settings", cluster, cluster.write, World())
-        await later.load()
-        assert read(first) == read(later) == before
-        assert (wishes.pins(), first.slots) == ({3: 2}, 7)
-
-    run(test)
-    (line,) = {each.getMessage() for each in caplog.records if each.levelname == "WARNING"}
-    assert f"settings, offset 2: the record '{repr(key)[2:20]}" in line
-    assert len(line) < 500
 
 
 def test_a_state_topic_that_has_grown_is_refused() -> None:

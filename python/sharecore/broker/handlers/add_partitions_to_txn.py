@@ -32,7 +32,8 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
             partitions.append(TopicPartition(topic.name, index))
             yield
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        return _answer(dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        # each as often as it is named, unlike in any other answer
+        return _refused(topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     names = (topic.name for topic in topics if topic.partitions)
     writable = yield from context.may_each(Operation.WRITE, ResourceType.TOPIC, names)
     denied, missing = set[TopicPartition](), set[TopicPartition]()
@@ -61,6 +62,20 @@ def _add(context: RequestContext, request: Any) -> Steps[Result]:
         )
     except KafkaError as error:
         return answer(error)
+
+
+def _refused(topics: Any, code: ErrorCode) -> dict[str, Any]:
+    return {
+        "results_by_topic_v3_and_below": [
+            {
+                "name": topic.name,
+                "results_by_partition": [
+                    {"partition_index": index, "partition_error_code": code} for index in topic.partitions
+                ],
+            }
+            for topic in topics
+        ]
+    }
 
 
 def _answer(codes: dict[TopicPartition, ErrorCode]) -> dict[str, Any]:

@@ -27,24 +27,32 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         try:
             if not may:
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-            if len(changes) > 1:
-                raise KafkaError(
-                    ErrorCode.DUPLICATE_RESOURCE,
-                    "A user credential cannot be altered twice in the same request",
-                )
-            await _change(context, changes[0])
+            await _change(context, *changes)
         except KafkaError as error:
             result.update(error_code=error.code, error_message=error.message or None)
         results.append(result)
     return {"results": results}
 
 
-async def _change(context: RequestContext, change: Any) -> None:
+async def _change(context: RequestContext, change: Any, *more: Any) -> None:
+    """Change a user's credential, unless the request has further changes of it: what is wrong with the first
+    one is said before that.
+    """
     if hasattr(change, "salted_password"):
-        await context.broker.credentials.change([_made(change)])
+        made = _made(change)
+        _refuse(more)
+        await context.broker.credentials.change([made])
         return
     async with context.broker.catalogue.changing():
-        await context.broker.credentials.change(deletes=[_named(context, change)])
+        named = _named(context, change)
+        _refuse(more)
+        await context.broker.credentials.change(deletes=[named])
+
+
+def _refuse(more: tuple[Any, ...]) -> None:
+    if more:
+        text = "A user credential cannot be altered twice in the same request"
+        raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, text)
 
 
 def _mechanism(change: Any) -> str:

@@ -14,40 +14,43 @@ from sharecore.waiting import Steps
 _HIGH_WATERMARK = -1
 
 
-_Begun = tuple[int, tuple[Log, Any] | ErrorCode]
+_Begun = tuple[Log, Any] | ErrorCode
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     deleting = await context.finish(_begin_all(context, request))
     pace = context.broker.turns.pace()
     topics = []
-    for name, begun in deleting:
+    for name, begun in deleting.items():
         partitions = []
-        for each in begun:
+        for each in begun.items():
             partitions.append(await _end(*each))
             await pace.step()
         topics.append({"name": name, "partitions": partitions})
     return {"topics": topics}
 
 
-def _begin_all(context: RequestContext, request: Any) -> Steps[list[tuple[str, list[_Begun]]]]:
+def _begin_all(context: RequestContext, request: Any) -> Steps[dict[str, dict[int, _Begun]]]:
+    """Stage what a request asks for; if a partition repeats, the last entry wins."""
     names = (topic.name for topic in request.topics if topic.partitions)
     deletable = yield from context.may_each(Operation.DELETE, ResourceType.TOPIC, names)
-    deleting = []
+    last: dict[str, dict[int, Any]] = {}
     for topic in request.topics:
-        begun: list[_Begun] = []
         for asked in topic.partitions:
-            outcome: tuple[Log, Any] | ErrorCode = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            if topic.name in deletable:
-                outcome = _begin(context, topic.name, asked)
-            begun.append((asked.partition_index, outcome))
+            last.setdefault(topic.name, {})[asked.partition_index] = asked
             yield
-        if begun:
-            deleting.append((topic.name, begun))
+    deleting: dict[str, dict[int, _Begun]] = {}
+    for name, partitions in last.items():
+        begun = deleting[name] = {}
+        for index, asked in partitions.items():
+            begun[index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if name in deletable:
+                begun[index] = _begin(context, name, asked)
+            yield
     return deleting
 
 
-def _begin(context: RequestContext, name: str, asked: Any) -> tuple[Log, Any] | ErrorCode:
+def _begin(context: RequestContext, name: str, asked: Any) -> _Begun:
     """Stages the deletion of one partition's records, so that all of a request share a commit."""
     log = context.broker.topics.log(name, asked.partition_index)
     if log is None:
@@ -65,7 +68,7 @@ def _begin(context: RequestContext, name: str, asked: Any) -> tuple[Log, Any] | 
         return error.code
 
 
-async def _end(index: int, begun: tuple[Log, Any] | ErrorCode) -> dict[str, Any]:
+async def _end(index: int, begun: _Begun) -> dict[str, Any]:
     if isinstance(begun, ErrorCode):
         return {"partition_index": index, "low_watermark": -1, "error_code": begun}
     log, ticket = begun

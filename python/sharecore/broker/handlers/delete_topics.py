@@ -19,17 +19,36 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    mutations = context.mutations(strict_since=5)
+    answers = []
+    pace = context.broker.turns.pace()
+    for answer, topic in await judge_deletions(context, request):
+        await pace.step()
+        answers.append(answer)
+        if topic is None:
+            continue
+        try:
+            mutations.take(len(topic.partitions))
+            await context.broker.topics.delete(topic.name)
+        except KafkaError as error:
+            answer.update(error_code=error.code, error_message=error.message or None)
+    return {"throttle_time_ms": mutations.throttle_ms, "responses": answers}
+
+
+async def judge_deletions(context: RequestContext, request: Any) -> list[tuple[dict[str, Any], Topic | None]]:
+    """Return the answer for each topic that a request names, and the topic where it is to be deleted."""
     if context.api_version < _TOPICS_SINCE:
         asked = [(name, None) for name in request.topic_names]
     else:
         asked = [(topic.name, topic.topic_id) for topic in request.topics]
-    mutations = context.mutations(strict_since=5)
-    answers = [refused_deletion(*pair) for pair in asked if (pair[0] is None) == (pair[1] is None)]
     names = Counter(name for name, topic_id in asked if topic_id is None and name is not None)
     ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)
     if has_no_time(request, names | ids):
         late = {"error_code": TIME_IS_OVER.code, "error_message": None}
-        return {"responses": [{"name": name, "topic_id": topic_id} | late for name, topic_id in asked]}
+        return [({"name": name, "topic_id": topic_id} | late, None) for name, topic_id in asked]
+    judged: list[tuple[dict[str, Any], Topic | None]] = [
+        (refused_deletion(*pair), None) for pair in asked if (pair[0] is None) == (pair[1] is None)
+    ]
     rights = await context.finish(_rights(context, names, ids))
     pace = context.broker.turns.pace()
     met: set[UUID] = set()
@@ -39,20 +58,20 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         answer: dict[str, Any] = {"name": name, "topic_id": topic_id, "error_message": None}
         if topic_id in met and ids[topic_id] == 1:
             continue
+        topic = None
         try:
             if names[name] > 1 or ids[topic_id] > 1:
                 what = "id" if name is None else "name"
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
-            topic = _find(context, name, topic_id, rights, answer)
-            if name is not None and topic.topic_id in ids:
-                met.add(topic.topic_id)
+            found = _find(context, name, topic_id, rights, answer)
+            if name is not None and found.topic_id in ids:
+                met.add(found.topic_id)
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named by its id as well.")
-            mutations.take(len(topic.partitions))
-            await context.broker.topics.delete(topic.name)
+            topic = found
         except KafkaError as error:
             answer.update(error_code=error.code, error_message=error.message or None)
-        answers.append(answer)
-    return {"throttle_time_ms": mutations.throttle_ms, "responses": answers}
+        judged.append((answer, topic))
+    return judged
 
 
 class _Rights(NamedTuple):

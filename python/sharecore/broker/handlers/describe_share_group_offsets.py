@@ -23,12 +23,12 @@ class _Asked(NamedTuple):
 
     Attributes:
         topic: None where `instead` is the answer of each partition.
-        partitions: each once, in order.
+        partitions: in order, with how often each is told of; once where there is a topic.
     """
 
     topic: TopicInfo | None
     instead: SharePartitionOffset
-    partitions: dict[int, None]
+    partitions: dict[int, int]
 
 
 _Ask = tuple[int, str, int]
@@ -83,7 +83,7 @@ def _topics(
         names = (topic.name for topic, _ in initialized)
         seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
         return [
-            (topic.name, _Asked(topic, _NOTHING, dict.fromkeys(partitions)))
+            (topic.name, _Asked(topic, _NOTHING, dict.fromkeys(partitions, 1)))
             for topic, partitions in initialized
             if topic.name in seen
         ]
@@ -91,9 +91,10 @@ def _topics(
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
     found = []
     for asked in group.topics:
-        name, partitions = asked.topic_name, dict.fromkeys(asked.partitions)
+        name = asked.topic_name
         topic, instead = (share.topics.find(name), _NOTHING) if name in seen else (None, _HIDDEN)
-        found.append((name, _Asked(topic, instead, partitions)))
+        times = dict(Counter(asked.partitions)) if topic is None else dict.fromkeys(asked.partitions, 1)
+        found.append((name, _Asked(topic, instead, times)))
         yield
     return found
 
@@ -112,7 +113,11 @@ def _answer(
         topic = {
             "topic_name": name,
             "topic_id": asked.topic.topic_id if asked.topic is not None else None,
-            "partitions": [_partition(*each) for each in found[ask].items()],
+            "partitions": [
+                _partition(index, found[ask][index])
+                for index, times in asked.partitions.items()
+                for _ in range(times)
+            ],
         }
         groups[number]["topics"].append(topic)
     return {"groups": groups}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
@@ -87,24 +86,26 @@ def _answers(
     seen: Container[str],
     known: Mapping[tuple[str, int], Found | KafkaError | None],
 ) -> Steps[dict[str, Any]]:
+    asked: dict[str, dict[int, list[Any]]] = {}
     answers = []
     for topic in request.topics:
-        times = Counter[int]()
-        once: dict[int, Any] = {}
-        for asked in topic.partitions:
-            times[asked.partition_index] += 1
-            once[asked.partition_index] = asked
-            yield
-        partitions = []
-        for index, asked in once.items():
-            found: Found | ErrorCode | None = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        for part in topic.partitions:
             if topic.name in seen:
-                found = _found(context, request, topic.name, asked, times[index], known)
-            partitions.append(_answer(index, found))
+                asked.setdefault(topic.name, {}).setdefault(part.partition_index, []).append(part)
             yield
-        if partitions:
+        if topic.partitions and topic.name not in seen:
+            # as often as it is named; a topic that the client may see is told of once
+            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            partitions = [_answer(part.partition_index, denied) for part in topic.partitions]
             answers.append({"name": topic.name, "partitions": partitions})
         yield
+    for name, by_index in asked.items():
+        partitions = []
+        for index, parts in by_index.items():
+            found = _found(context, request, name, parts[-1], len(parts), known)
+            partitions.append(_answer(index, found))
+            yield
+        answers.append({"name": name, "partitions": partitions})
     return {"topics": answers}
 
 

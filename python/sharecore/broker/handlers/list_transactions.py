@@ -18,7 +18,7 @@ def _list(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
     broker = context.broker
     known = {state.kafka_name for state in TransactionState}
     states = {state for state in request.state_filters if state in known}
-    unknown = [state for state in request.state_filters if state not in known]
+    unknown = [state for state in dict.fromkeys(request.state_filters) if state not in known]
     producers = set(request.producer_id_filters)
     now_ms = broker.clock.now_ms()
     found = broker.groups.transactions.all(request.transactional_id_pattern or "")

@@ -20,23 +20,27 @@ def _delete(context: RequestContext, request: Any) -> Steps[Result]:
     broker = context.broker
     names = (topic.name for topic in request.topics if topic.partitions)
     readable = yield from context.may_each(Operation.READ, ResourceType.TOPIC, names)
-    codes: dict[TopicPartition, ErrorCode] = {}
+    told: dict[str, list[tuple[TopicPartition, ErrorCode]]] = {}
     known: list[TopicPartition] = []
     for topic in request.topics:
         found = broker.topics.get(topic.name)
+        if topic.partitions or found is None:
+            # as Apache Kafka does: a topic that is there is only named with its partitions
+            told.setdefault(topic.name, [])
         for part in topic.partitions:
-            partition = TopicPartition(topic.name, part.partition_index)
+            partition, code = TopicPartition(topic.name, part.partition_index), ErrorCode.NONE
             if topic.name not in readable:
-                codes[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif found is None or not 0 <= partition.partition < len(found.partitions):
-                codes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 known.append(partition)
+            told[topic.name].append((partition, code))
             yield
 
     commits = broker.groups.commits
     in_use = commits.in_use(request.group_id, known)
-    codes |= dict.fromkeys(in_use, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+    used = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     free = [partition for partition in known if partition not in in_use]
 
     def answer(error: KafkaError | None) -> dict[str, Any]:
@@ -45,20 +49,16 @@ def _delete(context: RequestContext, request: Any) -> Steps[Result]:
         return {
             "topics": [
                 {
-                    "name": topic.name,
+                    "name": name,
                     "partitions": [
                         {
-                            "partition_index": part.partition_index,
-                            "error_code": codes.get(
-                                TopicPartition(topic.name, part.partition_index), ErrorCode.NONE
-                            ),
+                            "partition_index": partition.partition,
+                            "error_code": used if partition in in_use else code,
                         }
-                        for part in topic.partitions
+                        for partition, code in partitions
                     ],
                 }
-                for topic in request.topics
-                # as Apache Kafka does: a topic that is there is only named with its partitions
-                if topic.partitions or broker.topics.get(topic.name) is None
+                for name, partitions in told.items()
             ]
         }
 

@@ -55,7 +55,8 @@ class ByCoordinator:
             refused = self._refused(desk, context, request)
             if refused and self.all_or_none:
                 untried = ErrorCode.OPERATION_NOT_ATTEMPTED
-                return self._join(context, request, refused, untried)
+                missing = self._missing(context, request)
+                return self._join(context, request, missing | refused, untried)
             message = self._allowed(context, request, refused) if refused else request
             response = await self._ask(desk, context, key, message)
         except KafkaError as error:
@@ -64,7 +65,7 @@ class ByCoordinator:
                 return self.refuse(context, request, code)
             if self.places is None or self.whole:
                 raise KafkaError(code, error.message) from error
-            return self._join(context, request, {}, code)
+            return self.places.refuse(request, context.api_version, code)
         if any(code in MOVED for code in self._codes(context, response)):
             desk.coordinators.forget(self.kind, key)
         if self.tell is not None:
@@ -103,6 +104,17 @@ class ByCoordinator:
                 for index, _ in parts:
                     refused[key, index] = self.places.refused(index, error.code)
         return refused
+
+    def _missing(self, context: RequestContext, request: Any) -> dict[Place, Any]:
+        """Partitions that do not exist."""
+        assert self.places is not None
+        topics, code = context.broker.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return {
+            (key, index): self.places.refused(index, code)
+            for key, parts in self.places.read(request, context.api_version)
+            for index, _ in parts
+            if isinstance(key, str) and topics.log(key, index) is None
+        }
 
     def _allowed(self, context: RequestContext, request: Any, refused: dict[Place, Any]) -> Any:
         assert self.places is not None

@@ -16,7 +16,7 @@ from sharecore.tier.forward.shapes import Keys, renamed
 CheckKey = Callable[[Desk, RequestContext, str], None]
 """Raises KafkaError unless the client may ask for a key."""
 Tell = Callable[[Desk, RequestContext, Any, Any], Any]
-"""Makes of the coordinator's answer for a key what the client is told; it is given the request as well."""
+"""Makes of what was asked of a key, and of the coordinator's answer, what the client is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,9 @@ class ByKeys:
 
     async def handle(self, desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
         """Forwards a request."""
-        keys = self.keys.read(request)
-        answers: dict[str, Any] = {}
+        entries = self.keys.entries(request)
+        keys = list(entries)
+        answers: dict[str, list[Any]] = {}
         by_node = await self._split(desk, context, keys, answers)
         sent = [
             (node, some, desk.send(context, node, renamed(self.keys.select(request, some), desk.own.shown)))
@@ -54,15 +55,21 @@ class ByKeys:
                     self._failed(desk, key, error, answers)
                 continue
             throttle_ms = max(throttle_ms, throttle_of(response))
-            for key, each in self.keys.answers(response).items():
-                if getattr(each, self.keys.error) in MOVED:
+            for key, told in self.keys.answers(response).items():
+                if any(getattr(each, self.keys.error) in MOVED for each in told):
                     desk.coordinators.forget(self.kind, key)
-                answers[key] = each if self.tell is None else self.tell(desk, context, request, each)
+                if self.tell is not None:
+                    asked = entries.get(key, [None])
+                    told = [
+                        self.tell(desk, context, asked[min(number, len(asked) - 1)], each)
+                        for number, each in enumerate(told)
+                    ]
+                answers[key] = told
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
         return self.keys.join(self.keys.named(request), answers, missing) | {"throttle_time_ms": throttle_ms}
 
     async def _split(
-        self, desk: Desk, context: RequestContext, keys: Sequence[str], answers: dict[str, Any]
+        self, desk: Desk, context: RequestContext, keys: Sequence[str], answers: dict[str, list[Any]]
     ) -> dict[int, list[str]]:
         """Finds the coordinators of what the client may ask for."""
         allowed: list[str] = []
@@ -71,7 +78,7 @@ class ByKeys:
                 self.check(desk, context, key)
                 allowed.append(key)
             except KafkaError as error:  # noqa: PERF203
-                answers[key] = self.keys.refused(key, error.code)
+                answers[key] = [self.keys.refused(key, error.code)]
         finding = (desk.coordinators.find(self.kind, key) for key in allowed)
         found = await asyncio.gather(*finding, return_exceptions=True)
         by_node: dict[int, list[str]] = {}
@@ -84,7 +91,7 @@ class ByKeys:
                 by_node.setdefault(node, []).append(key)
         return by_node
 
-    def _failed(self, desk: Desk, key: str, error: KafkaError, answers: dict[str, Any]) -> None:
+    def _failed(self, desk: Desk, key: str, error: KafkaError, answers: dict[str, list[Any]]) -> None:
         desk.coordinators.forget(self.kind, key)
         code = code_of(error, unsent=ErrorCode.NOT_COORDINATOR, sent=ErrorCode.NOT_COORDINATOR)
-        answers[key] = self.keys.refused(key, code)
+        answers[key] = [self.keys.refused(key, code)]

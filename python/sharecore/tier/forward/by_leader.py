@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from sharecore.broker.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
+from sharecore.security.acl import ResourceType
 from sharecore.tier.forward.consumer_fields import as_consumer
 from sharecore.tier.forward.desk import Desk, code_of, throttle_of
 from sharecore.tier.forward.shapes import Key, Place, Places
@@ -53,6 +55,8 @@ class ByLeader:
         right: what the client must be allowed to do with a topic.
         writes: whether it changes the partitions.
         wait: the field that says for how many milliseconds a broker may wait; none where it is empty.
+        repeated: the error of partitions that are named several times, where that is one.
+        instead: an operation on the cluster that stands for the right to every topic.
         check: raises KafkaError for a name that no topic can have.
         after_loss: what a client is told where a broker may have done what it was asked, and did not answer.
         ask: makes of a partition in the request what the leader is asked.
@@ -63,6 +67,8 @@ class ByLeader:
     right: int
     writes: bool = False
     wait: str = ""
+    repeated: ErrorCode | None = None
+    instead: int | None = None
     check: Callable[[Any], None] | None = None
     after_loss: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
     ask: Callable[[Any], Any] | None = None
@@ -108,20 +114,28 @@ class ByLeader:
 
     def split(self, desk: Desk, context: RequestContext, request: Any) -> Split:
         """Finds the leaders."""
-        split, shown = Split(), desk.own.shown
-        for key, parts in self.places.read(request, context.api_version):
+        split, shown, right = Split(), desk.own.shown, self._right(context)
+        asked_for = self.places.read(request, context.api_version)
+        times = Counter((key, index) for key, parts in asked_for for index, _ in parts)
+        for key, parts in asked_for:
             try:
                 if self.check is not None:
                     self.check(key)
                 said = bool(self.places.text)
-                name = desk.topic(context, key, self.right, writes=self.writes, said=said)
+                name = desk.topic(context, key, right, writes=self.writes, said=said)
             except KafkaError as error:
+                denied = error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 for index, _ in parts:
                     refused = self.places.refused(index, error.code, error.message)
+                    if self.repeated is not None and not denied and times[key, index] > 1:
+                        refused = self.places.refused(index, self.repeated)
                     split.refuse((key, index), refused, error.code)
                 continue
             asked = name if key in shown else key
             for index, part in parts:
+                if self.repeated is not None and times[key, index] > 1:
+                    split.answers[key, index] = self.places.refused(index, self.repeated)
+                    continue
                 try:
                     node = self._leader(desk, name, index)
                 except KafkaError as error:
@@ -130,6 +144,12 @@ class ByLeader:
                 chosen = split.chosen.setdefault(node, {}).setdefault(asked, [])
                 chosen.append(part if self.ask is None else self.ask(part))
         return split
+
+    def _right(self, context: RequestContext) -> int | None:
+        """Return the operation that the client must be allowed on each topic; None where it needs none."""
+        if self.instead is not None and context.may(self.instead, ResourceType.CLUSTER, quiet=True):
+            return None
+        return self.right
 
     def _leader(self, desk: Desk, name: str, index: int) -> int:
         topic = desk.upstream.metadata.get(name)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sharecore.broker.context import RequestContext
-from sharecore.broker.topic_rules import refused_deletion
+from sharecore.broker.handlers.delete_topics import judge_deletions
 from sharecore.config import check_topic_config
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import ResourceType as Resource
-from sharecore.tier.forward.desk import Desk, code_of, throttle_of
+from sharecore.tier.forward.desk import MOVED, Desk, code_of, throttle_of
 from sharecore.tier.forward.shapes import Keys
 from sharecore.tier.topics import INTERNAL_PREFIX, OWN_SETTINGS
 
@@ -67,7 +67,7 @@ async def create_topics(desk: Desk, context: RequestContext, request: Any) -> di
                 "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             }
     missing = ErrorCode.UNKNOWN_SERVER_ERROR
-    return _CREATED.join(_CREATED.read(request), answers, missing) | {"throttle_time_ms": throttle_ms}
+    return _CREATED.join(_CREATED.read(request), _each(answers), missing) | {"throttle_time_ms": throttle_ms}
 
 
 def _check_creation(desk: Desk, context: RequestContext, name: str) -> None:
@@ -100,55 +100,50 @@ async def create_partitions(desk: Desk, context: RequestContext, request: Any) -
     if not request.validate_only:
         await _seen(desk, counts, lambda name: _is_led(desk, name, counts[name]))
     missing = ErrorCode.UNKNOWN_SERVER_ERROR
-    return _GROWN.join(_GROWN.read(request), answers, missing) | {"throttle_time_ms": throttle_ms}
+    return _GROWN.join(_GROWN.read(request), _each(answers), missing) | {"throttle_time_ms": throttle_ms}
 
 
 async def delete_topics(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
     """Deletes topics, with their share state."""
-    by_id = context.api_version >= _BY_ID_SINCE
-    asked = request.topics if by_id else request.topic_names
-    keys = [(topic.name, topic.topic_id) if by_id else (topic, None) for topic in asked]
-    times = Counter(keys)
-    refused, allowed, names = [], [], []
-    for topic, (name, topic_id) in zip(asked, keys, strict=True):
-        if (name is None) == (topic_id is None):
-            refused.append(refused_deletion(name, topic_id))
+    judged = await judge_deletions(context, request)
+    for number, (answer, topic) in enumerate(judged):
+        if answer.get("error_code") in MOVED:
+            desk.upstream.stale()  # it may be new
+        if topic is not None:
+            try:
+                desk.topic(context, topic.name, None, writes=True)
+            except KafkaError as error:
+                answer.update(error_code=error.code, error_message=error.message or None)
+                judged[number] = answer, None
+    named = {key for _, topic in judged if topic is not None for key in (topic.name, topic.topic_id)}
+    if not named:
+        return {"responses": [answer for answer, _ in judged]}
+    if context.api_version >= _BY_ID_SINCE:
+        # those that have both, or neither, are refused
+        one = [each for each in request.topics if (each.name is None) != (each.topic_id is None)]
+        asked = {"topics": [each for each in one if named & {each.name, each.topic_id}]}
+    else:
+        asked = {"topic_names": [name for name in request.topic_names if name in named]}
+    changed, throttle_ms = request._replace(**asked), 0
+    try:
+        response = await desk.send(context, desk.controller(context), changed, wait_ms=request.timeout_ms)
+    except KafkaError as error:
+        code, told = _lost(desk, error), {}
+    else:
+        code, throttle_ms = ErrorCode.UNKNOWN_SERVER_ERROR, throttle_of(response)
+        told = {
+            key: each for each in response.responses for key in (each.name, getattr(each, "topic_id", None))
+        }
+    for answer, topic in judged:
+        if topic is None:
             continue
-        key = name if topic_id is None else topic_id
-        if times[name, topic_id] == 0:
-            continue  # told of
-        try:
-            if times[name, topic_id] > 1:
-                times[name, topic_id] = 0
-                what = "id" if name is None else "name"
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
-            desk.topic(context, key, Operation.DESCRIBE, writes=True, said=True)
-            names.append(desk.topic(context, key, Operation.DELETE, writes=True, said=True))
-            allowed.append(topic)
-        except KafkaError as error:
-            named = {"name": name, "topic_id": topic_id}
-            refused.append(named | {"error_code": error.code, "error_message": error.message or None})
-    changed = request._replace(**{"topics" if by_id else "topic_names": allowed})
-    answers, throttle_ms = [], 0
-    if allowed:
-        try:
-            response = await desk.send(context, desk.controller(context), changed, wait_ms=request.timeout_ms)
-            answers, throttle_ms = list(response.responses), throttle_of(response)
-        except KafkaError as error:
-            code = _lost(desk, error)
-            answers = [
-                {"name": topic.name, "topic_id": topic.topic_id, "error_code": code, "error_message": None}
-                if by_id
-                else {"name": topic, "error_code": code}
-                for topic in allowed
-            ]
-    for name, answer in zip(names, answers, strict=False):
-        told = answer["name"] if isinstance(answer, dict) else answer.name
-        if not _code(answer) and told == name:
-            desk.upstream.metadata.drop(name)
+        each = told.get(topic.name) or told.get(topic.topic_id)
+        answer.update({"error_code": code} if each is None else each._asdict())
+        if answer["error_code"]:
+            desk.noticed(answer["error_code"])
         else:
-            desk.noticed(_code(answer))
-    return {"responses": answers + refused, "throttle_time_ms": throttle_ms}
+            desk.upstream.metadata.drop(topic.name)
+    return {"responses": [answer for answer, _ in judged], "throttle_time_ms": throttle_ms}
 
 
 async def _change(
@@ -164,10 +159,14 @@ async def _change(
         code = _lost(desk, error)
         answers |= {topic.name: keys.refused(topic.name, code) for topic in topics}
         return 0
-    answers |= keys.answers(response)
+    answers |= {name: told for name, (told, *_) in keys.answers(response).items()}
     for answer in answers.values():
         desk.noticed(_code(answer))
     return throttle_of(response)
+
+
+def _each(answers: Mapping[Any, Any]) -> dict[Any, list[Any]]:
+    return {name: [answer] for name, answer in answers.items()}
 
 
 def _lost(desk: Desk, error: KafkaError) -> ErrorCode:

@@ -13,7 +13,7 @@ from sharecore.tier.forward.desk import Desk
 from sharecore.tier.forward.subscriptions import Subscription
 
 
-def tell_classic_group(desk: Desk, context: RequestContext, request: Any, answer: Any) -> Any:
+def tell_classic_group(desk: Desk, context: RequestContext, asked: Any, answer: Any) -> Any:
     """Return a description with the operations of this client, not those of the node upstream."""
     if "authorized_operations" not in answer._fields or answer.authorized_operations == NOT_REQUESTED:
         return answer
@@ -24,7 +24,7 @@ def tell_consumer_group(
     subscription_of: Callable[[str, str], Subscription | None],
     desk: Desk,
     context: RequestContext,
-    request: Any,
+    asked: Any,
     answer: Any,
 ) -> Any:
     """Return the description of a consumer group, or a refusal where its members have a topic that the client
@@ -48,10 +48,10 @@ def tell_consumer_group(
             "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             "error_message": HIDDEN_TOPICS,
         }
-    return tell_classic_group(desk, context, request, answer._replace(members=members))
+    return tell_classic_group(desk, context, asked, answer._replace(members=members))
 
 
-def tell_transaction(desk: Desk, context: RequestContext, request: Any, answer: Any) -> Any:
+def tell_transaction(desk: Desk, context: RequestContext, asked: Any, answer: Any) -> Any:
     """Return the description of a transaction with those of its topics that the client may see."""
     topics = [
         topic._replace(topic=name)

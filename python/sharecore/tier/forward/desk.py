@@ -143,7 +143,7 @@ class Desk:
         self,
         context: RequestContext,
         key: Key,
-        right: int,
+        right: int | None,
         *,
         writes: bool = False,
         must_exist: bool = True,
@@ -153,7 +153,7 @@ class Desk:
 
         Args:
             key: its name or its id, as the client has it.
-            right: the operation that the client must be allowed.
+            right: the operation that the client must be allowed; None where it needs none.
             writes: it is to be changed.
             must_exist: whether this node must know the topic. Without it the cluster judges a name that this
                 node does not know. An id must be known in any case: rights are on names.
@@ -163,13 +163,14 @@ class Desk:
             KafkaError: it may not, or does not see such a topic.
         """
         topics = context.broker.topics
+        name: str | None = None
         if isinstance(key, str):
-            context.require(right, ResourceType.TOPIC, key, said=said)
-            topic = topics.get(key)
+            name, topic = key, topics.get(key)
         else:
             topic = None if key is None else topics.by_id(key)
-            if topic is not None:
-                context.require(right, ResourceType.TOPIC, topic.name, said=said)
+            name = None if topic is None else topic.name
+        if right is not None and name is not None:
+            context.require(right, ResourceType.TOPIC, name, said=said)
         if topic is not None and self.own.hides(topic.name) and topic.name not in self.own.closed:
             topic = None
         if topic is None and isinstance(key, str) and not must_exist and not self.own.hides(key):

@@ -39,9 +39,8 @@ def refuse_group(context: RequestContext, request: Any, code: ErrorCode) -> dict
     }
 
 
-def tell_groups_own(desk: Desk, context: RequestContext, request: Any, answer: Any) -> Any:
+def tell_groups_own(desk: Desk, context: RequestContext, asked: Any, answer: Any) -> Any:
     """The part of an answer that is about one group."""
-    asked = next((each for each in request.groups if each.group_id == answer.group_id), None)
     everything = asked is None or asked.topics is None
     return answer._replace(topics=_topics(desk, context, answer.topics, everything=everything))
 

@@ -25,15 +25,15 @@ from sharecore.tier.forward.offset_answers import KEYS as OFFSETS_OF_GROUPS
 from sharecore.tier.forward.offset_answers import refuse_group, tell_group, tell_groups_own
 from sharecore.tier.forward.producing import Producing
 from sharecore.tier.forward.settings import alter_configs, describe_configs
-from sharecore.tier.forward.shapes import Keys, Places
+from sharecore.tier.forward.shapes import Keys, Places, Repeated
 from sharecore.tier.forward.subscriptions import Heartbeats
 from sharecore.upstream.cluster import GROUP, TRANSACTION
 
 _NULL_PROTOCOL_SINCE = 7
 _SYNC_MS = 300_000
 """A member waits in SyncGroup as long as its leader takes; the request does not say how long that may be."""
-_COMMITTED = Places(ids_since=10)
-_PLACES = Places()
+_COMMITTED = Places(ids_since=10, repeated=Repeated.MERGED)
+_PLACES = Places(repeated=Repeated.MERGED)
 
 
 def _describe_group(desk: Desk, context: RequestContext, group_id: str) -> None:
@@ -108,6 +108,7 @@ BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
             answered_topics="results_by_topic_v3_and_below",
             answered_partitions="results_by_partition",
             error="partition_error_code",
+            repeated=Repeated.ONCE,
         ),
         right=Operation.WRITE,
         writes=True,
@@ -144,8 +145,13 @@ _GROUPS_SINCE = 8
 
 _LED: dict[ApiKey, ByLeader] = {
     ApiKey.LIST_OFFSETS: ByLeader(
-        Places(failed={"offset": -1, "timestamp": -1, "leader_epoch": -1}),
+        Places(
+            failed={"offset": -1, "timestamp": -1, "leader_epoch": -1},
+            repeated=Repeated.ONCE,
+            as_named=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ),
         Operation.DESCRIBE,
+        repeated=ErrorCode.INVALID_REQUEST,
         ask=partition_as_consumer,
         tell=without_offset_epoch,
     ),
@@ -153,10 +159,12 @@ _LED: dict[ApiKey, ByLeader] = {
         Places(name="topic", index="partition", answered_index="partition",
                failed={"leader_epoch": -1, "end_offset": -1}),
         Operation.DESCRIBE,
+        instead=Operation.CLUSTER_ACTION,
         ask=partition_as_consumer,
     ),
     ApiKey.DELETE_RECORDS: ByLeader(
-        Places(failed={"low_watermark": -1}, empty=False), Operation.DELETE, writes=True, wait="timeout_ms",
+        Places(failed={"low_watermark": -1}, empty=False, repeated=Repeated.ONCE),
+        Operation.DELETE, writes=True, wait="timeout_ms",
         after_loss=ErrorCode.REQUEST_TIMED_OUT,
     ),
     ApiKey.DESCRIBE_PRODUCERS: ByLeader(
@@ -175,6 +183,7 @@ PRODUCED = ByLeader(
         "partition_responses",
         "index",
         failed={"base_offset": -1},
+        repeated=Repeated.ONCE,
     ),
     Operation.WRITE,
     writes=True,
@@ -184,7 +193,8 @@ PRODUCED = ByLeader(
 )
 FETCHED = ByLeader(
     Places("topics", "topic", "partitions", "partition", 13, "responses",
-           failed={"high_watermark": -1, "aborted_transactions": (), "records": b""}),
+           failed={"high_watermark": -1, "aborted_transactions": (), "records": b""},
+           repeated=Repeated.ONCE),
     Operation.READ,
     ask=partition_as_consumer,
     tell=without_leader,

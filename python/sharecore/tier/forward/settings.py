@@ -23,7 +23,8 @@ _Told = dict[_Resource, deque[dict[str, Any]]]
 async def describe_configs(desk: Desk, context: RequestContext, request: Any) -> dict[str, Any]:
     """Tells settings; of topics the cluster's, with those beside them that the tier keeps."""
     own = await own_answer(context, request)
-    results = own["results"]
+    # a resource that is named twice may have one answer, which is changed here
+    results = [dict(each) for each in own["results"]]
     topics = {
         key: desk.own.shown.get(key[1], key[1])
         for each in results

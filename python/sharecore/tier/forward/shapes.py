@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -14,6 +16,16 @@ Place = tuple[Key, int]
 """Topic and partition."""
 NEVER = 1 << 15
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
+class Repeated(Enum):
+    """How an answer tells of topics and partitions that a request names several times."""
+
+    AS_NAMED = auto()
+    MERGED = auto()
+    """Each topic once, its partitions as often as they are named."""
+    ONCE = auto()
+    """Each topic and partition once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,8 @@ class Places:
         text: the field of the answer that says why a partition is refused, where there is one.
         failed: what the answer for a partition has besides where it is an error.
         empty: whether topics of which nothing is asked are told of.
+        repeated: how the answer tells of what is named several times.
+        as_named: the error of partitions that are told of as they are named all the same.
     """
 
     topics: str = "topics"
@@ -41,6 +55,8 @@ class Places:
     text: str = ""
     failed: Mapping[str, Any] = field(default_factory=dict)
     empty: bool = True
+    repeated: Repeated = Repeated.AS_NAMED
+    as_named: int = 0
 
     def key(self, version: int) -> str:
         """The field that names a topic."""
@@ -96,6 +112,10 @@ class Places:
         said = {self.text: text} if self.text and text else {}
         return {self.answered_index: index, self.error: code, **self.failed, **said}
 
+    def refuse(self, request: Any, version: int, code: int) -> dict[str, Any]:
+        """The answer to a request of which nothing is done: it tells of all as the request names it."""
+        return replace(self, repeated=Repeated.AS_NAMED).join(request, version, {}, code)
+
     def join(self, request: Any, version: int, answers: Mapping[Place, Any], missing: int) -> dict[str, Any]:
         """The answer to the whole request, in its order.
 
@@ -104,18 +124,26 @@ class Places:
             missing: the error of partitions that none of them names.
         """
         key = self.key(version)
-        return {
-            self.answered_topics: [
-                {
-                    key: topic,
-                    self.answered_partitions: [
-                        answers.get((topic, index)) or self.refused(index, missing) for index, _ in parts
-                    ],
-                }
-                for topic, parts in self.read(request, version)
-                if parts or self.empty
-            ]
-        }
+        told: list[dict[str, Any]] = []
+        merged: dict[Key, list[Any]] = {}
+        seen: set[Place] = set()
+        for topic, parts in self.read(request, version):
+            if not parts and not self.empty:
+                continue
+            found = [answers.get((topic, index)) or self.refused(index, missing) for index, _ in parts]
+            is_as_named = self.as_named and all(_of(each, self.error) == self.as_named for each in found)
+            if self.repeated is Repeated.AS_NAMED or is_as_named:
+                told.append({key: topic, self.answered_partitions: found})
+                continue
+            if topic not in merged:
+                merged[topic] = []
+                told.append({key: topic, self.answered_partitions: merged[topic]})
+            for (index, _), each in zip(parts, found, strict=True):
+                if self.repeated is Repeated.ONCE and (topic, index) in seen:
+                    continue
+                seen.add((topic, index))
+                merged[topic].append(each)
+        return {self.answered_topics: told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +167,11 @@ class Keys:
 
     def named(self, request: Any) -> list[Any]:
         """The keys in the order of the request, as often as the answer tells of them."""
-        asked = getattr(request, self.asked)
-        keys = [getattr(each, self.name) if self.name else each for each in asked]
+        keys = self._keys(request)
         return list(dict.fromkeys(keys)) if self.once else keys
+
+    def _keys(self, request: Any) -> list[Any]:
+        return [getattr(each, self.name) if self.name else each for each in getattr(request, self.asked)]
 
     def read(self, request: Any) -> list[Any]:
         """The keys, each once."""
@@ -156,18 +186,40 @@ class Keys:
         ]
         return request._replace(**{self.asked: some})
 
-    def answers(self, response: Any) -> dict[Any, Any]:
-        """What an answer, as read or as a dict, says of each key."""
+    def entries(self, request: Any) -> dict[Any, list[Any]]:
+        """Each key with what is asked of it; several entries of a key that is named several times."""
+        found: dict[Any, list[Any]] = {}
+        for key, each in zip(self._keys(request), getattr(request, self.asked), strict=True):
+            found.setdefault(key, []).append(each)
+        return found
+
+    def answers(self, response: Any) -> dict[Any, list[Any]]:
+        """What an answer, as read or as a dict, says of each key, once for each time that it was named."""
         some = response[self.answered] if isinstance(response, dict) else getattr(response, self.answered)
-        return {_of(each, self.answered_name): each for each in some}
+        found: dict[Any, list[Any]] = {}
+        for each in some:
+            found.setdefault(_of(each, self.answered_name), []).append(each)
+        return found
 
     def refused(self, key: Any, code: int) -> dict[str, Any]:
         """The answer for a key that cannot be served."""
         return {self.answered_name: key, self.error: code, **self.failed}
 
-    def join(self, keys: Iterable[Any], answers: Mapping[Any, Any], missing: int) -> dict[str, Any]:
-        """The answer to the whole request; `missing` is the error of keys that no answer names."""
-        return {self.answered: [answers.get(key) or self.refused(key, missing) for key in keys]}
+    def join(self, keys: Iterable[Any], answers: Mapping[Any, Sequence[Any]], missing: int) -> dict[str, Any]:
+        """The answer to the whole request.
+
+        Args:
+            keys: as often as they are told of.
+            answers: by key; the last one also stands for further times that the key is named.
+            missing: the error of keys that no answer names.
+        """
+        times: Counter[Any] = Counter()
+        told = []
+        for key in keys:
+            some = answers.get(key)
+            told.append(some[min(times[key], len(some) - 1)] if some else self.refused(key, missing))
+            times[key] += 1
+        return {self.answered: told}
 
 
 def _of(each: Any, name: str) -> Any:

@@ -221,6 +221,53 @@ async def test_a_group_that_is_to_be_deleted_twice_is_told_of_once() -> None:
     await through.end()
 
 
+@in_virtual_time
+async def test_offsets_of_a_group_that_is_named_twice_are_those_of_each_time() -> None:
+    through = await way()
+    parts = [{"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": 57}]
+
+    def offsets(body: Any) -> Any:
+        names = [["a", "b"] if each.topics is None else [each.topics[0].name] for each in body.groups]
+        return {
+            "groups": [
+                {"group_id": "g", "topics": [{"name": name, "partitions": parts} for name in some]}
+                for some in names
+            ]
+        }
+
+    through.cluster.says[ApiKey.OFFSET_FETCH].append(offsets)
+    some = [{"name": "b", "partition_indexes": [0]}]
+    groups: list[dict[str, Any]] = [{"group_id": "g", "topics": each} for each in (some, None, some)]
+    answer = await through.ask(through.client(), ApiKey.OFFSET_FETCH, 8, groups=groups)
+    assert [[topic.name for topic in group.topics] for group in answer.groups] == [["b"], ["a", "b"], ["b"]]
+    await through.end()
+
+
+@in_virtual_time
+async def test_partitions_that_do_not_exist_are_told_of_beside_those_that_are_refused() -> None:
+    through = await way(Allowing((Operation.WRITE, "secret")))
+    topics = [{"name": name, "partitions": [0, 7, 0]} for name in ("a", "secret", "none", "a")]
+    answer = await through.ask(
+        through.client(),
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        3,
+        v3_and_below_transactional_id="t",
+        v3_and_below_topics=topics,
+    )
+    told = {
+        topic.name: [(part.partition_index, part.partition_error_code) for part in topic.results_by_partition]
+        for topic in answer.results_by_topic_v3_and_below
+    }
+    denied, unknown = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert told == {
+        "a": [(0, ErrorCode.OPERATION_NOT_ATTEMPTED), (7, unknown)],
+        "secret": [(0, denied), (7, denied)],
+        "none": [(0, unknown), (7, unknown)],
+    }
+    assert through.bodies(ApiKey.ADD_PARTITIONS_TO_TXN) == []
+    await through.end()
+
+
 @pytest.mark.parametrize("version", [5, 8])
 @in_virtual_time
 async def test_committed_offsets_come_without_the_epochs_of_another_cluster(version: int) -> None:

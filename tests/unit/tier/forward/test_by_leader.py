@@ -14,7 +14,7 @@ from tests.unit.upstream.cluster import Cluster
 from sharecore.errors import ErrorCode
 from sharecore.network import Disconnect
 from sharecore.protocol import ApiKey
-from sharecore.security.acl import Operation
+from sharecore.security.acl import CLUSTER_NAME, Operation
 
 
 async def way(nodes: int = 2, authorizer: Any = None) -> Through:
@@ -237,6 +237,55 @@ async def test_offsets_are_listed_without_the_epochs_of_another_cluster() -> Non
     ((_, body),) = through.bodies(ApiKey.LIST_OFFSETS)
     assert [topic.name for topic in body.topics] == ["a", "__state"]
     assert {part.current_leader_epoch for topic in body.topics for part in topic.partitions} == {-1}
+    await through.end()
+
+
+@pytest.mark.parametrize("operation", [Operation.DESCRIBE, Operation.CLUSTER_ACTION])
+@in_virtual_time
+async def test_epochs_of_a_topic_are_told_to_whoever_may_act_on_the_cluster(operation: Operation) -> None:
+    others = {Operation.DESCRIBE, Operation.CLUSTER_ACTION} - {operation}
+    denied = [(each, name) for each in others for name in ("a", CLUSTER_NAME)]
+    for both, code in (([], 0), ([(operation, "a"), (operation, CLUSTER_NAME)], 29)):
+        through = await way(authorizer=Allowing(*denied, *both))
+        part = {"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}
+        through.cluster.says[ApiKey.OFFSET_FOR_LEADER_EPOCH].append(
+            {"topics": [{"topic": "a", "partitions": [{"partition": 0, "end_offset": 5}]}]}
+        )
+        answer = await through.ask(
+            through.client(),
+            ApiKey.OFFSET_FOR_LEADER_EPOCH,
+            4,
+            topics=[{"topic": "a", "partitions": [part]}],
+        )
+        assert answer.topics[0].partitions[0].error_code == code
+        await through.end()
+
+
+@in_virtual_time
+async def test_what_is_named_twice_is_produced_and_told_of_once() -> None:
+    through = await way()
+    parts = [{"index": 0, "records": batch(value)} for value in (b"1", b"2")]
+    topics = [{"name": name, "partition_data": parts} for name in ("a", "none", "a")]
+    answer = await through.ask(
+        through.client(), ApiKey.PRODUCE, 9, acks=-1, timeout_ms=500, topic_data=topics
+    )
+    assert [(name, index) for name, index, _, _ in told(answer)] == [("a", 0), ("none", 0)]
+    await through.end()
+
+
+@in_virtual_time
+async def test_offsets_that_are_asked_for_twice_are_refused_once() -> None:
+    """Those of a topic that the client may not see as often as they are asked for, as by Apache Kafka."""
+    through = await way(authorizer=Allowing((Operation.DESCRIBE, "b")))
+    parts = [{"partition_index": index, "timestamp": -1} for index in (0, 0)]
+    topics = [{"name": name, "partitions": parts} for name in ("a", "b", "none", "a")]
+    answer = await through.ask(through.client(), ApiKey.LIST_OFFSETS, 7, topics=topics)
+    assert [(each.name, [part.error_code for part in each.partitions]) for each in answer.topics] == [
+        ("a", [ErrorCode.INVALID_REQUEST]),
+        ("b", [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 2),
+        ("none", [ErrorCode.INVALID_REQUEST]),
+    ]
+    assert through.bodies(ApiKey.LIST_OFFSETS) == []
     await through.end()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from sharecore.tier.sources import Sources
 from sharecore.tier.topics import UpstreamTopics
 from sharecore.upstream import Administration
 from sharecore.upstream.apis import VERSIONS
-from sharecore.waiting import Turns
+from sharecore.waiting import Steps, Turns
 
 STATE, SHOWN, COORDINATED = "__state", "__share_group_state", "__consumer_offsets"
 SETTINGS = "__state.settings"
@@ -59,6 +59,12 @@ class Allowing:
 
     def allows(self, principal: Any, host: str, operation: int, kind: int, name: str, **_: Any) -> bool:
         return (operation, name) not in self._denied
+
+    def allows_each(
+        self, principal: Any, host: str, operation: int, kind: int, names: Iterable[str], **_: Any
+    ) -> Steps[set[str]]:
+        yield
+        return {name for name in names if (operation, name) not in self._denied}
 
     def allows_some(self, *_: Any) -> bool:
         return True
