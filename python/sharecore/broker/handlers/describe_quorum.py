@@ -15,7 +15,7 @@ _NOT_HERE = "This server does not host this topic-partition."
 
 
 def handle(context: RequestContext, request: Any) -> dict[str, Any]:
-    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
+    context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
     named = [
         (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
     ]
