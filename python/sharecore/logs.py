@@ -96,6 +96,11 @@ class LineLimit:
             return count, self._now_s() - known.since_s
 
 
+def once_a_minute() -> LineLimit:
+    """Return a limit of one line a minute of each kind."""
+    return LineLimit(burst=1, per_second=1 / 60)
+
+
 class LogGuard(logging.Filter):
     """Of a handler: cuts what lines quote, and leaves out and counts lines beyond the limit of their kind.
 

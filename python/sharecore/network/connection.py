@@ -8,12 +8,15 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from sharecore._core import AnswerBudget, Exchange, MemoryBudget, Pending
+from sharecore.logs import LineLimit
 from sharecore.network.disconnect import Disconnect
 from sharecore.network.limits import Limits
 from sharecore.waiting import settle
 
 log = logging.getLogger("sharecore.network")
 
+_OTHER_PROTOCOL = "it speaks "
+"""How the reason begins for a client of another protocol, which tries again and again (wire/src/frame.rs)."""
 _PAUSE_CLOSING, _PAUSE_THROTTLE, _PAUSE_HOLD = 8, 16, 32
 
 Answer = list[bytes] | Pending | None
@@ -30,6 +33,7 @@ class Home(Protocol):
     stranger_budget: MemoryBudget
     answers: AnswerBudget
     scratch: memoryview
+    strangers: LineLimit
 
     def remember(self, connection: Connection) -> None:
         """The connection has begun."""
@@ -92,7 +96,8 @@ class Connection(Exchange, asyncio.BufferedProtocol):
         if self._transport is None or self._transport.is_closing():
             return
         if reason:
-            log.warning("closing %s: %s", self, reason)
+            is_told = not reason.startswith(_OTHER_PROTOCOL) or self._server.strangers.allows(self.peer_host)
+            log.log(logging.WARNING if is_told else logging.DEBUG, "closing %s: %s", self, reason)
         self._drop_backlog()
         self._send_rest()
         self._transport.close()

@@ -8,8 +8,11 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from sharecore.logs import once_a_minute
 from sharecore.network.attach import Attached, attach
 
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE")
+"""What OpenSSL calls a first message that is none of TLS."""
 log = logging.getLogger("sharecore.network")
 
 ContextSource = Callable[[], ssl.SSLContext]
@@ -30,6 +33,7 @@ class Handshakes:
         self.timeout_ms = timeout_ms
         self.handshakes_max = handshakes_max
         self._open: dict[asyncio.Task[None], str] = {}
+        self._strangers = once_a_minute()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -93,4 +97,12 @@ class Handshakes:
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
             # who goes away at once has only looked whether somebody listens
             level = logging.DEBUG if isinstance(error, ConnectionResetError) else logging.WARNING
+            if reason in _NO_TLS:
+                # it tries again and again
+                is_told = self._strangers.allows(address.rpartition(":")[0])
+                level = logging.WARNING if is_told else logging.DEBUG
+                reason = (
+                    "it speaks no TLS, which this listener needs: set its security.protocol to SSL or "
+                    "SASL_SSL, or have it connect to a listener without TLS"
+                )
             log.log(level, "the TLS handshake of %s failed: %s", address, reason)

@@ -10,6 +10,7 @@ from itertools import count
 from socket import socket, socketpair
 
 from sharecore._core import AnswerBudget, MemoryBudget
+from sharecore.logs import once_a_minute
 from sharecore.network.acceptor import Acceptor
 from sharecore.network.admission import Admission
 from sharecore.network.attach import attach
@@ -62,6 +63,8 @@ class Server:
             stalled_ms=limits.stalled_ms_max,
             unread_ms=limits.unread_ms_max,
         )
+        self.strangers = once_a_minute()
+        """Lines about clients of another protocol, by their address."""
         self.handshakes = Handshakes(limits.handshake_ms_max, limits.handshakes_max)
         self._ids = count(1)
         self._listening: list[Acceptor] = []

@@ -17,10 +17,21 @@ pub struct FrameTooLarge {
 impl fmt::Display for FrameTooLarge {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FrameTooLarge { size, limit } = self;
-        write!(
-            out,
-            "a frame claims {size} bytes, {limit} are allowed (socket.request.max.bytes)"
-        )
+        match &size.to_be_bytes() {
+            // a record of a TLS handshake, version 3.x: the client's hello
+            [0x16, 3, ..] => write!(
+                out,
+                "it speaks TLS where nothing is encrypted: set its security.protocol to PLAINTEXT or SASL_PLAINTEXT, \
+                 or have it connect to a listener with TLS"
+            ),
+            b"GET " | b"HEAD" | b"POST" | b"PUT " | b"OPTI" => {
+                write!(out, "it speaks HTTP where Kafka's protocol is spoken")
+            }
+            _ => write!(
+                out,
+                "a frame claims {size} bytes, {limit} are allowed (socket.request.max.bytes)"
+            ),
+        }
     }
 }
 
