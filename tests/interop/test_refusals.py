@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
+    ResourcePatternType,
+    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
@@ -26,6 +33,10 @@ from sharecore.client.wire.transport import Transport
 
 TOPIC, GROUP = "jobs", "workers"
 NOBODY, PASSWORD = "nobody", "nothing"
+_PARTS = (
+    *("restype", "name", "resource_pattern_type", "principal", "host"),
+    *("operation", "permission_type"),
+)
 COMMANDS = {
     "doctor": ("doctor",),
     "export-metrics": ("export-metrics", "--once"),
@@ -121,7 +132,7 @@ def test_a_certificate_that_nobody_vouches_for(listeners: Listeners, command: st
     [
         ("doctor", 0, "no share group is there, or none that this client may DESCRIBE"),
         ("export-metrics", 0, "no share group is there, or none that this client may DESCRIBE"),
-        ("peek", 1, "TOPIC_AUTHORIZATION_FAILED: topic jobs"),
+        ("peek", 1, "the right DESCRIBE on topic jobs is missing"),
         ("dlq list", 0, "no letters"),
         ("dlq show", 1, "there is no topic dlq.workers, or none that this client may DESCRIBE"),
         ("dlq redrive", 1, "there is no topic dlq.workers, or none that this client may DESCRIBE"),
@@ -131,6 +142,36 @@ def test_no_rights(listeners: Listeners, command: str, status: int, words: str) 
     ended, shown, told = run(command, nobody(listeners))
     assert ended == status
     assert words in shown + told
+
+
+def test_each_right_that_peek_lacks_is_named(listeners: Listeners) -> None:
+    admin = AdminClient({"bootstrap.servers": listeners.address("PLAINTEXT"), **QUIET})
+    state = "__share_group_state"
+    steps = [
+        (ResourceType.TOPIC, TOPIC, AclOperation.DESCRIBE, "DESCRIBE on group workers", 1),
+        (ResourceType.GROUP, GROUP, AclOperation.DESCRIBE, "READ on topic jobs", 1),
+        (ResourceType.TOPIC, TOPIC, AclOperation.READ, f"DESCRIBE on topic {state}", 0),
+        (ResourceType.TOPIC, state, AclOperation.DESCRIBE, f"READ on topic {state}", 0),
+        (ResourceType.TOPIC, state, AclOperation.READ, "", 0),
+    ]
+    bindings = []
+    try:
+        for kind, name, operation, lacking, status in steps:
+            literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+            bindings.append(AclBinding(kind, name, literal, f"User:{NOBODY}", "*", operation, allow))
+            for answer in admin.create_acls(bindings[-1:]).values():
+                answer.result(30)
+            until = time.monotonic() + 30
+            # Apache Kafka's brokers hear of a right after it was given
+            while (ended := run("peek", nobody(listeners)))[2].count(lacking or "the right") != bool(lacking):
+                assert time.monotonic() < until, ended
+            found, shown, told = ended
+            assert (found, "jobs-0@0" in shown) == (status, not status), ended
+            assert ("all records look new" in told) == (status == 0 and bool(lacking))
+    finally:
+        rules = [AclBindingFilter(*[getattr(each, part) for part in _PARTS]) for each in bindings]
+        for deleted in admin.delete_acls(rules).values():
+            deleted.result(30)
 
 
 def test_top_over_tls_with_rights_and_without(listeners: Listeners) -> None:

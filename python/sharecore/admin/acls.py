@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sharecore.admin.administration import Administration
-from sharecore.client.wire.transport import accept
+from sharecore.client.wire.refusals import accept, on_cluster
 from sharecore.protocol import ApiKey
 from sharecore.security.acl import Acl, AclFilter
 
@@ -50,12 +50,13 @@ class AclAdmin(Administration):
         ]
         answer = await self._transport.any(ApiKey.CREATE_ACLS, {"creations": creations})
         for each in answer.results:
-            accept(each)
+            accept(each, on_cluster(ApiKey.CREATE_ACLS))
 
     async def delete(self, wanted: AclFilter) -> int:
         """Deletes the entries that a filter means; gives how many, raises KafkaError."""
         answer = await self._transport.any(ApiKey.DELETE_ACLS, {"filters": [_filter(wanted)]})
-        return sum(len(accept(each).matching_acls) for each in answer.filter_results)
+        missing = on_cluster(ApiKey.DELETE_ACLS)
+        return sum(len(accept(each, missing).matching_acls) for each in answer.filter_results)
 
 
 def _filter(wanted: AclFilter) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, d
 from sharecore.client.dead_letters import DeadLetterSetup, set_up_dead_letters
 from sharecore.client.groups import group_type
 from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.refusals import error_of, on_topic
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
@@ -111,7 +112,7 @@ class Admin(Administration):
                 part.start_offset if part.start_offset >= 0 else None,
                 part.leader_epoch,
                 lag if (lag := getattr(part, "lag", -1)) >= 0 else None,
-                KafkaError(part.error_code, part.error_message or "") if part.error_code else None,
+                error_of(part, on_topic("DESCRIBE", topic.topic_name)) if part.error_code else None,
             )
             for topic in group.topics
             for part in topic.partitions
@@ -201,7 +202,7 @@ class Admin(Administration):
             for part in topic.partitions:
                 if part.error_code:
                     change = changes.pop(TopicPartition(topic.topic_name, part.partition_index))
-                    failed.append((change, KafkaError(part.error_code, part.error_message or "")))
+                    failed.append((change, error_of(part, on_topic("READ", topic.topic_name))))
         return ResetResult(tuple(changes.values()), tuple(failed))
 
     async def delete_offsets(self, group_id: str, topics: Collection[str]) -> dict[str, KafkaError | None]:
@@ -218,7 +219,7 @@ class Admin(Administration):
         )
         return {
             topic.topic_name: (
-                KafkaError(topic.error_code, topic.error_message or "") if topic.error_code else None
+                error_of(topic, on_topic("READ", topic.topic_name)) if topic.error_code else None
             )
             for topic in answer.responses
         }

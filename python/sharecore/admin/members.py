@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from sharecore.client.wire.transport import Transport, accept
+from sharecore.client.wire.refusals import accept
+from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 

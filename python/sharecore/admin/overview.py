@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from sharecore.admin.model import LATEST_TIMESTAMP
 from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.refusals import error_of, on_group
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
@@ -132,7 +133,8 @@ def _failed(group: Any, found: dict[str, GroupOverview]) -> bool:
     if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         found.pop(group.group_id, None)
     elif group.error_code and group.group_id in found:
-        found[group.group_id].error = KafkaError(group.error_code, group.error_message or "")
+        missing = on_group(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, group.group_id)
+        found[group.group_id].error = error_of(group, missing)
     return bool(group.error_code) or group.group_id not in found
 
 

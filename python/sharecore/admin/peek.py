@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sharecore._core import Record, decode_records, whole_batches
 from sharecore.admin.model import EARLIEST_TIMESTAMP
@@ -50,6 +50,7 @@ class Peeked:
         start_offset: None where the group has no state yet.
         end_offset: the end of the log; -1 where it was not read.
         next_offset: where there may be more; None: nowhere.
+        hidden: why the states of records are not known, so that all look new; None where they are.
     """
 
     partition: TopicPartition
@@ -57,6 +58,7 @@ class Peeked:
     end_offset: int
     records: Sequence[PeekedRecord]
     next_offset: int | None = None
+    hidden: KafkaError | None = None
 
 
 async def peek(
@@ -95,9 +97,18 @@ async def peek(
             found.append(Peeked(each, None, -1, ()))
             continue
         key = SharePartitionKey(group_id, topic_id, each.partition)
-        start, batches = await _state(transport, key, start)
+        hidden = None
+        try:
+            start, batches = await _state(transport, key, start)
+        except KafkaError as error:
+            if error.code not in (
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ):
+                raise
+            batches, hidden = [], error
         spans = Spans(start, batches, ALL_STATES if settled else UNSETTLED)
-        found.append(await _all(transport, each, spans, max_records))
+        found.append(replace(await _all(transport, each, spans, max_records), hidden=hidden))
     return found
 
 
@@ -130,13 +141,8 @@ async def _starts(transport: Transport, group_id: str, topic: str) -> dict[int, 
 
 
 async def _state(transport: Transport, key: SharePartitionKey, start: int) -> tuple[int, list[StateBatch]]:
-    """Start offset and state batches; where share state may not be read, nothing but the start is known."""
-    try:
-        live = await read_state_topic(transport, lambda: LiveState(key), key)
-    except KafkaError as error:
-        if error.code not in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            raise
-        return start, []
+    """Start offset and state batches; raises KafkaError where share state may not be read."""
+    live = await read_state_topic(transport, lambda: LiveState(key), key)
     for _, state in live.states():
         return max(start, state.start_offset), list(unpack_batches(state.batches()))
     return start, []

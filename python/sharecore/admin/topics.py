@@ -13,7 +13,7 @@ from sharecore.admin.overview import GroupOverview, look_at_groups
 from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, describe_configs
 from sharecore.client.topics import BROKER_DEFAULT, TIMEOUT_MS, create_topic
 from sharecore.client.wire.cluster import TopicPartition
-from sharecore.client.wire.transport import accept
+from sharecore.client.wire.refusals import accept, refused_topic
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -82,7 +82,7 @@ class TopicAdmin(Administration):
         """Return all that is known of a topic; raises KafkaError (UNKNOWN_TOPIC_OR_PARTITION)."""
         (topic,) = await self._metadata([name])
         if topic.error_code:
-            raise KafkaError(topic.error_code, f"topic {name}")
+            raise refused_topic(name, topic.error_code)
         led = [TopicPartition(name, part.partition_index) for part in topic.partitions if part.leader_id >= 0]
         starts = await self._transport.offsets_for(led, EARLIEST_TIMESTAMP)
         ends = await self._transport.offsets_for(led, LATEST_TIMESTAMP)

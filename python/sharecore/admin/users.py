@@ -7,7 +7,7 @@ import secrets
 from typing import Any, NamedTuple
 
 from sharecore.admin.administration import Administration
-from sharecore.client.wire.transport import accept
+from sharecore.client.wire.refusals import accept, on_cluster
 from sharecore.protocol import ApiKey
 
 ITERATIONS = 4096
@@ -69,4 +69,4 @@ class Users(Administration):
         message = {"deletions": [], "upsertions": []} | changes
         answer = await self._transport.any(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, message)
         for each in answer.results:
-            accept(each)
+            accept(each, on_cluster(ApiKey.ALTER_USER_SCRAM_CREDENTIALS))

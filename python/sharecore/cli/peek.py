@@ -75,6 +75,8 @@ def peek(
 
         given = (before or []) + (setting or [])
         found = over_transport(Cluster(bootstrap or default, given, command_config or whole, timeout), work)
+    if hidden := next((each.hidden for each in found if each.hidden is not None), None):
+        typer.echo(f"all records look new, as their states cannot be read: {hidden}", err=True)
     if lines == "json":
         for record in _fields(found):
             typer.echo(json.dumps(record, ensure_ascii=False))

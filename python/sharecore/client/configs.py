@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from sharecore.client.wire.transport import Transport, accept
+from sharecore.client.wire.refusals import accept, on_settings
+from sharecore.client.wire.transport import Transport
 from sharecore.protocol import ApiKey
 
 
@@ -67,11 +68,12 @@ async def describe_configs(
         answer = await transport.node(int(name), ApiKey.DESCRIBE_CONFIGS, message)
     else:
         answer = await transport.any(ApiKey.DESCRIBE_CONFIGS, message)
+    told = accept(answer.results[0], on_settings(ApiKey.DESCRIBE_CONFIGS, name))
     return {
         entry.name: ConfigEntry(
             entry.name, entry.value, _source(entry.config_source), getattr(entry, "documentation", None)
         )
-        for entry in sorted(accept(answer.results[0]).configs, key=lambda entry: entry.name)
+        for entry in sorted(told.configs, key=lambda entry: entry.name)
     }
 
 
@@ -99,7 +101,7 @@ async def alter_configs(
     resource = {"resource_type": kind, "resource_name": name, "configs": configs}
     message = {"resources": [resource], "validate_only": validate_only}
     answer = await transport.any(ApiKey.INCREMENTAL_ALTER_CONFIGS, message)
-    accept(answer.responses[0])
+    accept(answer.responses[0], on_settings(ApiKey.INCREMENTAL_ALTER_CONFIGS, name))
 
 
 def config_text(value: object) -> str:

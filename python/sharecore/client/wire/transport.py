@@ -11,6 +11,15 @@ from sharecore.client.errors import RETRIED, Disconnected
 from sharecore.client.settings import ConnectionSettings
 from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition, TopicPartition
 from sharecore.client.wire.connection import SOFTWARE, Dial
+from sharecore.client.wire.refusals import (
+    accept,
+    on_changed,
+    on_cluster,
+    on_group,
+    on_topic,
+    refused_topic,
+    worded,
+)
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
 
@@ -34,7 +43,7 @@ class Transport:
 
         async def ask() -> Any:
             connection = await self._cluster.any_connection()
-            return accept(await connection.request(api_key, dict(message)))
+            return accept(await connection.request(api_key, dict(message)), on_cluster(api_key))
 
         return await self._try(ask)
 
@@ -79,7 +88,8 @@ class Transport:
             node = self._cluster.controller
             known = node in self._cluster.nodes
             connection = await (self._cluster.connect(node) if known else self._cluster.any_connection())
-            return accept(pick(await connection.request(api_key, dict(message))))
+            changed = pick(await connection.request(api_key, dict(message)))
+            return accept(changed, on_changed(api_key, changed))
 
         return await self._try(ask)
 
@@ -105,8 +115,13 @@ class Transport:
         """
 
         async def ask() -> Any:
-            connection = await self._cluster.coordinator(group_id)
-            return accept(pick(await connection.request(api_key, dict(message))))
+            missing = on_group(api_key, group_id)
+            try:
+                connection = await self._cluster.coordinator(group_id)
+            except KafkaError as error:
+                # to find it takes DESCRIBE alone, which every other right implies
+                raise worded(error, missing) from None
+            return accept(pick(await connection.request(api_key, dict(message))), missing)
 
         return await self._try(ask)
 
@@ -191,7 +206,7 @@ class Transport:
                 "topics": [{"topic_id": ids[partition.topic], "partitions": [asked]}],
             }
             answer = await self._ask_node(leader, ApiKey.FETCH, message)
-            return accept(answer.responses[0].partitions[0])
+            return accept(answer.responses[0].partitions[0], on_topic("READ", partition.topic))
 
         return await self._try(ask)
 
@@ -206,15 +221,16 @@ class Transport:
 
         async def ask() -> int:
             leader = (await self._leaders([partition]))[partition]
-            part = {"index": partition.partition, "records": records}
+            batch = {"index": partition.partition, "records": records}
             message = {
                 "transactional_id": None,
                 "acks": -1,
                 "timeout_ms": self._settings.request_timeout_ms,
-                "topic_data": [{"name": partition.topic, "partition_data": [part]}],
+                "topic_data": [{"name": partition.topic, "partition_data": [batch]}],
             }
             answer = await self._ask_node(leader, ApiKey.PRODUCE, message)
-            first: int = accept(answer.responses[0].partition_responses[0]).base_offset
+            part = answer.responses[0].partition_responses[0]
+            first: int = accept(part, on_topic("WRITE", partition.topic)).base_offset
             return first
 
         return await self._try(ask)
@@ -245,12 +261,15 @@ class Transport:
         answer = await self.any(ApiKey.METADATA, {"topics": asked, "allow_auto_topic_creation": False})
         for topic in answer.topics:
             if topic.error_code:
-                raise KafkaError(topic.error_code, f"topic {topic.name}")
+                raise refused_topic(topic.name, topic.error_code)
         return list(answer.topics)
 
     async def _leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         names = {partition.topic for partition in partitions}
-        await self._cluster.refresh(names)
+        refused = await self._cluster.refresh(names)
+        for name, code in refused.items():
+            if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise refused_topic(name, code)
         ids = {
             topic.name: topic_id for topic_id, topic in self._cluster.topics.items() if topic.name in names
         }
@@ -281,7 +300,9 @@ class Transport:
         }
         answer = await self._ask_node(node, ApiKey.LIST_OFFSETS, message)
         return {
-            TopicPartition(topic.name, part.partition_index): accept(part).offset
+            TopicPartition(topic.name, part.partition_index): accept(
+                part, on_topic("DESCRIBE", topic.name)
+            ).offset
             for topic in answer.topics
             for part in topic.partitions
         }
@@ -300,11 +321,3 @@ class Transport:
                 if not again or loop.time() + pause > until:
                     raise
                 await asyncio.sleep(pause)
-
-
-def accept(answer: Any) -> Any:
-    """The answer; raises KafkaError when it carries an error."""
-    code = getattr(answer, "error_code", 0)
-    if code:
-        raise KafkaError(code, getattr(answer, "error_message", None) or "")
-    return answer

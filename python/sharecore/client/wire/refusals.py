@@ -1,0 +1,89 @@
+"""The errors of answers, with the right that is missing: brokers name neither it nor its resource."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from sharecore.errors import ErrorCode, KafkaError
+from sharecore.protocol import ApiKey
+
+Missing = Mapping[ErrorCode, str]
+"""By the code of a refusal the right that it takes, such as `READ on topic jobs`."""
+_NONE: Missing = MappingProxyType({})
+_CHANGES = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS})
+_READS_GROUP = frozenset(
+    {
+        *(ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT),
+        *(ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT),
+    }
+)
+_DELETES_GROUP = frozenset({ApiKey.DELETE_GROUPS, ApiKey.DELETE_SHARE_GROUP_OFFSETS, ApiKey.OFFSET_DELETE})
+
+
+_CHANGES_TOPIC = {
+    ApiKey.CREATE_TOPICS: "CREATE",
+    ApiKey.CREATE_PARTITIONS: "ALTER",
+    ApiKey.DELETE_TOPICS: "DELETE",
+}
+
+
+def on_changed(api_key: ApiKey, topic: Any) -> Missing:
+    """Return the right that a change of a topic takes, by the part of the answer about that topic."""
+    return on_topic(_CHANGES_TOPIC.get(api_key, "ALTER"), getattr(topic, "name", None) or "")
+
+
+def on_settings(api_key: ApiKey, name: str) -> Missing:
+    """Return the rights that settings of a resource take."""
+    right = "DESCRIBE_CONFIGS" if api_key is ApiKey.DESCRIBE_CONFIGS else "ALTER_CONFIGS"
+    return {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: f"{right} on topic {name}",
+        ErrorCode.GROUP_AUTHORIZATION_FAILED: f"{right} on group {name}",
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: f"{right} on the cluster",
+    }
+
+
+def on_topic(right: str, topic: str) -> Missing:
+    """Return the right on a topic."""
+    return {ErrorCode.TOPIC_AUTHORIZATION_FAILED: f"{right} on topic {topic}"}
+
+
+def on_group(api_key: ApiKey, group_id: str) -> Missing:
+    """Return the rights that a request about a group takes."""
+    right = "READ" if api_key in _READS_GROUP else "DELETE" if api_key in _DELETES_GROUP else "DESCRIBE"
+    return {
+        ErrorCode.GROUP_AUTHORIZATION_FAILED: f"{right} on group {group_id}",
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: f"DESCRIBE on a topic of group {group_id}",
+    }
+
+
+def on_cluster(api_key: ApiKey) -> Missing:
+    """Return the right on the cluster that a request takes."""
+    right = "ALTER" if api_key in _CHANGES else "DESCRIBE"
+    return {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: f"{right} on the cluster"}
+
+
+def refused_topic(name: str, code: int) -> KafkaError:
+    """Return the error of a topic that the metadata does not show."""
+    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return KafkaError(code, f"the right DESCRIBE on topic {name} is missing")
+    return KafkaError(code, f"topic {name}")
+
+
+def worded(error: KafkaError, missing: Missing) -> KafkaError:
+    """Return an error with the right that is missing."""
+    text = missing.get(error.code)
+    return error if text is None else KafkaError(error.code, f"the right {text} is missing")
+
+
+def error_of(answer: Any, missing: Missing = _NONE) -> KafkaError:
+    """Return the error that an answer, or a part of one, carries."""
+    return worded(KafkaError(answer.error_code, getattr(answer, "error_message", None) or ""), missing)
+
+
+def accept(answer: Any, missing: Missing = _NONE) -> Any:
+    """Return the answer; raise KafkaError when it carries an error."""
+    if getattr(answer, "error_code", 0):
+        raise error_of(answer, missing)
+    return answer
