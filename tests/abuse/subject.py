@@ -25,6 +25,7 @@ _SECURITY = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": f"User:ANONYMOUS;User:{ADMIN}",
     "sharecore.telemetry.enable": "true",
+    "group.initial.rebalance.delay.ms": "0",
 }
 _TOPIC, _GROUP, _PREFIXED, _READ, _ALLOW = 2, 3, 4, 3, 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import socket
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -228,6 +229,8 @@ class _Maker:
             text = self._names.group
         if self._api is ApiKey.FIND_COORDINATOR and path in ("key", "coordinator_keys"):
             text = self._coordinator_key()
+        if number and path.endswith(("entity_name", "match")) and self._fixed.get("entity_type") == "ip":
+            return socket.inet_ntoa(number.to_bytes(4, "big"))
         return text if number == 0 else f"{text}-{number}"
 
     def _coordinator_key(self) -> str:

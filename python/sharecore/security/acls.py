@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import WILDCARD, Acl, AclFilter, PatternType, ResourceType
+from sharecore.security.acl_selection import AclSelection
 from sharecore.storage import Catalogue, Ticket
 
 _PREFIX = b"acl/"
+SELECTED_MAX = 100_000
+"""Entries that the filters of a request may select, each counted as often as it is selected."""
 
 
 class Acls:
@@ -65,15 +69,22 @@ class Acls:
 
         Args:
             wanted: the filters.
-            step: awaited after each.
+            step: awaited after each, and after each entry that is looked at.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR.
+            KafkaError: KAFKA_STORAGE_ERROR, or POLICY_VIOLATION: the filters select too many entries.
         """
         async with self._catalogue.changing():
-            found = []
+            selection = AclSelection(list(self._all), self._lengths)
+            found, selected = [], 0
             for each in wanted:
-                found.append(self.select(each))
+                for _ in selection.prepare(each):
+                    await step()
+                found.append(selection.select(each))
+                selected += len(found[-1])
+                if selected > SELECTED_MAX:
+                    text = f"The filters select more than {SELECTED_MAX} entries in all; send fewer."
+                    raise KafkaError(ErrorCode.POLICY_VIOLATION, text)
                 await step()
             if gone := dict.fromkeys(acl for some in found for acl in some):
                 await self.change(deletes=gone)

@@ -13,6 +13,7 @@ from tests.harness.running import Client, RunningBroker
 from sharecore.config.security import STANDARD_AUTHORIZER
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
+from sharecore.security import acls as acls_module
 from sharecore.security.acl import Operation, PatternType, Permission, ResourceType
 
 SETTINGS = {
@@ -87,6 +88,26 @@ def test_who_may_not_alter_rights(alice: Client) -> None:
     assert alice.ask(ApiKey.DESCRIBE_ACLS, 3, **all_of_them, **every).error_code == refused
     answer = alice.ask(ApiKey.DELETE_ACLS, 3, filters=[all_of_them | every])
     assert [each.error_code for each in answer.filter_results] == [refused]
+
+
+def test_filters_that_select_too_many_entries_delete_none(
+    broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acls_module, "SELECTED_MAX", 5)
+    for name in ("a", "b"):
+        assert create(broker, name, principal="User:many") == 0
+    wanted: dict[str, object] = {"resource_type_filter": 1, "resource_name_filter": None}
+    wanted |= {
+        "pattern_type_filter": 1,
+        "principal_filter": "User:many",
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    }
+    refused = broker.ask(ApiKey.DELETE_ACLS, 3, filters=[wanted] * 3)
+    assert [each.error_code for each in refused.filter_results] == [ErrorCode.POLICY_VIOLATION] * 3
+    deleted = broker.ask(ApiKey.DELETE_ACLS, 3, filters=[wanted] * 2)
+    assert [len(each.matching_acls) for each in deleted.filter_results] == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from sharecore.security.acl import (
     Permission,
     ResourceType,
 )
+from sharecore.security.acl_selection import AclSelection
 from sharecore.security.acls import Acls
 from sharecore.security.authorizer import Authorizer, super_users_of
 from sharecore.security.principal import Principal
@@ -262,6 +263,41 @@ def test_what_is_cached_is_bounded_in_bytes(storage: Storage) -> None:
 
 def cached_bytes(authorizer: Authorizer) -> int:
     return sum(sys.getsizeof(name) for *_, name in authorizer._decisions)
+
+
+def test_many_filters_select_what_each_selects_alone(guard: Guard) -> None:
+    principals, hosts = ("User:ann", "User:bob"), ("*", "10.0.0.1")
+    some = [
+        Acl(kind, name, pattern, principal, host, operation, permission)
+        for kind in (ResourceType.TOPIC, ResourceType.GROUP)
+        for name in ("t", "tt", "*")
+        for pattern in (LITERAL, PREFIXED)
+        for principal in principals
+        for host in hosts
+        for operation in (Operation.READ, Operation.ALL)
+        for permission in Permission
+        if permission > Permission.ANY
+    ]
+    guard.add(*some)
+    filters = [
+        AclFilter(kind, name, pattern, principal, host, operation, permission)
+        for kind in (ResourceType.ANY, ResourceType.TOPIC, ResourceType.CLUSTER)
+        for name in (None, "t", "ttt", "*", "x")
+        for pattern in (PatternType.ANY, PatternType.MATCH, LITERAL, PREFIXED)
+        for principal in (None, "User:bob")
+        for host in (None, "*")
+        for operation in (Operation.ANY, Operation.READ)
+        for permission in (Permission.ANY, Permission.DENY)
+    ]
+    selection = AclSelection(some, guard.acls._lengths)
+    looked_at = sum(1 for wanted in filters for _ in selection.prepare(wanted))
+    for wanted in filters:
+        found = selection.select(wanted)
+        assert sorted(found) == sorted(guard.acls.select(wanted)), wanted
+        assert len(set(found)) == len(found)
+    assert looked_at <= 128 * len(some), "each combination of fields looks at each entry once"
+    again = sum(1 for wanted in filters * 10 for _ in selection.prepare(wanted))
+    assert again == 0
 
 
 def test_a_filter_with_a_name_selects_as_one_without_an_index(guard: Guard) -> None:

@@ -11,8 +11,10 @@ from sharecore.security.acl import Acl, Operation
 
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
+    pace = context.broker.turns.pace()
     try:
         check_may(context, Operation.ALTER)
+        found = await context.broker.acls.delete(map(filter_of, request.filters), pace.step)
     except KafkaError as error:
         refused: dict[str, Any] = {
             "error_code": error.code,
@@ -20,13 +22,15 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
             "matching_acls": [],
         }
         return {"filter_results": [refused for _ in request.filters]}
-    pace = context.broker.turns.pace()
-    found = await context.broker.acls.delete(map(filter_of, request.filters), pace.step)
-    return {
-        "filter_results": [
-            {"error_message": None, "matching_acls": [_entry(acl) for acl in some]} for some in found
-        ]
-    }
+    results = []
+    for some in found:
+        matching = []
+        for acl in some:
+            matching.append(_entry(acl))
+            await pace.step()
+        results.append({"error_message": None, "matching_acls": matching})
+        await pace.step()
+    return {"filter_results": results}
 
 
 def _entry(acl: Acl) -> dict[str, Any]:
