@@ -103,6 +103,7 @@ licences: ## write THIRD-PARTY.md: what is linked in, and its licences
 	@.ci/need cargo
 	$(PYTHON) packaging/licences.py
 
+PYRIGHT = 1.1.414
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 actionlint: ## check .github/workflows (takes Go)
 	go run $(ACTIONLINT) -color
@@ -175,6 +176,9 @@ lint: .venv-test/.installed ## ruff, mypy, stubtest, import contract, rustfmt, c
 	cd python && ../$(BIN)/lint-imports --config ../pyproject.toml --no-cache
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+pyright: .venv-test/.installed ## tests/typing, an application's types, in pyright's strict mode (takes npm)
+	npx --yes pyright@$(PYRIGHT) --pythonpath $(abspath $(BIN))/python
 
 fmt: .venv-test/.created ## format Python and Rust
 	$(BIN)/ruff check --fix .
