@@ -7,7 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
@@ -172,7 +172,7 @@ class Records:
         until = "until they are written"
         if self._seconds:
             left = max(0.0, first + self._seconds - now)
-            until = f"until {datetime.fromtimestamp(time.time() + left):%H:%M:%S}"
+            until = f"until {datetime.fromtimestamp(time.time() + left, UTC):%H:%M:%SZ}"
         typer.echo(f"sharecore: {error}; what is not written is tried again {until}", err=True)
 
 

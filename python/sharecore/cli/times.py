@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Annotated, Optional
 
@@ -13,10 +12,6 @@ from sharecore.cli.clients import UsageFailed
 Local = Annotated[bool, typer.Option("--local", help="Show times in this machine's zone, not in UTC.")]
 Time = Optional[str]  # noqa: UP045 - typer evaluates the annotation
 FORMAT = "YYYY-MM-DDThh:mm:ss.sss"
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_TIME = re.compile(
-    r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?", re.IGNORECASE
-)
 
 
 def read_time(text: str, option: str) -> datetime:
@@ -25,16 +20,15 @@ def read_time(text: str, option: str) -> datetime:
     Raises:
         UsageFailed: it is none.
     """
+    from sharecore.admin.times import parse_time
+
     try:
-        if not (_TIME.fullmatch(text) or _DATE.fullmatch(text)):
-            raise ValueError(text)
-        found = datetime.fromisoformat(text.upper())
+        return parse_time(text)
     except ValueError:
         raise UsageFailed(
             f"{option} {text}: not a time; allowed: {FORMAT} with Z or an offset such as +02:00 behind it, "
             "UTC without either"
         ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def show_time(milliseconds: int, *, local: bool = False) -> str:

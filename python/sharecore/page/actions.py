@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from sharecore._core import encode_records
@@ -13,6 +12,7 @@ from sharecore.admin.client import Admin
 from sharecore.admin.letters import Letter
 from sharecore.admin.model import OffsetChange, Target
 from sharecore.admin.origin import Header
+from sharecore.admin.times import parse_time
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
@@ -152,7 +152,7 @@ def _target(body: Json) -> Target:
         if to == "offset" and isinstance(value, str | int):
             return Target.offset(int(value))
         if to == "time" and isinstance(value, str):
-            return Target.at(datetime.fromisoformat(value))
+            return Target.at(parse_time(value))
     except (ValueError, OverflowError) as error:
         raise BadRequest(f"value: {error}") from None
     raise BadRequest("to: one of earliest, latest, offset, time is needed, the last two with a value")

@@ -18,6 +18,7 @@ from tests.unit.page.conftest import start
 
 from sharecore._core import encode_records
 from sharecore.errors import ConfigError
+from sharecore.page import actions
 from sharecore.protocol import ApiKey
 
 LETTER = [
@@ -168,3 +169,17 @@ def test_a_page_that_cannot_be_served_is_said(tmp_path: Path) -> None:
     }
     with pytest.raises(ConfigError, match="no listener takes any"):
         RunningBroker(tmp_path, tokens).start()
+
+
+def test_a_time_without_a_zone_is_utc_wherever_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        for text in ("2026-03-29T02:30", "2026-03-29T02:30Z", "2026-03-28T22:30-04:00"):
+            assert actions._target({"to": "time", "value": text}).value == 1_774_751_400_000, text
+        for wrong in ("02:30", "tomorrow", "2026-02-30T00:00"):
+            with pytest.raises(actions.BadRequest):
+                actions._target({"to": "time", "value": wrong})
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -16,13 +16,15 @@ export function reset(name, look) {
   const to = h("select", { id: "reset-to" },
     [["earliest", "the first record"], ["latest", "behind the last record"], ["offset", "an offset"], ["time", "a time"]]
       .map(([value, text]) => h("option", { value }, text)));
-  const value = h("input", { id: "reset-value", hidden: true, "aria-label": "offset or time" });
+  const value = h("input", { id: "reset-value", hidden: true, "aria-label": "offset, or time in UTC" });
+  const zone = h("span", { hidden: true }, " UTC");
   const planned = h("div", {});
   let plan = "";
   const ask = () => JSON.stringify([topic.value, to.value, value.value]);
   const changed = () => {
     value.hidden = !["offset", "time"].includes(to.value);
     value.type = to.value === "time" ? "datetime-local" : "number";
+    zone.hidden = to.value !== "time";
     if (to.value === "offset") value.min = "0";
     plan = "";
     planned.replaceChildren();
@@ -33,7 +35,7 @@ export function reset(name, look) {
   const dialog = confirm({
     title: `Reset ${name}`,
     text: "The group must have no members. It forgets what it has settled behind the new offsets, and takes those records again.",
-    fields: [h("p", {}, h("label", { for: "reset-topic" }, "Topic "), topic), h("p", {}, h("label", { for: "reset-to" }, "To "), to, " ", value), planned],
+    fields: [h("p", {}, h("label", { for: "reset-topic" }, "Topic "), topic), h("p", {}, h("label", { for: "reset-to" }, "To "), to, " ", value, zone), planned],
     verb: "Plan, then reset",
     danger: true,
     act: async () => {

@@ -1,6 +1,6 @@
 // Lag over time as a line.
 
-import { h, number, svg } from "./dom.js";
+import { clock, h, number, svg } from "./dom.js";
 
 const WIDE = 600;
 const HIGH = 120;
@@ -47,8 +47,8 @@ export class Chart {
     this.area.setAttribute("d", `M${points.length === 1 ? 0 : x(first).toFixed(1)} ${HIGH}L${begin}${path}L${WIDE} ${HIGH}Z`);
     const now = points[points.length - 1][1];
     this.top.textContent = `at most ${number(most === 1 && now === 0 ? 0 : most)}, now ${number(now)}`;
-    this.from.textContent = new Date(first * 1000).toLocaleTimeString();
-    this.to.textContent = new Date(last * 1000).toLocaleTimeString();
+    this.from.textContent = clock(first * 1000);
+    this.to.textContent = clock(last * 1000);
     this.picture.setAttribute("aria-label",
       `lag from ${number(points[0][1])} to ${number(now)}, at most ${number(most)}, since ${this.from.textContent}`);
   }

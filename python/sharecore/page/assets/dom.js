@@ -37,9 +37,14 @@ export function rate(value) {
   return value === null || value === undefined ? "–" : rates.format(value);
 }
 
-/** A moment, in local time. */
+/** A moment in UTC, as the command line shows it. */
 export function moment(ms) {
-  return ms > 0 ? new Date(ms).toLocaleString() : "–";
+  return ms > 0 ? new Date(ms).toISOString() : "–";
+}
+
+/** The time of day in UTC. */
+export function clock(ms) {
+  return `${new Date(ms).toISOString().slice(11, 19)}Z`;
 }
 
 /** Tells those who do not see. */
