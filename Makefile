@@ -350,7 +350,7 @@ jars-4.4.0: $(WIRE_JARS)/.done ## Apache Kafka 4.4.0's broker: make differential
 differential-wire: .venv/.installed .venv-test/.installed jars ## 50,000 raw requests, ours against Apache Kafka's answers (ARGS="--help")
 	$(BIN)/python -m tests.differential.wire $(ARGS)
 
-differential-produce: .venv/.installed .venv-test/.installed jars ## batches that lie about themselves, every codec, ours against Apache Kafka's answers (half a minute; ARGS="--seed 7")
+differential-produce: .venv/.installed .venv-test/.installed jars ## batches that lie about themselves, every codec, ours against Apache Kafka's answers (half a minute; ARGS="--seed 7 --compression zstd")
 	$(BIN)/python -m tests.differential.produce $(ARGS)
 
 differential-compaction: .venv/.installed .venv-test/.installed jars jars-4.4.0 ## compacted logs, ours against Apache Kafka 4.3.1 and 4.4.0 (COMPACTION_SEEDS=5)

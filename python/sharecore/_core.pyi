@@ -1648,6 +1648,7 @@ class Store:
         before_max_ms: int,
         after_max_ms: int,
         needs_keys: bool = False,
+        compression: tuple[int, int | None] | None = None,
     ) -> None: ...
     def append(self, log: int, records: bytes, now_ms: int) -> tuple[int, int, int, int, int]:
         """Base offset, last offset, append time or -1, log start, sequence number."""

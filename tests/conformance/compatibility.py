@@ -21,14 +21,13 @@ or a broker in its own JVM.
 What no test here asks for, and is not there yet:
 
 - one broker: no replication, no cluster, no failover; what is on its disk is all there is
-- no tiered storage, and no compression by the broker: batches stay as producers compressed them
+- no tiered storage
 - no streams groups (KIP-1071), no delegation tokens, no Kerberos
 - APIs of Apache Kafka 4.3.1 that are not served, for what they are about: ALTER_REPLICA_LOG_DIRS (one log
-  directory), ALTER_PARTITION_REASSIGNMENTS and UNREGISTER_BROKER (one broker), DESCRIBE_QUORUM,
-  ADD_RAFT_VOTER and REMOVE_RAFT_VOTER (no quorum of controllers), WRITE_TXN_MARKERS and ADD_PARTITIONS_TO_TXN
-  4 and 5 (between brokers; markers are written where a transaction ends, so none is left to be aborted),
-  STREAMS_GROUP_HEARTBEAT and STREAMS_GROUP_DESCRIBE, and the four of delegation tokens. ApiVersions does not
-  offer them; all others are offered in the same versions
+  directory), UNREGISTER_BROKER (one broker), ADD_RAFT_VOTER and REMOVE_RAFT_VOTER (no quorum of controllers),
+  WRITE_TXN_MARKERS and ADD_PARTITIONS_TO_TXN 4 and 5 (between brokers; markers are written where a
+  transaction ends, so none is left to be aborted), STREAMS_GROUP_HEARTBEAT and STREAMS_GROUP_DESCRIBE, and
+  the four of delegation tokens. ApiVersions does not offer them; all others are offered in the same versions
 """
 
 

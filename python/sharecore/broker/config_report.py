@@ -37,9 +37,7 @@ _INTERNAL = "internal."
 """How the names of keys begin that Kafka tells nobody of."""
 _NEVER = "9223372036854775807"
 _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, str | None], ...]] = {
-    "compression.gzip.level": (("compression.gzip.level", "-1"),),
     "compression.lz4.level": (("compression.lz4.level", "9"),),
-    "compression.zstd.level": (("compression.zstd.level", "3"),),
     "file.delete.delay.ms": (("log.segment.delete.delay.ms", "60000"),),
     "flush.messages": (("log.flush.interval.messages", _NEVER),),
     "flush.ms": (("log.flush.interval.ms", None), ("log.flush.scheduler.interval.ms", _NEVER)),

@@ -10,6 +10,9 @@ from sharecore.sharestate.records import state_bytes_max
 from sharecore.storage import Configs, ResourceType, Topic, Topics
 from sharecore.storage.topics import TopicChange
 
+_NUMBERS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+"""Compressions as the attributes of a batch number them."""
+_USUAL = -1
 _BEYOND_LOCKS = 1_000_000
 """A window may hold more records than its limit: those of the record batch that reaches it."""
 
@@ -49,6 +52,7 @@ class TopicConfigs:
                 before_max_ms=config.message_timestamp_before_max_ms,
                 after_max_ms=config.message_timestamp_after_max_ms,
                 needs_keys="compact" in config.cleanup_policy,
+                compression=_compression(config),
             )
 
     def _max_batch_bytes(self, topic: str, config: TopicConfig) -> int:
@@ -66,3 +70,13 @@ class TopicConfigs:
         topic = self._topics.get(name) if kind == ResourceType.TOPIC else None
         if topic is not None:
             self._apply(topic)
+
+
+def _compression(config: TopicConfig) -> tuple[int, int | None] | None:
+    """The number and level of a topic's compression; None where batches stay as they come."""
+    number = _NUMBERS.get(config.compression_type)
+    if number is None:
+        return None
+    levels = {"gzip": config.compression_gzip_level, "zstd": config.compression_zstd_level}
+    level = levels.get(config.compression_type, _USUAL)
+    return number, None if level == _USUAL else level

@@ -10,7 +10,13 @@ from typing import Any
 from sharecore.config.broker import BrokerConfig
 from sharecore.config.keys import LONG_MAX, ConfigKey, Kind, Status, keys_of, setting
 from sharecore.config.topic_unserved import UnservedTopicSettings
-from sharecore.config.topics import CLEANUP_POLICIES, COMPRESSION_TYPES, TIMESTAMP_TYPES
+from sharecore.config.topics import (
+    CLEANUP_POLICIES,
+    COMPRESSION_TYPES,
+    GZIP_LEVEL,
+    TIMESTAMP_TYPES,
+    ZSTD_LEVEL,
+)
 from sharecore.errors import ConfigError
 
 
@@ -28,10 +34,15 @@ class TopicConfig(UnservedTopicSettings):
     compression_type: str = setting(
         Kind.STRING,
         "producer",
-        "Batches stay as producers compressed them: set it on the producer.",
-        status=Status.REFUSED,
+        "How batches are kept: producer leaves them as they come, others are compressed anew.",
         choices=COMPRESSION_TYPES,
         synonym="compression.type",
+    )
+    compression_gzip_level: int = setting(
+        Kind.INT, -1, GZIP_LEVEL, low=-1, high=9, synonym="compression.gzip.level"
+    )
+    compression_zstd_level: int = setting(
+        Kind.INT, 3, ZSTD_LEVEL, low=-131072, high=22, synonym="compression.zstd.level"
     )
     errors_deadletterqueue_group_enable: bool = setting(
         Kind.BOOLEAN, False, "Whether share groups may write their dead letters here."

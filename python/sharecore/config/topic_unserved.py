@@ -11,28 +11,12 @@ from sharecore.config.keys import LONG_MAX, Kind, Status, setting
 class UnservedTopicSettings:
     """What else Kafka's topics may set; a value is checked, kept and shown."""
 
-    compression_gzip_level: int = setting(
-        Kind.INT,
-        -1,
-        "Compression level of batches that the broker compresses: it compresses none.",
-        low=-1,
-        high=9,
-        status=Status.IGNORED,
-    )
     compression_lz4_level: int = setting(
         Kind.INT,
         9,
-        "Compression level of batches that the broker compresses: it compresses none.",
+        "Level of batches that the broker compresses with lz4: it has one level.",
         low=1,
         high=17,
-        status=Status.IGNORED,
-    )
-    compression_zstd_level: int = setting(
-        Kind.INT,
-        3,
-        "Compression level of batches that the broker compresses: it compresses none.",
-        low=-131072,
-        high=22,
         status=Status.IGNORED,
     )
     file_delete_delay_ms: int = setting(
@@ -84,7 +68,7 @@ class UnservedTopicSettings:
     max_decompressed_message_bytes: int = setting(
         Kind.INT,
         2147483639,
-        "Batches are not decompressed on their way in, so nothing bounds what they expand to.",
+        "What a batch may expand to is bounded already: 256 MiB.",
         low=1,
         high=2147483639,
         status=Status.REFUSED,

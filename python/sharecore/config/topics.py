@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from sharecore.config.keys import LONG_MAX, Dynamic, Kind, Status, setting
 
+GZIP_LEVEL = "Level of batches that the broker compresses with gzip; -1: the usual one."
+ZSTD_LEVEL = "Level of batches that the broker compresses with zstd."
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 CLEANUP_POLICIES = ("compact", "delete")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
@@ -34,10 +36,15 @@ class TopicSettings:
     compression_type: str = setting(
         Kind.STRING,
         "producer",
-        "Batches stay as producers compressed them: set it on the producer.",
-        status=Status.REFUSED,
+        "How batches are kept: producer leaves them as they come, others are compressed anew.",
         choices=COMPRESSION_TYPES,
         dynamic=Dynamic.CLUSTER_WIDE,
+    )
+    compression_gzip_level: int = setting(
+        Kind.INT, -1, GZIP_LEVEL, low=-1, high=9, dynamic=Dynamic.CLUSTER_WIDE
+    )
+    compression_zstd_level: int = setting(
+        Kind.INT, 3, ZSTD_LEVEL, low=-131072, high=22, dynamic=Dynamic.CLUSTER_WIDE
     )
     message_max_bytes: int = setting(
         Kind.INT, 1048588, "Largest record batch that is taken.", low=0, dynamic=Dynamic.CLUSTER_WIDE

@@ -31,12 +31,6 @@ _VALUES = {
     "INT -1..": """
         group.coordinator.append.linger.ms share.coordinator.append.linger.ms
     """,
-    "INT -1..9": """
-        compression.gzip.level
-    """,
-    "INT -131072..22": """
-        compression.zstd.level
-    """,
     "INT 0..": """
         add.partitions.to.txn.retry.backoff.max.ms controller.quorum.append.linger.ms
         controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms

@@ -298,11 +298,15 @@ class Log(ABC):
         before_max_ms: int,
         after_max_ms: int,
         needs_keys: bool = False,
+        compression: tuple[int, int | None] | None = None,
     ) -> None:
-        """Sets what the log accepts (max.message.bytes, message.timestamp.*, cleanup.policy).
+        """Set what the log accepts and keeps (max.message.bytes, message.timestamp.*, cleanup.policy,
+        compression.*).
 
         Args:
             needs_keys: records without a key are refused, as compacted topics have it.
+            compression: the number of a compression, as in the attributes of batches, and its level, None for
+                the usual one; None: batches stay as they come.
         """
 
     @property

@@ -203,6 +203,7 @@ class StoreLog(Log):
         before_max_ms: int,
         after_max_ms: int,
         needs_keys: bool = False,
+        compression: tuple[int, int | None] | None = None,
     ) -> None:
         self._store.configure(
             self.log_id,
@@ -211,6 +212,7 @@ class StoreLog(Log):
             before_max_ms=before_max_ms,
             after_max_ms=after_max_ms,
             needs_keys=needs_keys,
+            compression=compression,
         )
 
     @property

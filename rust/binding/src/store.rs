@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
+use sharecore_records::{Codec, Compression};
 use sharecore_store::{
     Change, Durability, FaultPoint, LogConfig, Options, Refusal, Store, StoreError, TimestampType,
 };
@@ -206,7 +207,7 @@ impl PyStore {
             .map_err(|refusal| refused(py, &refusal))
     }
 
-    #[pyo3(signature = (log, *, max_batch_bytes, log_append_time, before_max_ms, after_max_ms, needs_keys = false))]
+    #[pyo3(signature = (log, *, max_batch_bytes, log_append_time, before_max_ms, after_max_ms, needs_keys = false, compression = None))]
     #[allow(clippy::too_many_arguments)]
     fn configure(
         &self,
@@ -217,6 +218,7 @@ impl PyStore {
         before_max_ms: i64,
         after_max_ms: i64,
         needs_keys: bool,
+        compression: Option<(i16, Option<i32>)>,
     ) -> PyResult<()> {
         let timestamp_type = if log_append_time {
             TimestampType::LogAppendTime
@@ -229,6 +231,7 @@ impl PyStore {
             before_max_ms,
             after_max_ms,
             needs_keys,
+            codec: compression.map(codec).transpose()?,
         };
         self.0
             .configure(log, config)
@@ -484,4 +487,11 @@ fn appended(
     let a = result.map_err(|refusal| refused(py, &refusal))?;
     let (base, last, time) = (a.base_offset, a.last_offset, a.append_time_ms);
     Ok((base, last, time, a.start_offset, a.sequence))
+}
+
+/// A compression by its number, and its level.
+fn codec((number, level): (i16, Option<i32>)) -> PyResult<Codec> {
+    let compression =
+        Compression::from_id(number).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    Ok(Codec { compression, level })
 }

@@ -37,6 +37,17 @@ impl Compression {
             _ => return Err(Fault::Compression(id)),
         })
     }
+
+    /// Its number.
+    pub fn id(self) -> i16 {
+        match self {
+            Self::None => 0,
+            Self::Gzip => 1,
+            Self::Snappy => 2,
+            Self::Lz4 => 3,
+            Self::Zstd => 4,
+        }
+    }
 }
 
 /// Expands `bytes` to at most `limit` bytes.
@@ -74,38 +85,137 @@ pub fn decompress(
 /// Bytes in one block of snappy-java's framing.
 const SNAPPY_BLOCK: usize = 32 << 10;
 
-/// Compresses `bytes` as Kafka's producers do, each type at its usual level.
-pub fn compress(compression: Compression, bytes: &[u8]) -> io::Result<Cow<'_, [u8]>> {
-    let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
-    match compression {
-        Compression::None => return Ok(Cow::Borrowed(bytes)),
-        Compression::Gzip => {
-            let level = flate2::Compression::default();
-            let mut encoder = flate2::write::GzEncoder::new(&mut out, level);
-            encoder.write_all(bytes)?;
-            encoder.finish()?;
+/// A compression, and how hard it tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Codec {
+    /// The compression.
+    pub compression: Compression,
+    /// The level of gzip (1 to 9) or zstd; `None` for the usual one. Other compressions have none.
+    pub level: Option<i32>,
+}
+
+impl From<Compression> for Codec {
+    fn from(compression: Compression) -> Self {
+        Self {
+            compression,
+            level: None,
         }
-        Compression::Lz4 => {
-            // what all clients take: blocks that stand alone, 64 KB each
-            let info = lz4_flex::frame::FrameInfo::new()
-                .block_mode(lz4_flex::frame::BlockMode::Independent)
-                .block_size(lz4_flex::frame::BlockSize::Max64KB);
-            let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, &mut out);
-            encoder.write_all(bytes)?;
-            encoder.finish().map_err(io::Error::other)?;
+    }
+}
+
+/// Compresses what it is fed piece by piece.
+pub struct Compressor(Stream);
+
+enum Stream {
+    None(Vec<u8>),
+    Gzip(flate2::write::GzEncoder<Vec<u8>>),
+    Lz4(Box<lz4_flex::frame::FrameEncoder<Vec<u8>>>),
+    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+    /// What is written, and the block that is being filled.
+    Snappy(Vec<u8>, Vec<u8>),
+}
+
+impl Compressor {
+    /// Nothing compressed yet.
+    ///
+    /// # Errors
+    ///
+    /// There is no such level.
+    pub fn new(codec: Codec) -> io::Result<Self> {
+        let out = Vec::new();
+        Ok(Self(match codec.compression {
+            Compression::None => Stream::None(out),
+            Compression::Gzip => {
+                let level = codec
+                    .level
+                    .and_then(|level| u32::try_from(level).ok())
+                    .map_or_else(flate2::Compression::default, flate2::Compression::new);
+                Stream::Gzip(flate2::write::GzEncoder::new(out, level))
+            }
+            Compression::Lz4 => {
+                // what all clients take: blocks that stand alone, 64 KB each
+                let info = lz4_flex::frame::FrameInfo::new()
+                    .block_mode(lz4_flex::frame::BlockMode::Independent)
+                    .block_size(lz4_flex::frame::BlockSize::Max64KB);
+                let encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, out);
+                Stream::Lz4(Box::new(encoder))
+            }
+            Compression::Zstd => {
+                let level = codec.level.unwrap_or(zstd::DEFAULT_COMPRESSION_LEVEL);
+                Stream::Zstd(zstd::stream::write::Encoder::new(out, level)?)
+            }
+            Compression::Snappy => {
+                let mut out = SNAPPY_JAVA.to_vec();
+                out.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1]);
+                Stream::Snappy(out, Vec::with_capacity(SNAPPY_BLOCK))
+            }
+        }))
+    }
+
+    /// Compresses more.
+    pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        match &mut self.0 {
+            Stream::None(out) => out.extend_from_slice(bytes),
+            Stream::Gzip(encoder) => encoder.write_all(bytes)?,
+            Stream::Lz4(encoder) => encoder.write_all(bytes)?,
+            Stream::Zstd(encoder) => encoder.write_all(bytes)?,
+            Stream::Snappy(out, block) => {
+                while !bytes.is_empty() {
+                    let (now, later) = bytes.split_at(bytes.len().min(SNAPPY_BLOCK - block.len()));
+                    block.extend_from_slice(now);
+                    bytes = later;
+                    if block.len() == SNAPPY_BLOCK {
+                        put_snappy_block(out, block)?;
+                    }
+                }
+            }
         }
-        Compression::Zstd => zstd::stream::copy_encode(bytes, &mut out, 0)?,
-        Compression::Snappy => {
-            out.extend_from_slice(&SNAPPY_JAVA);
-            out.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1]);
-            for chunk in bytes.chunks(SNAPPY_BLOCK) {
-                let block = snap::raw::Encoder::new().compress_vec(chunk)?;
-                out.extend_from_slice(&(block.len() as u32).to_be_bytes());
-                out.extend_from_slice(&block);
+        Ok(())
+    }
+
+    /// Bytes that have been written out so far, which may be fewer than what was fed will take.
+    pub fn written(&self) -> usize {
+        match &self.0 {
+            Stream::None(out) | Stream::Snappy(out, _) => out.len(),
+            Stream::Gzip(encoder) => encoder.get_ref().len(),
+            Stream::Lz4(encoder) => encoder.get_ref().len(),
+            Stream::Zstd(encoder) => encoder.get_ref().len(),
+        }
+    }
+
+    /// All that was fed, compressed.
+    pub fn finish(self) -> io::Result<Vec<u8>> {
+        match self.0 {
+            Stream::None(out) => Ok(out),
+            Stream::Gzip(encoder) => encoder.finish(),
+            Stream::Lz4(encoder) => encoder.finish().map_err(io::Error::other),
+            Stream::Zstd(encoder) => encoder.finish(),
+            Stream::Snappy(mut out, mut block) => {
+                if !block.is_empty() {
+                    put_snappy_block(&mut out, &mut block)?;
+                }
+                Ok(out)
             }
         }
     }
-    Ok(Cow::Owned(out))
+}
+
+fn put_snappy_block(out: &mut Vec<u8>, block: &mut Vec<u8>) -> io::Result<()> {
+    let compressed = snap::raw::Encoder::new().compress_vec(block)?;
+    out.extend_from_slice(&(compressed.len() as u32).to_be_bytes());
+    out.extend_from_slice(&compressed);
+    block.clear();
+    Ok(())
+}
+
+/// Compresses `bytes` as Kafka's producers do, each type at its usual level.
+pub fn compress(compression: Compression, bytes: &[u8]) -> io::Result<Cow<'_, [u8]>> {
+    if compression == Compression::None {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let mut compressor = Compressor::new(compression.into())?;
+    compressor.write(bytes)?;
+    Ok(Cow::Owned(compressor.finish()?))
 }
 
 #[cfg(test)]
@@ -145,6 +255,25 @@ mod tests {
             decompress(Compression::Snappy, &bare, LIMIT).unwrap(),
             sample()
         );
+    }
+
+    #[test]
+    fn pieces_of_any_size_are_compressed_at_any_level() {
+        let levels = [None, Some(1), Some(9)];
+        for (compression, level) in ALL
+            .into_iter()
+            .flat_map(|each| levels.map(|level| (each, level)))
+        {
+            for size in [1_000, 32 << 10, 40_000] {
+                let mut compressor = Compressor::new(Codec { compression, level }).unwrap();
+                for piece in sample().chunks(size) {
+                    compressor.write(piece).unwrap();
+                }
+                let bytes = compressor.finish().unwrap();
+                let back = decompress(compression, &bytes, LIMIT).unwrap();
+                assert_eq!(back, sample(), "{compression:?} {level:?}");
+            }
+        }
     }
 
     #[test]

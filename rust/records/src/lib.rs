@@ -19,7 +19,7 @@ mod walk;
 
 pub use batch::{Batch, Batches, Header, TimestampType};
 pub use build::{LocalHeaders, LocalRecord, Producer, headed_batch, local_batch, marker_batch};
-pub use compression::{Compression, compress, decompress};
+pub use compression::{Codec, Compression, Compressor, compress, decompress};
 pub use expand::{EXPANDED_BYTES_MAX, Expander, check_lz4_frame};
 pub use fault::Fault;
 pub use letters::{Letters, Origin, Range};

@@ -1,5 +1,6 @@
 //! Record batches as the store takes them: what is checked, and what the broker writes.
 
+use sharecore_records::Compression;
 pub(crate) use sharecore_records::layout::HEADER;
 use sharecore_records::layout::{
     COMPRESSION_MASK, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, MAGIC_AT, PREFIX, TRANSACTIONAL,
@@ -144,6 +145,17 @@ fn check_client_fields(header: &Header) -> Result<(), Refusal> {
 pub(crate) fn assign_offset(batch: &mut [u8], base_offset: i64) {
     batch[0..8].copy_from_slice(&base_offset.to_be_bytes());
     batch[12..16].copy_from_slice(&0_i32.to_be_bytes());
+}
+
+/// Says how long a batch is and how its records are compressed, once others are in their place.
+pub(crate) fn recompressed(batch: &mut [u8], header: &mut Header, compression: Compression) {
+    header.size = batch.len();
+    header.attributes &= LOG_APPEND_TIME | TRANSACTIONAL | CONTROL;
+    header.attributes |= compression.id();
+    let length = (batch.len() - PREFIX) as i32;
+    batch[8..PREFIX].copy_from_slice(&length.to_be_bytes());
+    put_attributes(batch, header.attributes);
+    seal(batch);
 }
 
 /// Says whose clock the times of a batch are, and which is the latest.

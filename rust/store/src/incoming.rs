@@ -1,10 +1,10 @@
 //! A client's batch between its arrival and the log: its records are checked a piece at a time, so that whoever serves
 //! others can stop after some and let another thread go on.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use sharecore_records::{
-    Compression, EXPANDED_BYTES_MAX, Expander, Fault, Seen, Walk, check_lz4_frame,
+    Compression, Compressor, EXPANDED_BYTES_MAX, Expander, Fault, Seen, Walk, check_lz4_frame,
 };
 
 use crate::{
@@ -21,6 +21,8 @@ const RECORD_COST: usize = 32;
 const PLAIN_SHARE: usize = 16;
 /// A batch that is not compressed and no larger is checked as it comes in, which costs less than to put that off.
 const SMALL: usize = 2 << 10;
+/// Up to this level zstd is about as quick as other compressions.
+const ZSTD_QUICK: i32 = 5;
 
 /// The batch without its header.
 struct Payload(Arc<[u8]>);
@@ -37,6 +39,8 @@ pub struct Incoming {
     batch: Arc<[u8]>,
     /// `None` once all records have been seen.
     records: Option<Box<(Expander<Payload>, Walk)>>,
+    /// What the log keeps in place of the records as they came.
+    compressor: Option<Compressor>,
     expanded_bytes: usize,
     policy: Policy,
 }
@@ -55,6 +59,7 @@ impl Incoming {
         let header = batch::check(records, config.max_batch_bytes)?;
         let mut incoming = Self {
             records: None,
+            compressor: None,
             batch: records[..header.size].into(),
             expanded_bytes: 0,
             policy: Policy::new(config, &header, now_ms),
@@ -62,7 +67,10 @@ impl Incoming {
         };
         let compression = header.compression().map_err(refused)?;
         incoming.policy.is_sequential = compression != Compression::None;
-        if compression == Compression::None && header.size <= SMALL {
+        let wanted = config
+            .codec
+            .filter(|codec| codec.compression != compression);
+        if compression == Compression::None && header.size <= SMALL && wanted.is_none() {
             incoming.check_small(&records[HEADER..header.size])?;
             return Ok(incoming);
         }
@@ -71,6 +79,7 @@ impl Incoming {
             check_lz4_frame(payload.as_ref()).map_err(refused)?;
         }
         let expander = Expander::new(compression, payload).map_err(refused)?;
+        incoming.compressor = wanted.map(Compressor::new).transpose().map_err(failed)?;
         incoming.records = Some(Box::new((expander, Walk::new(&header))));
         Ok(incoming)
     }
@@ -100,14 +109,32 @@ impl Incoming {
         Ok(self.records.is_none())
     }
 
-    /// Whether the next piece is at most `work` bytes.
+    /// Whether the next piece takes no longer than to expand `work` bytes.
     pub fn begins_within(&self, work: usize) -> bool {
         let records = self.records.as_ref();
-        records.is_none_or(|records| records.0.next_size() <= work)
+        let cost = self.compression_cost();
+        records.is_none_or(|records| records.0.next_size().saturating_mul(1 + cost) <= work)
+    }
+
+    /// How many times as long it takes to compress a byte as to expand one; 0 where none is compressed.
+    fn compression_cost(&self) -> usize {
+        let codec = self
+            .policy
+            .config
+            .codec
+            .filter(|_| self.compressor.is_some());
+        codec.map_or(0, |codec| match codec.compression {
+            Compression::None => 0,
+            Compression::Snappy | Compression::Lz4 => 1,
+            Compression::Zstd if codec.level.is_none_or(|level| level <= ZSTD_QUICK) => 2,
+            Compression::Gzip => 8,
+            Compression::Zstd => 64,
+        })
     }
 
     /// Checks the next piece, and returns what that cost; `None` at the end.
     fn check_piece(&mut self) -> Result<Option<usize>, Refusal> {
+        let cost = self.compression_cost();
         let Some((expander, walk)) = self.records.as_deref_mut() else {
             return Ok(None);
         };
@@ -116,6 +143,7 @@ impl Incoming {
         if piece.is_empty() {
             walk.finish().map_err(refused)?;
             self.records = None;
+            self.recompress()?;
             self.end()?;
             return Ok(None);
         }
@@ -124,6 +152,11 @@ impl Incoming {
             return Err(Refusal::ExpandsTooFar {
                 limit: EXPANDED_BYTES_MAX,
             });
+        }
+        let compressed = piece.len().saturating_mul(cost);
+        if let Some(compressor) = &mut self.compressor {
+            compressor.write(piece).map_err(failed)?;
+            check_size(HEADER + compressor.written(), self.policy.config)?;
         }
         let before = walk.walked();
         let policy = &mut self.policy;
@@ -140,7 +173,23 @@ impl Incoming {
         } else {
             piece.len()
         };
-        Ok(Some(bytes + records * RECORD_COST))
+        Ok(Some(bytes + compressed + records * RECORD_COST))
+    }
+
+    /// Puts the records in place that were compressed as the log has it.
+    fn recompress(&mut self) -> Result<(), Refusal> {
+        let (Some(compressor), Some(codec)) = (self.compressor.take(), self.policy.config.codec)
+        else {
+            return Ok(());
+        };
+        let records = compressor.finish().map_err(failed)?;
+        check_size(HEADER + records.len(), self.policy.config)?;
+        let mut batch = Vec::with_capacity(HEADER + records.len());
+        batch.extend_from_slice(&self.batch[..HEADER]);
+        batch.extend_from_slice(&records);
+        batch::recompressed(&mut batch, &mut self.header, codec.compression);
+        self.batch = batch.into();
+        Ok(())
     }
 
     /// All records have been seen: refuses them, or writes down their time.
@@ -226,6 +275,19 @@ impl Policy {
             self.refused.push(record.index, RecordFault::Timestamp);
         }
     }
+}
+
+fn check_size(size: usize, config: LogConfig) -> Result<(), Refusal> {
+    let limit = config.max_batch_bytes;
+    if size > limit {
+        return Err(Refusal::TooLarge { size, limit });
+    }
+    Ok(())
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn failed(error: io::Error) -> Refusal {
+    Refusal::Storage(format!("the records could not be compressed: {error}"))
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "it maps errors")]

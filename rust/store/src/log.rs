@@ -2,6 +2,8 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use sharecore_records::Codec;
+
 use crate::{
     batch::TimestampType,
     cleaner::Progress,
@@ -23,6 +25,8 @@ pub struct LogConfig {
     pub after_max_ms: i64,
     /// Whether each record must have a key, as the log is compacted (`cleanup.policy`).
     pub needs_keys: bool,
+    /// How batches are kept (`compression.type`); `None`: as producers send them.
+    pub codec: Option<Codec>,
 }
 
 impl LogConfig {
@@ -41,6 +45,7 @@ impl Default for LogConfig {
             before_max_ms: i64::MAX,
             after_max_ms: 3_600_000,
             needs_keys: false,
+            codec: None,
         }
     }
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{create_log, open, seal, tiny};
-use sharecore_records::{Compression, compress};
-use sharecore_store::{LogConfig, RecordFault, Refusal, Store};
+use sharecore_records::{Batches, Codec, Compression, compress};
+use sharecore_store::{LogConfig, RecordFault, Refusal, Store, Want};
 
 const NOW: i64 = 1_000_000_000;
 const HEADER: usize = 61;
@@ -172,5 +172,90 @@ fn work_is_cut_into_turns_and_gives_what_is_found_at_once() {
             let appended = store.append_checked(log, incoming).expect("appended");
             assert_eq!(appended.last_offset - appended.base_offset, 39_999);
         }
+    });
+}
+
+/// The batches of a log as they are kept.
+fn kept(store: &Store, log: u64) -> Vec<u8> {
+    let want = Want {
+        max_bytes: usize::MAX,
+        max_records: i64::MAX,
+        limit: None,
+        at_least_one: true,
+    };
+    let slice = store.read(log, 0, want).expect("an offset of the log");
+    let mut bytes = vec![0; slice.size];
+    slice.copy_to(&mut bytes).expect("a readable disk");
+    bytes
+}
+
+#[test]
+fn batches_are_kept_as_the_log_compresses_them() {
+    let records: Vec<u8> = (0..3000)
+        .flat_map(|n| record(n, i64::from(n), b"a value"))
+        .collect();
+    let few = [record(0, 1, b"a"), record(1, 2, b"b")].concat();
+    for wanted in COMPRESSIONS {
+        for level in [None, Some(1), Some(9)] {
+            with_store(|store, log| {
+                let config = LogConfig {
+                    codec: Some(Codec {
+                        compression: wanted,
+                        level,
+                    }),
+                    ..LogConfig::default()
+                };
+                store.configure(log, config).expect("a log");
+                for compression in COMPRESSIONS {
+                    let sent = [(&records, 3000), (&few, 2)]
+                        .map(|(records, count)| compressed(compression, records, count));
+                    for bytes in &sent {
+                        let appended = store.append(log, bytes, NOW).expect("appended");
+                        store.wait(appended.sequence);
+                    }
+                    let kept = kept(store, log);
+                    let batches: Vec<_> = Batches::new(&kept).collect();
+                    for (batch, (records, count)) in
+                        batches.iter().rev().zip([(&few, 2), (&records, 3000)])
+                    {
+                        assert_eq!(batch.check(), Ok(()));
+                        assert_eq!(batch.header.compression(), Ok(wanted));
+                        assert_eq!(
+                            (batch.header.count, batch.header.base_timestamp),
+                            (count, NOW)
+                        );
+                        assert_eq!(
+                            batch.header.max_timestamp,
+                            NOW + if count == 2 { 2 } else { 2999 }
+                        );
+                        assert_eq!(batch.expand(1 << 20).expect("whole"), *records);
+                    }
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_is_too_large_for_the_log_once_it_is_not_compressed_is_refused() {
+    with_store(|store, log| {
+        let config = LogConfig {
+            codec: Some(Compression::None.into()),
+            max_batch_bytes: 100_000,
+            ..LogConfig::default()
+        };
+        store.configure(log, config).expect("a log");
+        let bomb = compressed(Compression::Zstd, &record(0, 0, &vec![0; 64 << 20]), 1);
+        let mut incoming = store.receive(log, &bomb, NOW).expect("a header");
+        let mut work = 32 << 20;
+        let refused = incoming.check(&mut work);
+        assert!(
+            matches!(refused, Err(Refusal::TooLarge { .. })),
+            "{refused:?}"
+        );
+        assert!(
+            work > 31 << 20,
+            "{work} left: nothing is expanded further than the log takes"
+        );
     });
 }

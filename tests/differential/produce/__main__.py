@@ -18,9 +18,10 @@ def main() -> int:
         "--seed", type=int, default=time.time_ns() % 10**6, help="of the bytes that are changed"
     )
     parser.add_argument("--flips", type=int, default=400, help="batches a codec with a byte that is wrong")
+    parser.add_argument("--compression", default="producer", help="compression.type of the topics")
     asked = parser.parse_args()
     print(f"seed {asked.seed}")
-    with tempfile.TemporaryDirectory() as home, both(Path(home)) as sides:
+    with tempfile.TemporaryDirectory() as home, both(Path(home), asked.compression) as sides:
         counted, different = compare(sides, cases(int(time.time() * 1000), asked.seed, asked.flips))
     for name, count in counted.most_common():
         print(f"{count:6} {name}")

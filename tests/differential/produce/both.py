@@ -104,11 +104,12 @@ def shown(topic: str, records: bytes, offset: int) -> dict[str, Any]:
 
 
 @contextmanager
-def both(home: Path) -> Iterator[tuple[Side, Side]]:
-    """Apache Kafka's broker and ours with the topics of the cases; killed at the end."""
+def both(home: Path, compression: str = "producer") -> Iterator[tuple[Side, Side]]:
+    """Apache Kafka's broker and ours with the topics of the cases, compressed so; killed at the end."""
+    settings = SETTINGS | {"compression.type": compression}
     sides = (
-        Side(Broker(home / "apache", "apache", SETTINGS)),
-        Side(Broker(home / "ours", "sharecore", SETTINGS)),
+        Side(Broker(home / "apache", "apache", settings)),
+        Side(Broker(home / "ours", "sharecore", settings)),
     )
     try:
         with ThreadPoolExecutor(2) as at_once:

@@ -327,10 +327,10 @@ def test_what_has_no_effect_is_kept_and_shown(broker: RunningBroker, topic: str)
     ("kind", "name", "key", "text", "code"),
     [
         (TOPIC, "", "remote.storage.enable", "true", ErrorCode.INVALID_CONFIG),
-        (TOPIC, "", "compression.type", "gzip", ErrorCode.INVALID_CONFIG),
+        (TOPIC, "", "compression.type", "brotli", ErrorCode.INVALID_CONFIG),
         (GROUP, "any", "streams.num.standby.replicas", "1", ErrorCode.INVALID_CONFIG),
         (GROUP, "any", "errors.deadletterqueue.topic.name", "__dead", ErrorCode.INVALID_CONFIG),
-        (BROKER, "", "compression.type", "gzip", ErrorCode.INVALID_REQUEST),
+        (BROKER, "", "compression.type", "brotli", ErrorCode.INVALID_REQUEST),
         (BROKER, "", "queued.max.requests", "1", ErrorCode.INVALID_REQUEST),
     ],
 )

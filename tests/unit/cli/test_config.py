@@ -117,7 +117,12 @@ def test_the_environment_stands_over_the_file_and_under_the_command_line(tmp_pat
         "inter.broker.listener.name",
     }
     found = gather(file, ["num.partitions=3"], data_dir=Path("option"), environment=environment)
-    assert found == {"num.partitions": "3", "log.dirs": "option", "sharecore.durability": "os"}
+    assert found == {
+        "num.partitions": "3",
+        "log.dirs": "option",
+        "sharecore.durability": "os",
+        "inter.broker.listener.name": "INSIDE",
+    }
 
 
 @pytest.mark.parametrize(
