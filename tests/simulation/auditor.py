@@ -407,8 +407,10 @@ class Auditor:
             altered = {part.partition_index: part.error_code for part in getattr(topic, "partitions", ())}
             for (name, topic_id, index), share in self.shares.items():
                 if name == group and topic_id == topic.topic_id and (not altered or index in altered):
-                    share.forget()
-                    if altered and not altered[index] and not share.unsure:
+                    # what could not be written may be there all the same, or never
+                    code = altered[index] if altered else topic.error_code
+                    share.forget(perhaps=bool(code))
+                    if altered and not code and not share.unsure:
                         share.set_to = wanted[topic.topic_name, index]
 
     def _groups_deleted(self, asked: _Asked, answer: Any) -> None:

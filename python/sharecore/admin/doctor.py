@@ -43,6 +43,9 @@ _READ_BYTES_MAX = 1 << 30
 """Directories with more record batches are not read through: that would take minutes."""
 LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
 """A broker of sharecore tells it of a group, to those who ask by name."""
+DAMAGE = "sharecore.damage"
+"""A broker of sharecore tells it of itself, to those who ask by name."""
+_REMEDY = "stop the broker: sharecore store check lists all damage, store salvage keeps the rest"
 _HIDDEN = "[hidden]"
 _SECRET_WORDS = ("password", "secret", "jaas", "credential", "token", ".key")
 _PACKAGES = ("sharecore", "kio", "uvloop", "cryptography", "typer", "prometheus-client", "confluent-kafka")
@@ -186,8 +189,7 @@ def _damage(storage: Storage, size: int) -> list[Finding]:
             for log in store_logs(topic):
                 storage.store.verify(log.log_id)
     storage.drain()
-    advice = "stop the broker: sharecore store check lists all damage, store salvage keeps the rest"
-    found = [Finding(about, "bad", str(each), advice) for each in storage.damaged]
+    found = [Finding(about, "bad", str(each), _REMEDY) for each in storage.damaged]
     if not reads_all:
         text = f"{size / 1e9:.1f} GB of records were not read through"
         found.append(
@@ -208,6 +210,7 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
         began = time.monotonic()
         groups = await look_at_groups(transport)
         took_ms = (time.monotonic() - began) * 1000
+        damage = [line for node in await transport.nodes() for line in await _damage_of(transport, node)]
         troubles = {group.group_id: await _letters_trouble(transport, group.group_id) for group in groups}
     finally:
         await transport.close()
@@ -216,17 +219,28 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
         found.append(
             Finding(about, "doubt", "no share group is there, or none that this client may DESCRIBE")
         )
+    found += [Finding(about, "bad", line, _REMEDY) for line in damage]
     for group in groups:
         if group.error is not None:
             found.append(Finding(about, "doubt", f"group {group.group_id} is not told of: {group.error}"))
         if trouble := troubles[group.group_id]:
             text = f"group {group.group_id}: no dead letter could be written now: {trouble}"
             found.append(Finding(about, "doubt", text, "sharecore groups dead-letters"))
-        lag = sum(map(group.lag, group.positions))
+        lag = sum(map(group.known_lag, group.positions))
         if lag and not group.members:
             text = f"group {group.group_id}: {lag} records wait, and nobody is there to take them"
             found.append(Finding(about, "doubt", text, "start a worker, or delete the group"))
     return found
+
+
+async def _damage_of(transport: Transport, node: int) -> list[str]:
+    """What a broker says of damage on its disk; empty where there is none, or it tells nobody."""
+    try:
+        found = await describe_configs(transport, ResourceKind.BROKER, str(node), [DAMAGE])
+    except KafkaError:
+        return []
+    told = next((entry.value or "" for entry in found.values()), "")
+    return [f"broker {node}: {line}" for line in told.splitlines()]
 
 
 async def _letters_trouble(transport: Transport, group_id: str) -> str:

@@ -122,7 +122,7 @@ class Exporter:
             for topic, positions in group.positions.items():
                 of_topic = labels_of(("group", "topic"), (group.group_id, topic))
                 if any(position.lag >= 0 for position in positions.values()):
-                    group_lags.append(f"{of_topic}}} {group.lag(topic)}")
+                    group_lags.append(f"{of_topic}}} {group.known_lag(topic)}")
                 oldest_ms = self._oldest_ms(topic, positions)
                 if oldest_ms is not None:
                     age_s = max(0.0, (now_ms - oldest_ms) / 1000)

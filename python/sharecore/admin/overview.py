@@ -43,7 +43,8 @@ class GroupOverview:
 
     Attributes:
         members: by client id and host, as often as there are members.
-        positions: by topic and partition.
+        positions: by topic and partition, where the group has a start offset.
+        unplaced: topics with partitions in which it has none yet, or none that is told.
         error: why the broker tells nothing, or not all, about it.
     """
 
@@ -51,11 +52,25 @@ class GroupOverview:
     state: str
     members: Sequence[tuple[str, str]] = ()
     positions: dict[str, dict[int, Positioned]] = field(default_factory=dict)
+    unplaced: set[str] = field(default_factory=set)
     error: KafkaError | None = None
 
-    def lag(self, topic: str) -> int:
-        """Records of a topic that are not settled, as far as that is known."""
+    def known_lag(self, topic: str) -> int:
+        """Return how many records of a topic are not settled, in the partitions where that is known."""
         return sum(each.lag for each in self.positions[topic].values() if each.lag > 0)
+
+    def lag(self, topic: str) -> int | None:
+        """Return how many records of a topic are not settled; None where a partition's lag is not known."""
+        positions = self.positions.get(topic, {}).values()
+        if topic in self.unplaced or not positions or any(each.lag < 0 for each in positions):
+            return None
+        return self.known_lag(topic)
+
+    def total_lag(self) -> int | None:
+        """Return the lag of all topics; None where that of one is not known."""
+        lags = [self.lag(topic) for topic in {*self.positions, *self.unplaced}]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if known and len(known) == len(lags) else None
 
 
 def in_words(groups: int) -> str:
@@ -118,9 +133,12 @@ async def _offsets(
     for group in answer.groups:
         if _failed(group, found):
             continue
-        positions = found[group.group_id].positions
+        overview = found[group.group_id]
+        positions = overview.positions
         for topic in group.topics:
             known = [part for part in topic.partitions if not part.error_code and part.start_offset >= 0]
+            if len(known) < len(topic.partitions):
+                overview.unplaced.add(topic.topic_name)
             if known and not hasattr(known[0], "lag"):
                 positions[topic.topic_name] = {
                     part.partition_index: Position(part.start_offset, UNKNOWN) for part in known

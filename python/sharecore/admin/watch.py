@@ -52,7 +52,7 @@ class GroupFigures:
     state: str
     members: int
     partitions: int
-    lag: int
+    lag: int | None
     settled: float | None
     new: float | None
     came_back: int | None
@@ -125,7 +125,7 @@ def group_figures(now: Look, before: Look | None) -> Iterator[GroupFigures]:
             group.state if group.error is None else group.error.code.name,
             len(group.members),
             len(keys),
-            sum(max(0, each.lag) for positions in group.positions.values() for each in positions.values()),
+            group.total_lag(),
             settled,
             new,
             None if now.came_back is None else now.came_back.get(name, 0),

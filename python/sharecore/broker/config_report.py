@@ -31,6 +31,10 @@ CLUSTER_WIDE = ""
 LETTERS_WRITTEN, LETTERS_MISSING = "sharecore.dead.letters.written", "sharecore.dead.letters.missing"
 LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
 """Of a group, read-only, and told to those alone who ask for them."""
+DAMAGE = "sharecore.damage"
+"""Of a broker, read-only, and told to those alone who ask for it."""
+_DAMAGE_MAX = 20
+"""How many damaged batches are named."""
 
 _AS_GIVEN = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
 _INTERNAL = "internal."
@@ -163,6 +167,16 @@ def letter_entries(broker: Services, group_id: str) -> list[Entry]:
     ]
     trouble, doc = broker.share.dead_letters.trouble(group_id), "Why no dead letter could be written now."
     return [*entries, _written(LETTERS_TROUBLE, [], trouble, int(Kind.STRING), doc, read_only=True)]
+
+
+def damage_entries(broker: Services) -> list[Entry]:
+    """Damaged record batches that readers have found, one a line, for those who ask for them by name."""
+    damage = broker.ground.damage()
+    lines = [str(each) for each in damage[:_DAMAGE_MAX]]
+    if len(damage) > _DAMAGE_MAX:
+        lines.append(f"and {len(damage) - _DAMAGE_MAX} more")
+    doc = "Damaged record batches that were found on the disk, one a line."
+    return [_written(DAMAGE, [], "\n".join(lines), int(Kind.STRING), doc, read_only=True)]
 
 
 def _hidden(name: str, key: ConfigKey, overrides: Mapping[str, str]) -> bool:

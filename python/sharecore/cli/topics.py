@@ -253,7 +253,7 @@ def _show(found: TopicDescription) -> None:
         show(
             ["SHARE GROUP", "STATE", "MEMBERS", "LAG"],
             [
-                [group.group_id, group.state, str(len(group.members)), str(group.lag(listing.name))]
+                [group.group_id, group.state, str(len(group.members)), _lag(group.lag(listing.name))]
                 for group in found.groups
             ],
         )
@@ -261,6 +261,10 @@ def _show(found: TopicDescription) -> None:
         typer.echo("share groups: not known, as the cluster has none or does not list them")
     else:
         typer.echo("no share group reads it")
+
+
+def _lag(lag: int | None) -> str:
+    return "-" if lag is None else str(lag)
 
 
 def _id(found: TopicDescription) -> str:

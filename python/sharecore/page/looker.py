@@ -34,9 +34,9 @@ class Trails:
     def add(self, look: Look, now_s: float) -> None:
         """Remembers what a look found."""
         lags = {
-            name: sum(group.lag(topic) for topic in group.positions)
+            name: lag
             for name, group in look.groups.items()
-            if group.error is None
+            if group.error is None and (lag := group.total_lag()) is not None
         }
         kept = sorted(lags, key=lambda name: (-lags[name], name))[:_GROUPS_REMEMBERED]
         fresh = {}

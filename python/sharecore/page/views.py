@@ -35,7 +35,7 @@ def groups_view(looker: Looker, wanted: str) -> Json:
         return {"groups": [], "total": 0, "matching": 0}
     every = list(group_figures(looker.now, looker.before))
     found = [each for each in every if wanted.lower() in each.group_id.lower()]
-    found.sort(key=lambda each: (-each.lag, each.group_id))
+    found.sort(key=lambda each: (-(each.lag or 0), each.group_id))
     return {
         "groups": [asdict(each) for each in found[:GROUPS_MAX]],
         "total": len(every),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
@@ -16,7 +17,7 @@ from tests.harness.batches import batch, headers_of
 from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, Member, acquired
 
-from sharecore.admin.doctor import data_directory
+from sharecore.admin.doctor import cluster, data_directory
 from sharecore.broker import store_ground
 from sharecore.config import BrokerConfig
 from sharecore.errors import ErrorCode
@@ -126,6 +127,13 @@ def test_damage_is_named_wherever_somebody_asks(directory: Path, caplog: pytest.
         assert f"t-0: offsets {DAMAGED} to {DAMAGED} are damaged: {file} at byte " in line
         assert "sharecore store salvage" in line
         status, body = get(broker, "/readyz")
+        (found,) = [
+            each
+            for each in asyncio.run(cluster({"bootstrap.servers": f"127.0.0.1:{broker.port}"}))
+            if each.level == "bad"
+        ]
+        assert (found.about, found.what.startswith("broker 1: ")) == ("cluster", True), found
+        assert "t-0" in found.what
         (named,) = json.loads(body)["damage"]
         assert (status, named in line) == (200, True)
         assert "sharecore_store_damaged_batches 1" in get(broker, "/metrics")[1]

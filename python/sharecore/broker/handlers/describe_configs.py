@@ -6,10 +6,12 @@ from typing import Any
 
 from sharecore.broker.config_report import (
     CLUSTER_WIDE,
+    DAMAGE,
     Entry,
     broker_entries,
     client_metrics_entries,
     cluster_entries,
+    damage_entries,
     group_entries,
     letter_entries,
     topic_entries,
@@ -76,6 +78,8 @@ def _describe(
         entries = _entries(context, resource.resource_type, resource.resource_name)
         if resource.resource_type == ResourceType.GROUP and resource.configuration_keys:
             entries += letter_entries(context.broker, resource.resource_name)
+        if resource.resource_type == ResourceType.BROKER and DAMAGE in (resource.configuration_keys or ()):
+            entries += damage_entries(context.broker) if resource.resource_name else []
     except KafkaError as error:
         return answer | {"error_code": error.code, "error_message": error.message}
     wanted = set(resource.configuration_keys or ())

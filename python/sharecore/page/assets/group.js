@@ -53,7 +53,7 @@ export function group(main, here, name, values) {
     said.replaceChildren(look.error || look.trouble ? notice(look.error || look.trouble, "error") : "");
     if (!look.group) return;
     lives.latest = look;
-    chart.add(look.at_ms / 1000, look.group.lag);
+    if (look.group.lag !== null) chart.add(look.at_ms / 1000, look.group.lag);
     facts(figures, look, lives);
     buttons(acts, here, name, look);
     draw(look);
