@@ -159,3 +159,34 @@ def test_what_the_compose_file_mounts_is_there() -> None:
     mounted = re.findall(r"(\.\.?/[\w./]+):/", COMPOSE)
     assert len(mounted) >= 7
     assert [path for path in mounted if not (ROOT / "packaging/compose" / path).exists()] == []
+
+
+@pytest.mark.parametrize("language", ["java", "go", "python"])
+def test_the_command_that_testcontainers_give_the_image(language: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs/testing.md").read_text()
+    (code,) = re.findall(rf"<!-- container: {language} -->\n```\w+\n(.*?)```", page, re.DOTALL)
+    port = str(free_port())
+    # the same in three syntaxes: what stands for the port, and what separates the words
+    settings = re.findall(r"(?:advertised\.)?listeners=PLAINTEXT://[\w.]+:", code)
+    assert [each.partition("=")[0] for each in settings] == ["listeners", "advertised.listeners"]
+    assert re.search(r"serve\W+--ephemeral\W", code)
+    words = [SHARECORE, "serve", "--ephemeral"]
+    for each in settings:
+        words += ["--set", each + port]
+    process = subprocess.Popen(
+        words,
+        env=os.environ | image_environment() | {"SHARECORE_METRICS_LISTENER": "127.0.0.1:0"},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        waited_for = next(line for line in process.stdout if "sharecore serves" in line)
+        assert f"localhost:{port}" in waited_for
+        create = [SHARECORE, "topics", "create", "jobs", "-b", f"localhost:{port}"]
+        subprocess.run(create, check=True, capture_output=True, timeout=SECONDS_MAX)
+    finally:
+        process.terminate()
+        assert process.wait(SECONDS_MAX) == 0
