@@ -1,8 +1,11 @@
-"""What a stranger cannot do to the log: names are cut, and lines of a kind are limited and counted."""
+"""What a stranger cannot do to the log: names are cut, lines of a kind are limited and counted, and a thread
+writes them.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -155,6 +158,98 @@ class LogGuard(logging.Filter):
         )
         record.counts_others = True
         log.handle(record)
+
+
+class LogThread(logging.Handler):
+    """Writes lines in a thread, in their order: neither a slow disk nor a full pipe holds up who logs.
+
+    A line that says that the process cannot go on (CRITICAL) is waited for, and so is the end of the process.
+
+    Args:
+        target: writes lines; they are formatted here.
+        bytes_max: characters of lines that may wait to be written; further lines are left out and counted.
+        flush_s: how long to wait for lines to be written at most.
+    """
+
+    def __init__(self, target: logging.Handler, *, bytes_max: int = 8 << 20, flush_s: float = 5.0) -> None:
+        super().__init__()
+        target.setFormatter(_AsIs())
+        self._target = target
+        self._bytes_max = bytes_max
+        self._flush_s = flush_s
+        self._waiting: list[logging.LogRecord] = []
+        self._bytes = 0
+        self._left_out = 0
+        self._is_writing = self._has_ended = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._process = os.getpid()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self._line(record, self.format(record))
+        except Exception:
+            self.handleError(record)
+            return
+        if self._process != os.getpid():
+            self._target.handle(line)  # a fork has no threads but its own
+            return
+        with self._changed:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write, name="sharecore-log", daemon=True)
+                self._thread.start()
+            size = len(line.msg)
+            if self._waiting and self._bytes + size > self._bytes_max:
+                self._left_out += 1
+                return
+            self._waiting.append(line)
+            self._bytes += size
+            self._changed.notify_all()
+        if record.levelno >= logging.CRITICAL:
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait until all lines are written."""
+        if self._process == os.getpid() and self._thread is not None:
+            with self._changed:
+                self._changed.wait_for(lambda: not (self._waiting or self._is_writing), self._flush_s)
+        self._target.flush()
+
+    def close(self) -> None:
+        self.flush()
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+        self._target.close()
+        super().close()
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                self._is_writing = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting or self._has_ended)
+                lines, self._waiting, self._bytes = self._waiting, [], 0
+                left_out, self._left_out = self._left_out, 0
+                if not lines:
+                    return
+                self._is_writing = True
+            for line in lines:
+                self._target.handle(line)
+            if left_out:
+                text = f"{left_out:,} lines are missing here: the log is not written as fast as they come"
+                last = lines[-1]
+                missing = logging.LogRecord(last.name, logging.WARNING, "", 0, text, None, None)
+                self._target.handle(self._line(missing, self.format(missing)))
+
+    @staticmethod
+    def _line(record: logging.LogRecord, text: str) -> logging.LogRecord:
+        return logging.LogRecord(record.name, record.levelno, "", 0, text, None, None)
+
+
+class _AsIs(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return str(record.msg)
 
 
 class _Quoted:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from sharecore.cli.logs import JsonLines
-from sharecore.logs import NAME_MAX, LineLimit, LogGuard, shorten
+from sharecore.logs import NAME_MAX, LineLimit, LogGuard, LogThread, shorten
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.audit import Decision, record, write_to
 from sharecore.security.principal import USER, Principal
@@ -129,6 +131,7 @@ def test_the_audit_has_names_cut_and_lines_limited(tmp_path: object) -> None:
                         Principal(USER, user), "::1", Operation.READ, ResourceType.TOPIC, name, allowed=False
                     )
                 )
+        audit.handlers[0].flush()
         with open(path) as file:
             told = [json.loads(line) for line in file]
     finally:
@@ -141,3 +144,86 @@ def test_the_audit_has_names_cut_and_lines_limited(tmp_path: object) -> None:
         "one does not hide what is denied to another"
     )
     assert all(len(line["resource"]) < 400 for line in told)
+
+
+class SlowLines(Lines):
+    """Writes nothing until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began, self.may_write = threading.Event(), threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.began.set()
+        assert self.may_write.wait(10)
+        super().emit(record)
+
+
+def test_nobody_waits_until_a_line_is_written_and_lines_keep_their_order(log: logging.Logger) -> None:
+    target = SlowLines()
+    handler = LogThread(target)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    log.addHandler(handler)
+    for number in range(1000):
+        log.info("line %d", number)
+    assert target.lines == []
+    target.may_write.set()
+    handler.flush()
+    assert target.lines == [f"INFO line {number}" for number in range(1000)]
+    handler.close()
+
+
+def test_lines_that_find_no_room_are_counted(log: logging.Logger) -> None:
+    target = SlowLines()
+    handler = LogThread(target, bytes_max=10)
+    log.addHandler(handler)
+    log.info("first")
+    assert target.began.wait(10)
+    log.info("x" * 100)  # one line always has room
+    for _ in range(1234):
+        log.info("lost")
+    target.may_write.set()
+    handler.flush()
+    missing = "1,234 lines are missing here: the log is not written as fast as they come"
+    assert target.lines == ["first", "x" * 100, missing]
+    handler.close()
+
+
+def test_a_line_that_says_why_the_process_ends_is_waited_for(log: logging.Logger) -> None:
+    target = Lines()
+    log.addHandler(LogThread(target))
+    log.critical("the disk is gone")
+    assert target.lines == ["the disk is gone"]
+
+
+@pytest.mark.parametrize("end", ["pass", "raise SystemExit(3)", "raise ValueError('why')"])
+def test_nothing_is_lost_at_the_end_of_a_process(end: str) -> None:
+    program = f"""
+import logging
+from sharecore.cli.logs import set_up_logging
+set_up_logging("info", in_thread=True)
+for number in range(90):
+    logging.info("line %d", number)
+{end}
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    lines = ended.stderr.splitlines()
+    assert [line.rpartition(": ")[2] for line in lines[:90]] == [f"line {number}" for number in range(90)]
+    assert (lines[-1] == "ValueError: why") is ("ValueError" in end)
+
+
+def test_a_child_of_a_fork_logs_for_itself() -> None:
+    program = """
+import logging, os
+from sharecore.cli.logs import set_up_logging
+set_up_logging("info", in_thread=True)
+logging.info("parent")
+child = os.fork()
+if child == 0:
+    logging.info("child")
+    logging.shutdown()
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert sorted(line.rpartition(": ")[2] for line in ended.stderr.splitlines()) == ["child", "parent"]

@@ -93,6 +93,7 @@ async def _serve(
     def stop(number: signal.Signals) -> None:
         if stopping.is_set():
             # whoever asks twice does not want to wait: what was answered is safe, as after kill -9
+            logging.shutdown()
             os._exit(128 + number)
         log.info("%s: stopping", number.name)
         stopping.set()

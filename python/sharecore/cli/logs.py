@@ -6,19 +6,30 @@ import json
 import logging
 import sys
 from datetime import datetime, timezone
+from typing import Any
 
-from sharecore.logs import LogGuard
+from sharecore.logs import LogGuard, LogThread
 
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
 
-def set_up_logging(level: str, formatter: logging.Formatter | None = None) -> None:
-    """Sends the log to standard error, one line a message, from `level` upwards.
+def set_up_logging(
+    level: str, formatter: logging.Formatter | None = None, *, in_thread: bool = False
+) -> None:
+    """Send the log to standard error, one line a message, from `level` upwards.
 
     Lines of a kind are limited and counted, and long names are cut (`sharecore.logs`).
+
+    Args:
+        level: the lowest that is written.
+        formatter: of the lines.
+        in_thread: a thread writes them, for a process whose event loop serves others.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    if in_thread:
+        handler = LogThread(handler)
+        _flush_before_tracebacks(handler)
     handler.addFilter(LogGuard())
     handler.setFormatter(formatter or logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     root = logging.getLogger()
@@ -28,6 +39,17 @@ def set_up_logging(level: str, formatter: logging.Formatter | None = None) -> No
     logging.logThreads = False
     logging.logProcesses = False
     logging.logMultiprocessing = False
+
+
+def _flush_before_tracebacks(handler: logging.Handler) -> None:
+    """Have what was logged before an exception that ends the process stand before its traceback."""
+    show = sys.excepthook
+
+    def flush_and_show(*error: Any) -> None:
+        handler.flush()
+        show(*error)
+
+    sys.excepthook = flush_and_show
 
 
 class JsonLines(logging.Formatter):

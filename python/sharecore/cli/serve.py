@@ -143,7 +143,7 @@ def serve(
             raise ConfigError(f"--log-level {log_level}: unknown; allowed: one of {', '.join(LEVELS)}")
         if log_format not in FORMATS:
             raise ConfigError(f"--log-format {log_format}: unknown; allowed: one of {', '.join(FORMATS)}")
-        set_up_logging(log_level, JsonLines() if log_format == "json" else None)
+        set_up_logging(log_level, JsonLines() if log_format == "json" else None, in_thread=True)
         properties = gather(
             config, settings or [], host, port, data_dir, node_id, durability, environment=os.environ
         )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from logging.handlers import WatchedFileHandler
 from typing import NamedTuple
 
-from sharecore.logs import LogGuard, cut, shorten, unquoted
+from sharecore.logs import LogGuard, LogThread, cut, shorten, unquoted
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.security.principal import Principal
 
@@ -86,7 +86,7 @@ def write_to(path: str, *, allowed: bool) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    handler = WatchedFileHandler(path)
+    handler = LogThread(WatchedFileHandler(path))
     handler.setFormatter(_JsonLines())
     handler.addFilter(LogGuard())
     log.handlers[:] = [handler]

@@ -150,6 +150,7 @@ def test_decisions_are_lines_of_json_in_a_file_of_their_own(tmp_path: Path) -> N
     try:
         odd = 'a"name\nprincipal=User:root'
         running.ask(ApiKey.METADATA, 12, topics=[{"name": odd}])
+        log.handlers[0].flush()
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         assert [line["decision"] for line in lines] == ["denied"]
         assert (
