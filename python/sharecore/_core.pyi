@@ -19,7 +19,7 @@ __all__ = [
     "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingShareFetch",
     "Write", "acknowledge", "bench_trace", "combine", "combine_state_batches", "crc32c", "damaged_batches",
     "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records",
-    "matching", "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
+    "monotonic_ms", "next_epoch", "now_ms", "observe_partitions", "read_request_header",
     "settle", "skip_tagged_fields", "survey_store", "use_one_heap",
     "whole_batches",
 ]  # fmt: skip
@@ -62,10 +62,22 @@ def decompress(data: bytes, compression: int, *, expanded_bytes_max: int) -> byt
 
     Raises ValueError: there is no such type, the bytes are not of it, or they expand to more.
     """
+@final
+class Expression:
+    """A regular expression that matches whole names, in bounded time.
 
-def matching(expression: str, names: Sequence[str]) -> list[str]:
-    """Those of the names that the whole of a regular expression matches, in linear time whatever it is;
-    raises ValueError when it is none, or too large."""
+    Args:
+        expression: in the syntax of the crate `regex-automata`.
+        bytes_max: about how many bytes it may take compiled.
+
+    Raises:
+        ValueError: it is none, or too large.
+    """
+
+    def __new__(cls, expression: str, bytes_max: int) -> Self: ...
+    def matching(self, names: Sequence[str]) -> list[str]:
+        """Return those of the names that it matches; raise ValueError if that takes too long."""
+
 @final
 class AnswerBudget:
     """The bound on the bytes of answers that wait for their clients to read them.
@@ -137,17 +149,20 @@ class Pending:
 class Dispatch:
     """Reads requests, has them handled and writes their answers; see `sharecore.broker.dispatch.Dispatcher`.
 
-    A subclass has `_learn`, `_unsupported_api_versions`, `_note`, `_meter`, `_check`, `_unwritable` and
-    `_refusal`.
+    A subclass has `_learn`, `_unsupported_api_versions`, `_note`, `_meter`, `_check`, `_unwritable`,
+    `_refusal` and `_handle_apart`, which handles requests with many entries.
 
     Args:
         broker: its `throttles.on` says whether requests have a meter.
         context: `RequestContext`.
         check_names: whether `_check` sees each answer.
         log_requests: whether `_note` is told of each request.
+        entries_max: a request whose arrays have more entries in all is malformed.
     """
 
-    def __new__(cls, broker: Any, context: type[Any], check_names: bool, log_requests: bool) -> Self: ...
+    def __new__(
+        cls, broker: Any, context: type[Any], check_names: bool, log_requests: bool, entries_max: int
+    ) -> Self: ...
     def add(self, api_key: int, api_version: int, messages: Any, handle: Any) -> None:
         """Has a version of an API handled.
 
@@ -159,13 +174,24 @@ class Dispatch:
         """Answers one request frame. Raises `Disconnect` for one that is no request of this broker's."""
 
 @final
+class WrittenAnswer:
+    """An answer that a handler has written already: the message, and its frame as buffers."""
+
+    @property
+    def message(self) -> Any: ...
+    def __new__(cls, message: Any, parts: list[bytes]) -> Self: ...
+
+@final
 class Produce:
     """Handles Produce requests: appends batches where they belong, those of the ordinary kind without Python.
 
     Args:
         now_ms: the time that batches are appended at.
-        place: tells the log of a topic, by its id or name, and a partition, for a context; and whether that
-            stays so for everybody. Raises `KafkaError`.
+        places: called at most once for a request, with its context and the ids or names of its topics;
+            returns what tells the logs of each and why nothing may be appended to them, or raises
+            `KafkaError`; and whether that stays so for everybody.
+        in_turns: called with the context and the `ProduceWork` of a request with many partitions; returns the
+            answer.
         admit: called with context, log, records, transactional id and time before a batch of a transaction is
             appended. Raises `KafkaError`.
         may_begin: whether a context may use a transactional id, asked where a batch is of a transaction; not
@@ -175,12 +201,26 @@ class Produce:
     def __new__(
         cls,
         now_ms: Callable[[], int],
-        place: Callable[[Any, Any, int], tuple[Any, bool]],
+        places: Callable[[Any, list[Any]], tuple[Callable[[Any], tuple[Any, KafkaError | None]], bool]],
+        in_turns: Callable[[Any, ProduceWork], Any],
         admit: Callable[[Any, Any, bytes, str, int], object],
         may_begin: Callable[[Any, str | None], bool],
     ) -> Self: ...
     def forget(self) -> None:
-        """Asks `place` again: topics have changed."""
+        """Asks `places` again: topics have changed."""
+
+@final
+class ProduceWork:
+    """A Produce request with many partitions, which is taken batch by batch."""
+
+    def topics(self) -> list[Any]:
+        """Return the ids or names of its topics."""
+    def learn(self, place: Callable[[Any], tuple[Any, KafkaError | None]], stays: bool) -> None:
+        """Note where batches go, before the first step; see `Produce`."""
+    def step(self) -> bool:
+        """Take the next batch; return False if there is none."""
+    def end(self) -> Any:
+        """Return the answer, which is not there before the last step."""
 
 @final
 class ShareAnswer:
@@ -459,6 +499,9 @@ class ShareSession:
             served: those of them of which it brings records; from the second answer on they go behind the
                 others, as with Kafka.
         """
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it has."""
     def touch(self, partition: tuple[UUID, int]) -> None:
         """Notes that the member has leased records of a partition."""
     def replace(self, before: ShareSession) -> None:
@@ -1757,6 +1800,12 @@ class Layout:
 
         Raises ValueError: the bytes end too early, or a length or a string in them is impossible.
         """
+    def read_apart(self, data: bytes, offset: int) -> Any:
+        """As `read`, in a thread that lets others run now and then."""
+    def write_response_apart(
+        self, correlation_id: int, tagged_header: bool, message: Mapping[str, Any]
+    ) -> list[bytes]:
+        """As `write_response`, in a thread that lets others run now and then."""
     def write(self, message: Mapping[str, Any]) -> bytes:
         """The bytes of a message. What the mapping does not hold gets its default; a struct in it may be a
         tuple instead, with the fields that are not tagged in the order of the schema.

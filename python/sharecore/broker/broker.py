@@ -19,6 +19,7 @@ from sharecore.broker.features import WITHOUT_SHARE_GROUPS, Features
 from sharecore.broker.ground import Ground
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.handlers import TELEMETRY
+from sharecore.broker.large_requests import LargeRequests
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.services import Services
@@ -40,7 +41,7 @@ from sharecore.security.first_users import FirstUser
 from sharecore.security.principal import ANONYMOUS
 from sharecore.security.scram import Credentials, first_credential
 from sharecore.storage import DamagedLog, ResourceType
-from sharecore.waiting import HostAddresses, MovableTime, Turns
+from sharecore.waiting import FairThread, HostAddresses, MovableTime, Turns
 
 if TYPE_CHECKING:
     from sharecore.broker.client_telemetry import ClientTelemetry
@@ -86,6 +87,8 @@ class Broker(Services):
         self._lock_time = lock_time
         self.turns = Turns()
         self.hosts = HostAddresses(self._limit_connections)
+        self.long_work = FairThread("work")
+        self.large_requests = LargeRequests(self.static_config.sharecore_request_entries_max)
         self._first_users = users
         self.ground: Ground = StoreGround() if ground is None else ground
         self.telemetry: ClientTelemetry | None = None
@@ -198,6 +201,7 @@ class Broker(Services):
             ground,
             self.clock,
             loop,
+            self.long_work,
         )
         self.share = ShareServices(
             lambda: self.config,

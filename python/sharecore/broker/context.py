@@ -84,12 +84,14 @@ class RequestContext(NamedTuple):
             )
         )
 
-    def run(self, steps: Steps[Any]) -> dict[str, Any] | Later[Any]:
+    def run(self, steps: Steps[Any]) -> dict[str, Any] | Awaitable[Any]:
         """Run the work for the answer, in turns of the event loop if there is much of it; see `Turns.run`.
 
-        Until it has ended, no later request of the connection begins: a client may count on the order.
+        Until it has ended, no later request of the connection begins: a client may count on the order. The
+        answer to much work may be large, so that a thread writes it.
         """
-        return self.broker.turns.run(steps, self.hold)
+        answer = self.broker.turns.run(steps, self.hold)
+        return self.broker.large_requests.written(self, answer) if isinstance(answer, Later) else answer
 
     async def finish(self, steps: Steps[Answer]) -> Answer:
         """As `run`, and wait for the result."""

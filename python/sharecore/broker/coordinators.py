@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from sharecore.broker.group_configs import GroupConfigs
 from sharecore.broker.producer_ids import ProducerIds
@@ -24,7 +25,7 @@ from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Topic, Topics
 from sharecore.storage.topics import TopicChange
-from sharecore.waiting import Done
+from sharecore.waiting import Done, FairThread
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class Coordinators:
         config: the broker's configuration as it is now.
         group_configs: the groups' own.
         state: where the records are kept.
+        long_work: runs what takes long beside the event loop.
     """
 
     def __init__(
@@ -52,12 +54,15 @@ class Coordinators:
         state: StateLogs,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
+        long_work: FairThread,
     ) -> None:
         self._config = config
         self._topics = topics
         self._group_configs = group_configs
         self._clock = clock
         self._loop = loop
+        self._long_work = long_work
+        self._under_way: set[asyncio.Task[Any]] = set()
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self.registry = GroupRegistry()
         self.records = CoordinatorRuntime(
@@ -81,6 +86,7 @@ class Coordinators:
                 now.group_max_session_timeout_ms,
                 now.group_max_size,
                 max(now.group_initial_rebalance_delay_ms, 0),
+                now.sharecore_group_bytes_max,
             ),
             replaced=self._replaced,
         )
@@ -92,6 +98,7 @@ class Coordinators:
             assignors=now.group_consumer_assignors,
             rack=now.broker_rack,
             replaced=self._replaced,
+            apart=self._run_apart,
         )
         self.commits = OffsetCommits(
             self.registry,
@@ -182,6 +189,17 @@ class Coordinators:
     def _log_of(self, partition: TopicPartition) -> Log | None:
         return self._topics.log(partition.topic, partition.partition)
 
+    def _run_apart(self, group_id: str, work: Callable[[], Any], done: Callable[[Any], object]) -> None:
+        task = self._loop.create_task(self._long_work.run(f"group:{group_id}", work))
+        self._under_way.add(task)
+
+        def ended(_: object) -> None:
+            self._under_way.discard(task)
+            if not task.cancelled():
+                done(task.result())
+
+        task.add_done_callback(ended)
+
     def _consumer_limits(self, group_id: str) -> ConsumerLimits:
         own = self._group_configs.get(group_id)
         return ConsumerLimits(
@@ -190,6 +208,7 @@ class Coordinators:
             own.consumer_assignment_interval_ms,
             self._config().group_consumer_max_size,
             self._config().group_consumer_regex_refresh_interval_ms,
+            self._config().sharecore_group_bytes_max,
         )
 
     def _transaction_ended(self, producer_id: int, partition: TopicPartition, commit: bool) -> None:

@@ -35,12 +35,15 @@ class Dispatcher(Dispatch):
     """
 
     def __new__(cls, broker: Services, *, check_names: bool = False) -> Self:
-        return super().__new__(cls, broker, RequestContext, check_names, log.isEnabledFor(logging.DEBUG))
+        entries_max = broker.static_config.sharecore_request_entries_max
+        logs = log.isEnabledFor(logging.DEBUG)
+        return super().__new__(cls, broker, RequestContext, check_names, logs, entries_max)
 
     def __init__(self, broker: Services, *, check_names: bool = False) -> None:
         self._broker = broker
         self._made: dict[str, Any] = {}
         """Handlers by their modules."""
+        self._handle_apart = broker.large_requests.handle
 
     @property
     def _offered(self) -> Mapping[int, Served]:

@@ -10,6 +10,7 @@ from sharecore.broker.coordinators import Coordinators
 from sharecore.broker.features import Features
 from sharecore.broker.ground import Ground
 from sharecore.broker.group_configs import GroupConfigs
+from sharecore.broker.large_requests import LargeRequests
 from sharecore.broker.mechanisms import Mechanisms
 from sharecore.broker.producer_ids import ProducerIds
 from sharecore.broker.served import Served
@@ -26,7 +27,7 @@ from sharecore.security.authorizer import Authorizer
 from sharecore.security.scram import Credentials
 from sharecore.storage import Catalogue, Configs, Topics
 from sharecore.storage.identity import Identity
-from sharecore.waiting import HostAddresses, Turns
+from sharecore.waiting import FairThread, HostAddresses, Turns
 
 if TYPE_CHECKING:
     from sharecore.broker.client_telemetry import ClientTelemetry
@@ -45,6 +46,8 @@ class Services:
         served: the APIs on offer.
         hosts: addresses of the hosts that limits of connections name.
         turns: runs the long work of handlers.
+        large_requests: reads and answers requests with many entries.
+        long_work: runs what no turns can be made of, such as a long regular expression.
         telemetry: metrics of clients; None where they are not asked for any.
     """
 
@@ -74,5 +77,7 @@ class Services:
     cluster: Cluster
     hosts: HostAddresses
     turns: Turns
+    long_work: FairThread
+    large_requests: LargeRequests
     served: Mapping[ApiKey, Served]
     telemetry: ClientTelemetry | None

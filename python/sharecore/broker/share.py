@@ -104,7 +104,12 @@ class ShareServices:
             stateless=lambda key: self.groups.state_lost(key),
             when_configured=group_configs.when_current,
         )
-        self.sessions = ShareSessionCache(config().group_share_max_share_sessions, self._session_closed)
+        self.sessions = ShareSessionCache(
+            config().group_share_max_share_sessions,
+            self._session_closed,
+            partitions_max=config().sharecore_share_session_partitions_max,
+            bytes_max=config().sharecore_share_sessions_bytes_max,
+        )
         self.states = ShareTopicStates(self.persister, records, self.topics)
         self.groups = ShareGroupCoordinator(
             registry,
@@ -113,6 +118,7 @@ class ShareServices:
             self.states,
             group_configs.get,
             max_size=config().group_share_max_size,
+            bytes_max=config().sharecore_group_bytes_max,
             rack=config().broker_rack,
             member_left=self._member_left,
             member_joined=self._member_joined,

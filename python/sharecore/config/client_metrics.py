@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from sharecore._core import matching
+from sharecore._core import Expression
 from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
 from sharecore.errors import ErrorCode, KafkaError
 
 INTERVAL_MS_DEFAULT = 300_000
+PATTERN_BYTES_MAX = 1 << 18
+"""About how much memory the pattern of an attribute may take."""
 INTERVAL_MS_MIN, INTERVAL_MS_MAX = 100, 3_600_000
 ATTRIBUTES = (
     "client_instance_id",
@@ -57,7 +59,7 @@ class ClientMetricsConfig:
                 raise _illegal(pattern)
             name, expression = parts
             try:
-                matching(expression, [])
+                Expression(expression, PATTERN_BYTES_MAX)
             except ValueError:
                 raise _illegal(pattern) from None
             found[name] = expression

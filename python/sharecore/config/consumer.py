@@ -30,6 +30,14 @@ class ConsumerSettings:
         Kind.INT, 3000, "Time that a new classic group waits for more members."
     )
     group_max_size: int = setting(Kind.INT, _NO_BOUND, "Members of one classic group.", low=1)
+    sharecore_group_bytes_max: int = setting(
+        Kind.INT,
+        8388608,
+        "Memory that the subscriptions or protocols of a group's members may take, and the assignments of a "
+        "classic group. Beyond, a member is refused with GROUP_MAX_SIZE_REACHED, an assignment with "
+        "UNKNOWN_SERVER_ERROR.",
+        low=1048576,
+    )
     group_consumer_session_timeout_ms: int = setting(
         Kind.INT, 45000, "A member of a consumer group that is silent for so long is removed.", low=1
     )

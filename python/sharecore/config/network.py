@@ -94,6 +94,13 @@ class NetworkSettings:
         "without one.",
         low=0,
     )
+    sharecore_request_entries_max: int = setting(
+        Kind.INT,
+        250000,
+        "Entries that the arrays of one request may have in all; a request with more closes its connection. "
+        "Requests with more than 5,000 entries wait for each other beyond this number.",
+        low=10000,
+    )
     sharecore_connection_max_pipelined_requests: int = setting(
         Kind.INT, 64, "Requests of one connection that may wait for their answers at a time.", low=1
     )

@@ -98,6 +98,16 @@ class ShareSettings:
     group_share_max_share_sessions: int = setting(
         Kind.INT, 2000, "Share sessions that are open at a time.", low=1
     )
+    sharecore_share_session_partitions_max: int = setting(
+        Kind.INT, 20000, "Partitions of one share session.", low=100
+    )
+    sharecore_share_sessions_bytes_max: int = setting(
+        Kind.LONG,
+        67108864,
+        "Memory that the partitions of share sessions may take. For a smaller session without room a much "
+        "larger one ends; else the client is refused with SHARE_SESSION_LIMIT_REACHED.",
+        low=0,
+    )
     group_share_delivery_count_limit: int = setting(
         Kind.INT, 5, "Deliveries of a record before it is archived.", low=2, high=10
     )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
-from sharecore._core import matching
+from sharecore._core import Expression
 
 _REPEATS_MAX = 1000
 _ASCII = frozenset(map(chr, range(128)))
@@ -54,31 +55,65 @@ _POSIX = {
     "xdigit": _DIGITS | frozenset("abcdefABCDEF"),
 }
 _ESCAPES = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_PLACES = {"A": r"\A", "z": r"\z", "b": r"\b", "B": r"\B"}
+_PLACES = {"A": r"\A", "z": r"\z", "b": r"(?-u:\b)", "B": r"(?-u:\B)"}
 _REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
 _OCTAL = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}")
 _HEXADECIMAL = re.compile(r"x(?:([0-9a-fA-F]{2})|\{([0-9a-fA-F]+)\})")
 _GROUP = re.compile(r"\(\?P?<([A-Za-z0-9_]+)>")
 _FLAGS = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
-_POSIX_CLASS = re.compile(r"\[:(?:\]|(\^?)(.*?):\])", re.DOTALL)
 _UNICODE_CLASS = re.compile(r"\\([pP])(?:\{(\^?)([^}]*)\}|([^{]))")
 _BEYOND = r"\x{80}-\x{10ffff}"
 _EVERYTHING = r"\x{0}-\x{10ffff}"
-_CACHED = 256
+_SHORT = 256
+"""Characters of an expression that takes some milliseconds at most."""
+_SHORT_BYTES_MAX, _BYTES_MAX = 1 << 18, 1 << 21
+"""About how much it may take compiled, if it is short and if it is not."""
+_TRANSLATED_MAX = 100_000
+_DEPTH_MAX = 250
 
 
 def matches(expression: str, names: Iterable[str]) -> list[str]:
-    """The names that an expression matches as a whole, in their order.
+    """Return the names that an expression matches as a whole, in their order.
 
     Raises:
-        ValueError: it is not one, with why.
+        ValueError: it is none, or takes too much time or memory; with why.
     """
-    return matching(_translated(expression), list(names))
+    return _compiled(expression).matching(list(names))
 
 
-@lru_cache(_CACHED)
+def fault_of(expression: str) -> str:
+    """Return why an expression cannot be used; nothing if it can."""
+    try:
+        _compiled(expression)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def is_quick(expressions: Collection[str]) -> bool:
+    """Return whether expressions are few and short, so that looking for names does not take long."""
+    return sum(_SHORT + len(each) for each in expressions) <= 4 * _SHORT
+
+
+def matches_of_each(expressions: Iterable[str], names: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Return what each expression matches; nothing if an earlier version alone could read it."""
+    found = {}
+    for each in expressions:
+        found[each] = frozenset[str]()
+        with suppress(ValueError):
+            found[each] = frozenset(matches(each, names))
+    return found
+
+
+def _compiled(expression: str) -> Expression:
+    if len(expression) <= _SHORT:
+        return Expression(_translated(expression), _SHORT_BYTES_MAX)
+    return Expression(_Translation(expression).whole(), _BYTES_MAX)
+
+
+@lru_cache(256)
 def _translated(expression: str) -> str:
-    """The expression in the syntax of `matching`."""
+    """A short expression in the syntax of `Expression`."""
     return _Translation(expression).whole()
 
 
@@ -88,6 +123,8 @@ class _Translation:
     Attributes:
         parts: what is translated, one operand of a repetition each.
         operand: which part a repetition would be of; None where there is none.
+        size: characters that were translated.
+        ends_posix: False once nothing ends the name of a class that begins further on.
     """
 
     def __init__(self, expression: str) -> None:
@@ -97,6 +134,8 @@ class _Translation:
         self.operand: int | None = None
         self.opened: list[int] = []
         self.names: set[str] = set()
+        self.size = 0
+        self.ends_posix = True
 
     def whole(self) -> str:
         """All of it.
@@ -146,13 +185,15 @@ class _Translation:
 
     def _take(self, length: int, part: str) -> None:
         """An operand that is so long in the expression."""
-        self.at += length
         self.operand = len(self.parts)
-        self.parts.append(part)
+        self._skip(part, length)
 
     def _skip(self, part: str, length: int = 1) -> None:
         self.at += length
         self.parts.append(part)
+        self.size += len(part)
+        if self.size > _TRANSLATED_MAX:
+            raise ValueError("expression is too large")
 
     def _open(self) -> None:
         if not self.text.startswith("(?", self.at):
@@ -174,6 +215,8 @@ class _Translation:
             raise ValueError("invalid or unsupported Perl syntax")
 
     def _begin(self, part: str, length: int) -> None:
+        if len(self.opened) == _DEPTH_MAX:
+            raise ValueError("expression nests too deeply")
         self.opened.append(len(self.parts))
         self._skip(part, length)
         self.operand = None
@@ -183,6 +226,7 @@ class _Translation:
             raise ValueError("unexpected )")
         begun = self.opened.pop()
         group = "".join(self.parts[begun:]) + ")"
+        self.size -= len(group) - 1
         del self.parts[begun:]
         self._take(1, group)
 
@@ -258,17 +302,30 @@ class _Translation:
         is_first = True
         while is_first or not self.text.startswith("]", self.at):
             is_first = False
-            posix = _POSIX_CLASS.match(self.text, self.at)
-            if posix:
-                if posix[2] not in _POSIX:  # of `[:]`, too
-                    raise ValueError(f"invalid character class range: {posix[0]}")
-                self.at += len(posix[0])
-                found += _either(_POSIX[posix[2]], negated=bool(posix[1]))
+            if (name := self._posix()) is not None:
+                found += name
             elif self.text.startswith("\\", self.at) and (named := self._named_class()) is not None:
                 found += named
             else:
                 found += self._range()
         self._take(1, _set(found, excluded=excluded))
+
+    def _posix(self) -> str | None:
+        """What `[:alpha:]` is in a class, None if no such name is next."""
+        if not self.text.startswith("[:", self.at) or not self.ends_posix:
+            return None
+        begin = self.at + 2
+        end = begin if self.text.startswith("]", begin) else self.text.find(":]", begin)
+        if end < 0:
+            self.ends_posix = False
+            return None
+        name = self.text[begin:end]
+        negated = name.startswith("^")
+        characters = _POSIX.get(name[negated:])
+        if characters is None:  # of `[:]`, too
+            raise ValueError(f"invalid character class range: {self.text[self.at : end + 2]}")
+        self.at = end + 2
+        return _either(characters, negated=negated)
 
     def _range(self) -> str:
         first = last = self._of_class()
@@ -292,6 +349,7 @@ def _literal(character: str) -> str:
     return character if character in _WORD else f"\\x{{{ord(character):x}}}"
 
 
+@lru_cache(256)
 def _either(characters: frozenset[str], *, negated: bool) -> str:
     """Characters in a class, or all others."""
     if negated:
@@ -299,6 +357,7 @@ def _either(characters: frozenset[str], *, negated: bool) -> str:
     return "".join(map(_literal, sorted(characters)))
 
 
+@lru_cache(256)
 def _unicode(name: str) -> frozenset[str]:
     """The characters of ASCII's that are of a general category or a script."""
     if _CATEGORIES.fullmatch(name):

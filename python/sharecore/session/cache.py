@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from operator import attrgetter
 from uuid import UUID
 
 from sharecore._core import Sessions, ShareSession
@@ -12,6 +13,9 @@ SharePartitionId = tuple[UUID, int]
 """Topic id and partition index."""
 
 _MEMBER_ID_MAX = 36
+_partition_count = attrgetter("partition_count")
+_PARTITION_BYTES = 640
+"""About what a partition of a session takes."""
 
 
 class ShareSessionCache(Sessions):
@@ -21,10 +25,21 @@ class ShareSessionCache(Sessions):
         max_sessions: how many may be open at once (`group.share.max.share.sessions`).
         on_close: called with each session that ends, whatever ended it: the records that its member holds
             are to be released there.
+        partitions_max: of one session (`sharecore.share.session.partitions.max`).
+        bytes_max: about what the partitions of all may take (`sharecore.share.sessions.bytes.max`).
     """
 
-    def __init__(self, max_sessions: int, on_close: Callable[[ShareSession], None]) -> None:
+    def __init__(
+        self,
+        max_sessions: int,
+        on_close: Callable[[ShareSession], None],
+        *,
+        partitions_max: int = 20_000,
+        bytes_max: int = 1 << 26,
+    ) -> None:
         self.max_sessions = max_sessions
+        self._partitions_max = partitions_max
+        self._bytes_max = bytes_max
         self._on_close = on_close
         self._by_connection: dict[Hashable, dict[tuple[str, str], None]] = {}
         self._left: set[ShareSession] = set()
@@ -62,6 +77,31 @@ class ShareSessionCache(Sessions):
         self._sessions[session.key] = session
         self._by_connection.setdefault(connection, {})[session.key] = None
         return session
+
+    def admit(self, session: ShareSession, count: int) -> None:
+        """Make room for so many more partitions of a session.
+
+        A session of twice its size ends if there is not enough: large sessions do not keep small ones out.
+
+        Raises:
+            KafkaError: SHARE_SESSION_LIMIT_REACHED.
+        """
+        size = session.partition_count + count
+        if size > self._partitions_max:
+            raise KafkaError(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+                f"a share session has {self._partitions_max} partitions at most",
+            )
+        held = sum(map(_partition_count, self._sessions.values()))
+        while (held + count) * _PARTITION_BYTES > self._bytes_max:
+            largest = max(self._sessions.values(), key=_partition_count)
+            if largest.partition_count < 2 * size:
+                raise KafkaError(
+                    ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+                    f"the broker's share sessions have {held} partitions already",
+                )
+            held -= largest.partition_count
+            self.close(largest)
 
     def close(self, session: ShareSession) -> None:
         """Ends a session; does nothing for one that has ended."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from secrets import randbelow
 from typing import Any, NamedTuple
@@ -116,11 +116,22 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, partitions: Iterable[FetchPartition], *, by_id: bool) -> int:
-        """Remembers what was fetched first.
+    def has_room_for(self, count: int) -> bool:
+        """Return whether a session may have so many partitions at all."""
+        return count * _PARTITION_BYTES <= self._bytes_max
 
-        Returns the id of the session, `NO_SESSION` where there is no room.
+    def partitions_of(self, session_id: int) -> int:
+        """Return how many partitions a session has; 0 if there is none of the id."""
+        session = self._sessions.get(session_id)
+        return 0 if session is None else len(session.partitions)
+
+    def open(self, partitions: Collection[FetchPartition], *, by_id: bool) -> int:
+        """Remember what was fetched first.
+
+        Return the id of the session, `NO_SESSION` if there is no room.
         """
+        if not self.has_room_for(len(partitions)):
+            return NO_SESSION
         kept = {partition.key: partition for partition in partitions}
         now_ms = self._now_ms()
         size = sum(map(_bytes_of, kept))
@@ -139,7 +150,7 @@ class FetchSessionCache:
         self,
         session_id: int,
         epoch: int,
-        wanted: Iterable[FetchPartition],
+        wanted: Collection[FetchPartition],
         forgotten: Iterable[PartitionId],
         *,
         by_id: bool,
@@ -158,6 +169,9 @@ class FetchSessionCache:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        if not self.has_room_for(len(wanted)):
+            self.close(session_id)
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         before = session.bytes
         session.update(wanted, forgotten)
         self._bytes += session.bytes - before

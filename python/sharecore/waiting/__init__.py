@@ -5,8 +5,9 @@ from __future__ import annotations
 from sharecore.waiting.answers import promise, reply
 from sharecore.waiting.callbacks import Done, Gather, settle
 from sharecore.waiting.delayed import DelayedFetch
+from sharecore.waiting.fair_thread import FairThread
 from sharecore.waiting.hosts import HostAddresses
-from sharecore.waiting.later import Later
+from sharecore.waiting.later import Later, outcome
 from sharecore.waiting.movable import MovableTime
 from sharecore.waiting.periodic import Periodic
 from sharecore.waiting.spans import Spans
@@ -21,6 +22,7 @@ __all__ = [
     "Deadline",
     "DelayedFetch",
     "Done",
+    "FairThread",
     "Gather",
     "HostAddresses",
     "Later",
@@ -32,6 +34,7 @@ __all__ = [
     "Timers",
     "Turns",
     "exhaust",
+    "outcome",
     "promise",
     "reply",
     "settle",

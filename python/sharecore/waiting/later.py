@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Awaitable, Generator
 from typing import Any, Generic, TypeVar
 
 from sharecore._core import Later as _Later
@@ -20,9 +20,24 @@ class Later(_Later, Generic[Answer]):
     __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, Answer]:
-        if not self.done():
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.add_done_callback(lambda _: None if future.done() else future.set_result(None))
-            yield from future
-        answer: Answer = self.result()
+        answer: Answer = yield from _wait(self).__await__()
         return answer
+
+
+async def outcome(answer: Awaitable[Any] | _Later) -> Any:
+    """Wait for an answer, one of the engine's as well; if nobody wants it any more, cancel it."""
+    if not isinstance(answer, _Later):
+        return await answer
+    try:
+        return await _wait(answer)
+    except asyncio.CancelledError:
+        answer.cancel()
+        raise
+
+
+async def _wait(later: _Later) -> Any:
+    if not later.done():
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        later.add_done_callback(lambda _: None if future.done() else future.set_result(None))
+        await future
+    return later.result()

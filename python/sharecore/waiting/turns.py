@@ -8,8 +8,9 @@ from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Any, TypeVar
 
+from sharecore._core import Later as _Later
 from sharecore.waiting.callbacks import Gather
-from sharecore.waiting.later import Later
+from sharecore.waiting.later import Later, outcome
 
 Answer = TypeVar("Answer")
 Steps = Generator[None, None, Answer]
@@ -72,7 +73,7 @@ class Turns:
     ) -> Answer:
         """Run work to its end, and return its result; the arguments are those of `run`."""
         result = self._begin(steps, unfinished)
-        answer: Answer = await result if isinstance(result, Later) else result
+        answer: Answer = await outcome(result) if isinstance(result, _Later) else result
         return answer
 
     def pace(self) -> Pace:
@@ -100,7 +101,7 @@ class Turns:
             return
         if not has_ended:
             self._wait_for_turn(lambda: self._go_on(later, work, ended))
-        elif isinstance(ended[0], Later):
+        elif isinstance(ended[0], _Later):
             _follow(later, ended[0])
         else:
             later.set_result(ended[0])
@@ -145,7 +146,7 @@ def _collecting(steps: Steps[Any], ended: list[Any]) -> Steps[None]:
     ended.append((yield from steps))
 
 
-def _follow(later: Later[Any], other: Later[Any]) -> None:
+def _follow(later: Later[Any], other: _Later) -> None:
     """Have a result end as another one does; if nobody wants it any more, nobody wants the other."""
 
     def ended(_: object) -> None:

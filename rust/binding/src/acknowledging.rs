@@ -2,6 +2,9 @@
 //!
 //! No borrow of an object is held while Python runs, which may come back to the same object.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
@@ -98,6 +101,8 @@ struct Begin<'a, 'py> {
     leaders: Bound<'py, PyLeaders>,
     /// Whether everybody may do everything.
     is_open: bool,
+    /// What was decided about topics, by the addresses of the ids that the request has.
+    readable: RefCell<HashMap<usize, bool>>,
     group: Bound<'py, PyAny>,
     member: Bound<'py, PyAny>,
 }
@@ -118,6 +123,7 @@ impl<'a, 'py> Begin<'a, 'py> {
             leaders: leaders.cast_into()?,
             share,
             is_open: broker.getattr(intern!(py, "authorizer"))?.is_none(),
+            readable: RefCell::default(),
             group: session.getattr(intern!(py, "group_id"))?,
             member: session.getattr(intern!(py, "member_id"))?,
         })
@@ -141,14 +147,22 @@ impl<'a, 'py> Begin<'a, 'py> {
         if !asked.sound {
             return Ok(Some(INVALID_REQUEST));
         }
-        if !self.is_open {
-            let may = self.may_read.call1((self.context, &asked.topic_id))?;
-            if !may.is_truthy()? {
-                return Ok(Some(TOPIC_AUTHORIZATION_FAILED));
-            }
+        if !self.is_open && !self.may_read(&asked.topic_id)? {
+            return Ok(Some(TOPIC_AUTHORIZATION_FAILED));
         }
         let is_there = (0..count).contains(&asked.index.into());
         Ok((!is_there).then_some(UNKNOWN_TOPIC_OR_PARTITION))
+    }
+
+    /// Whether the client may read a topic, decided once for all of its partitions.
+    fn may_read(&self, topic_id: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let address = topic_id.as_ptr() as usize;
+        if let Some(known) = self.readable.borrow().get(&address) {
+            return Ok(*known);
+        }
+        let may = self.may_read.call1((self.context, topic_id))?.is_truthy()?;
+        self.readable.borrow_mut().insert(address, may);
+        Ok(may)
     }
 
     /// Hands acknowledgements to the leader, who calls `done`.

@@ -14,6 +14,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use sharecore_wire::{Header, Input, read_header};
 
 use crate::exchange::PyExchange;
+use crate::large::{PyWritten, entries_of_large};
 use crate::layout::{PyLayout, named};
 use crate::produce::PyProduce;
 use crate::produced::PyProduced;
@@ -90,6 +91,8 @@ pub(crate) struct PyDispatch {
     context: Py<PyType>,
     check_names: bool,
     log_requests: bool,
+    /// A request with more is malformed.
+    entries_max: usize,
     routes: HashMap<(i16, i16), Arc<Route>>,
 }
 
@@ -125,8 +128,15 @@ impl<'py> Ending<'_, 'py> {
     }
 
     fn written(&self, message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = message.py();
         let layout = self.route.response.get();
-        let parts = layout.frame(self.correlation_id, self.route.tagged_header, message)?;
+        let written = message.cast::<PyWritten>();
+        let (message, parts) = if let Ok(written) = &written {
+            written.get().parts(py)
+        } else {
+            let parts = layout.frame(self.correlation_id, self.route.tagged_header, message)?;
+            (message, parts)
+        };
         let Some(meter) = self.meter else {
             return Ok(parts);
         };
@@ -171,12 +181,37 @@ impl PyDispatch {
         Ok(Ok(route))
     }
 
+    /// As `handled`, for a request with many entries.
+    fn apart<'py>(
+        route: &Route,
+        asked: &Asked<'_, 'py>,
+        frame: &Bound<'py, PyBytes>,
+        at: usize,
+        entries: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Handle::Python(handle) = &route.handle else {
+            unreachable!("Produce reads its requests itself");
+        };
+        let py = frame.py();
+        let messages = route.messages.bind(py);
+        let told = (
+            asked.context()?,
+            messages,
+            handle.bind(py),
+            frame,
+            at,
+            entries,
+        );
+        asked.dispatch.call_method1("_handle_apart", told).map(Some)
+    }
+
     /// What the handler answers; None where nothing is to be answered.
     fn handled<'py>(
         route: &Route,
         asked: &Asked<'_, 'py>,
         input: &mut Input<'_>,
         message: Option<Bound<'py, PyAny>>,
+        frame: &Bound<'py, PyBytes>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = asked.connection.py();
         match (&route.handle, message) {
@@ -186,7 +221,7 @@ impl PyDispatch {
             }
             (Handle::Produce(produce), _) => {
                 let layout = route.request.get();
-                PyProduce::handle(produce.bind(py), asked, layout.fields(), input)
+                PyProduce::handle(produce.bind(py), asked, layout.fields(), input, frame)
             }
             (Handle::Python(_), None) => unreachable!("a handler of Python's gets the message"),
         }
@@ -218,6 +253,7 @@ impl PyDispatch {
         context: Bound<'_, PyType>,
         check_names: bool,
         log_requests: bool,
+        entries_max: usize,
     ) -> PyResult<Self> {
         if !context.is_subclass_of::<PyTuple>()? {
             return Err(PyValueError::new_err("the context must be a kind of tuple"));
@@ -227,6 +263,7 @@ impl PyDispatch {
             context: context.unbind(),
             check_names,
             log_requests,
+            entries_max,
             routes: HashMap::new(),
         })
     }
@@ -287,7 +324,13 @@ impl PyDispatch {
                 error
             }
         };
+        let entries_max = dispatch.borrow().entries_max;
+        let large = entries_of_large(route.request.get(), route.flexible, &input, entries_max)
+            .map_err(|error| malformed(py, &error.to_string()))?
+            // Produce reads its requests without objects of Python's
+            .filter(|_| matches!(route.handle, Handle::Python(_)));
         let message = match &route.handle {
+            Handle::Python(_) if large.is_some() => None,
             Handle::Python(_) => {
                 let layout = route.request.get();
                 let message = layout.read_request(py, &mut input, route.flexible);
@@ -321,7 +364,11 @@ impl PyDispatch {
             correlation_id: asked.header.correlation_id,
             meter: meter.as_ref(),
         };
-        let answer = match Self::handled(&route, &asked, &mut input, message) {
+        let answer = match large {
+            Some((at, entries)) => Self::apart(&route, &asked, frame, at, entries),
+            None => Self::handled(&route, &asked, &mut input, message, frame),
+        };
+        let answer = match answer {
             Ok(Some(answer)) => answer,
             Ok(None) => {
                 if let Some(meter) = &meter {

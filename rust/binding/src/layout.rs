@@ -7,6 +7,7 @@ use sharecore_wire::{Build, Field, Input, Kind, Layout, read};
 
 use crate::parts::Parts;
 use crate::produced::PyProduced;
+use crate::rest::Rest;
 use crate::share_answer::PyShareAnswer;
 use crate::stop::Stop;
 use crate::uuids;
@@ -49,6 +50,34 @@ impl PyLayout {
         Ok((value, input.at()))
     }
 
+    /// As `read`, for a thread: others have the interpreter now and then.
+    fn read_apart<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyBytes>,
+        offset: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut input = Input::new(data.as_bytes(), offset);
+        let mut build = Objects::<'_, '_, true> {
+            py,
+            classes: &self.classes,
+            rest: Rest::default(),
+        };
+        read(&self.layout, &mut input, &mut build).map_err(Stop::into_error)
+    }
+
+    /// As `write_response`, for a thread: others have the interpreter now and then.
+    fn write_response_apart<'py>(
+        &self,
+        correlation_id: i32,
+        tagged_header: bool,
+        message: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let mut out = Parts::shared(response_head(correlation_id, tagged_header)).resting();
+        write_record(&self.layout, &self.classes, message, &mut out)?;
+        out.into_frame(message.py())
+    }
+
     fn write<'py>(&self, message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let mut out = Parts::joined(Vec::new());
         write_record(&self.layout, &self.classes, message, &mut out)?;
@@ -63,12 +92,7 @@ impl PyLayout {
         tagged_header: bool,
         message: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let mut head = Vec::with_capacity(256);
-        head.extend_from_slice(&[0; 4]);
-        head.extend_from_slice(&correlation_id.to_be_bytes());
-        if tagged_header {
-            head.push(0);
-        }
+        let head = response_head(correlation_id, tagged_header);
         if let Ok(produced) = message.cast::<PyProduced>() {
             return produced.borrow().frame(message.py(), &self.layout, head);
         }
@@ -95,7 +119,8 @@ impl PyLayout {
         tagged_header: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let classes = &self.classes;
-        let mut build = Objects { py, classes };
+        let rest = Rest::default();
+        let mut build = Objects::<'_, '_, false> { py, classes, rest };
         let skipped = if tagged_header {
             input.skip_tagged_fields()
         } else {
@@ -106,6 +131,17 @@ impl PyLayout {
             .and_then(|()| read(&self.layout, input, &mut build))
             .map_err(Stop::into_error)
     }
+}
+
+/// A response up to its message; its size is not known yet.
+fn response_head(correlation_id: i32, tagged_header: bool) -> Vec<u8> {
+    let mut head = Vec::with_capacity(256);
+    head.extend_from_slice(&[0; 4]);
+    head.extend_from_slice(&correlation_id.to_be_bytes());
+    if tagged_header {
+        head.push(0);
+    }
+    head
 }
 
 fn layout(spec: &Bound<'_, PyAny>, classes: &mut Vec<Class>) -> PyResult<Layout> {
@@ -179,16 +215,27 @@ fn kind_of(name: &str) -> Option<Kind> {
 }
 
 /// Makes Python's objects.
-struct Objects<'a, 'py> {
+struct Objects<'a, 'py, const APART: bool> {
     py: Python<'py>,
     classes: &'a [Class],
+    /// Of a thread.
+    rest: Rest,
 }
 
-impl<'py> Build<'_> for Objects<'_, 'py> {
+impl<const APART: bool> Objects<'_, '_, APART> {
+    fn step(&mut self) {
+        if APART {
+            self.rest.step(self.py);
+        }
+    }
+}
+
+impl<'py, const APART: bool> Build<'_> for Objects<'_, 'py, APART> {
     type Value = Bound<'py, PyAny>;
     type Error = Stop;
 
     fn int(&mut self, value: i64) -> Result<Self::Value, Stop> {
+        self.step();
         let Ok(value) = value.into_pyobject(self.py);
         Ok(value.into_any())
     }
@@ -211,6 +258,7 @@ impl<'py> Build<'_> for Objects<'_, 'py> {
     }
 
     fn string(&mut self, value: &str) -> Result<Self::Value, Stop> {
+        self.step();
         Ok(PyString::new(self.py, value).into_any())
     }
 
@@ -223,6 +271,7 @@ impl<'py> Build<'_> for Objects<'_, 'py> {
     }
 
     fn record(&mut self, layout: &Layout, values: Vec<Self::Value>) -> Result<Self::Value, Stop> {
+        self.step();
         let values = PyTuple::new(self.py, values)?;
         match &self.classes[layout.id].made {
             Some(class) => Ok(named(class.bind(self.py), values)?),

@@ -20,6 +20,7 @@ mod fetching;
 mod gather;
 mod heap;
 mod intake;
+mod large;
 mod layout;
 mod leader;
 mod leaders;
@@ -33,10 +34,13 @@ mod pipeline;
 mod produce;
 mod produce_append;
 mod produce_check;
+mod produce_places;
 mod produce_refused;
+mod produce_work;
 mod produced;
 mod record;
 mod records;
+mod rest;
 mod scan;
 mod session;
 mod share_answer;
@@ -99,6 +103,8 @@ mod _core {
     #[pymodule_export]
     use crate::heap::use_one_heap;
     #[pymodule_export]
+    use crate::large::PyWritten;
+    #[pymodule_export]
     use crate::layout::PyLayout;
     #[pymodule_export]
     use crate::leader::PyLeader;
@@ -109,11 +115,13 @@ mod _core {
     #[pymodule_export]
     use crate::look::PyShareLook;
     #[pymodule_export]
-    use crate::names::matching;
+    use crate::names::PyExpression;
     #[pymodule_export]
     use crate::partition::{PyPartition, PyWrite};
     #[pymodule_export]
     use crate::produce::PyProduce;
+    #[pymodule_export]
+    use crate::produce_work::PyProduceWork;
     #[pymodule_export]
     use crate::produced::PyProduced;
     #[pymodule_export]

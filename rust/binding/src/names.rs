@@ -1,21 +1,63 @@
-//! `sharecore._core.matching`: names that an expression matches.
+//! `sharecore._core.Expression`: names that a regular expression matches, in bounded time and memory.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use regex_lite::RegexBuilder;
+use regex_automata::hybrid::dfa::DFA;
+use regex_automata::nfa::thompson;
+use regex_automata::{Anchored, Input, MatchErrorKind, MatchKind};
 
-/// About how many bytes a compiled expression may take: a hostile one is refused.
-const COMPILED_MAX: usize = 1 << 20;
+/// How much of the automaton is kept, and how often it may be begun anew: what needs more is refused. Each byte of a
+/// name costs a step, so that this bounds the time that any expression takes.
+const CACHE_BYTES: usize = 2 << 20;
+const CACHE_CLEARED_MAX: usize = 8;
 
-#[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
-pub(crate) fn matching(expression: &str, names: Vec<String>) -> PyResult<Vec<String>> {
-    let whole = RegexBuilder::new(&format!("^(?:{expression})$"))
-        .size_limit(COMPILED_MAX)
-        .build()
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(names
-        .into_iter()
-        .filter(|name| whole.is_match(name))
-        .collect())
+/// A regular expression that matches whole names.
+#[pyclass(name = "Expression", module = "sharecore._core", frozen)]
+pub(crate) struct PyExpression {
+    whole: DFA,
+}
+
+fn refuse(reason: &dyn std::fmt::Display) -> PyErr {
+    PyValueError::new_err(reason.to_string())
+}
+
+#[pymethods]
+impl PyExpression {
+    /// `bytes_max`: about how many bytes it may take compiled.
+    #[new]
+    fn new(py: Python<'_>, expression: &str, bytes_max: usize) -> PyResult<Self> {
+        let config = DFA::config()
+            .match_kind(MatchKind::All)
+            .unicode_word_boundary(true)
+            .skip_cache_capacity_check(true)
+            .cache_capacity(CACHE_BYTES)
+            .minimum_cache_clear_count(Some(CACHE_CLEARED_MAX));
+        let mut builder = DFA::builder();
+        builder
+            .configure(config)
+            .thompson(thompson::Config::new().nfa_size_limit(Some(bytes_max)));
+        let pattern = format!("^(?:{expression})$");
+        let whole = py.detach(move || builder.build(&pattern).map_err(Box::new));
+        let whole = whole.map_err(|error| refuse(&error))?;
+        Ok(Self { whole })
+    }
+
+    /// Those of the names that it matches, in their order.
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn matching(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Vec<String>> {
+        py.detach(|| {
+            let mut cache = self.whole.create_cache();
+            let mut found = Vec::new();
+            for name in names {
+                let input = Input::new(&name).anchored(Anchored::Yes);
+                match self.whole.try_search_fwd(&mut cache, &input) {
+                    Ok(Some(_)) => found.push(name),
+                    Ok(None) => {}
+                    Err(error) if matches!(error.kind(), MatchErrorKind::Quit { .. }) => {}
+                    Err(_) => return Err(refuse(&"the expression takes too long")),
+                }
+            }
+            Ok(found)
+        })
+    }
 }

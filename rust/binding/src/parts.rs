@@ -4,6 +4,11 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::rest::Rest;
+
+/// The most bytes of an answer without its records: a request that names a thing over and over could ask for more.
+const BYTES_MAX: usize = 128 << 20;
+
 /// Bytes objects of this size or more are sent as they are, without a copy.
 const COPY_BYTES_MAX: usize = 64 * 1024;
 
@@ -17,6 +22,9 @@ pub(crate) struct Parts {
     done: Vec<Part>,
     last: Vec<u8>,
     share: bool,
+    rest: Option<Rest>,
+    /// Bytes that do not count against the bound.
+    free: usize,
 }
 
 impl Parts {
@@ -26,7 +34,28 @@ impl Parts {
             done: Vec::new(),
             last: begun,
             share: false,
+            rest: None,
+            free: 0,
         }
+    }
+
+    /// As they are, and the writer lets other threads have the interpreter now and then.
+    pub(crate) fn resting(self) -> Self {
+        Parts {
+            rest: Some(Rest::default()),
+            ..self
+        }
+    }
+
+    /// A struct is about to be written.
+    pub(crate) fn step(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.share && self.last.len() > BYTES_MAX + self.free {
+            return Err(PyOverflowError::new_err("an answer of more than 128 MiB"));
+        }
+        if let Some(rest) = &mut self.rest {
+            rest.step(py);
+        }
+        Ok(())
     }
 
     /// Large bytes objects are sent as they are.
@@ -52,8 +81,10 @@ impl Parts {
         let content = bytes.as_bytes();
         if self.share && content.len() >= COPY_BYTES_MAX {
             self.done.push(Part::Own(std::mem::take(&mut self.last)));
+            self.free = 0;
             self.done.push(Part::Theirs(bytes.clone().unbind()));
         } else {
+            self.free += content.len();
             self.last.extend_from_slice(content);
         }
     }

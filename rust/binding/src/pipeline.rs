@@ -14,6 +14,9 @@ use crate::slot::{Answer, PyPending, PySlot, told_to_disconnect};
 use crate::unsent::size_of;
 use crate::waiting::PyLater;
 
+/// So many requests of a connection are handed on before others are served.
+const HANDED_ON_AT_ONCE: usize = 8;
+
 /// Bytes of a frame that was read, as far as they count before it is handed on.
 pub(crate) fn charged(frame: &Py<PyBytes>, py: Python<'_>) -> usize {
     let size = frame.as_bytes(py).len() + SIZE_BYTES;
@@ -102,7 +105,7 @@ impl PyExchange {
     /// Hands on what has been read, as far as the pipeline has room.
     pub(crate) fn pump_backlog(exchange: &Bound<'_, Self>) -> PyResult<()> {
         let py = exchange.py();
-        loop {
+        for _ in 0..HANDED_ON_AT_ONCE {
             let (frame, is_pipelined) = {
                 let held = exchange.borrow();
                 let Some(frame) = held.backlog.front() else {
@@ -133,6 +136,10 @@ impl PyExchange {
             }
             Self::hand_on(exchange, frame.into_bound(py), !is_pipelined)?;
         }
+        if exchange.borrow().backlog.is_empty() {
+            return Ok(());
+        }
+        exchange.call_method0("_pump_soon").map(|_| ())
     }
 
     /// Whether so many requests wait for their answers that no other is handed on.

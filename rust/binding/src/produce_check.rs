@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use sharecore_store::{Incoming, Refusal};
 
-use crate::dispatch::Asked;
 use crate::exchange::{CHECK, PyExchange};
 use crate::produce_append::ProducedBatch;
 use crate::produce_refused::failure;
@@ -22,7 +21,7 @@ type Results = Arc<Mutex<Vec<Result<Incoming, Refusal>>>>;
 
 /// Has a thread check batches, the places of which in the answer are given; returns the answer that comes later.
 pub(crate) fn check_apart<'py>(
-    asked: &Asked<'_, 'py>,
+    exchange: Option<Bound<'py, PyExchange>>,
     admit: &Bound<'py, PyAny>,
     batches: Vec<(usize, ProducedBatch)>,
     produced: &Bound<'py, PyProduced>,
@@ -35,7 +34,6 @@ pub(crate) fn check_apart<'py>(
         held.left += batches.len();
         held.later = wants_answer.then(|| later.clone().unbind());
     }
-    let exchange = asked.exchange();
     if let Some(exchange) = &exchange {
         PyExchange::pause(exchange, CHECK)?;
     }

@@ -188,6 +188,11 @@ impl PyShareSession {
     }
 
     #[getter]
+    fn partition_count(&self) -> usize {
+        self.inner.len()
+    }
+
+    #[getter]
     fn partitions<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         tuples(py, self.inner.partitions())
     }

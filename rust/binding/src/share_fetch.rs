@@ -95,16 +95,31 @@ impl<'py> Request<'py> {
         kafka_error(self.message.py(), INVALID_REQUEST, text)
     }
 
-    /// Puts partitions into the session and takes others out.
-    fn change(&self, session: &Bound<'py, PyShareSession>) -> PyResult<()> {
+    /// Puts partitions into the session and takes others out; none of that where there is no room for them.
+    fn change(
+        &self,
+        session: &Bound<'py, PyShareSession>,
+        share: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
         let py = session.py();
+        let mut new = Vec::new();
         for topic in self.topics.try_iter()? {
             let topic = topic?;
             let topic_id = uuids::bytes(&topic.getattr(intern!(py, "topic_id"))?)?;
             for partition in topic.getattr(intern!(py, "partitions"))?.try_iter()? {
                 let index = partition?.getattr(intern!(py, "partition_index"))?;
                 let id = (topic_id, index.extract()?);
-                session.borrow_mut().inner.add(id);
+                if !session.borrow().inner.contains(&id) {
+                    new.push(id);
+                }
+            }
+        }
+        if !new.is_empty() {
+            let sessions = share.getattr(intern!(py, "sessions"))?;
+            sessions.call_method1(intern!(py, "admit"), (session, new.len()))?;
+            let inner = &mut session.borrow_mut().inner;
+            for id in new {
+                inner.add(id);
             }
         }
         if self.epoch == INITIAL_EPOCH {
@@ -179,7 +194,13 @@ impl<'py> Asked<'_, 'py> {
             sessions.call_method1(intern!(py, "resume"), (group_id, member_id, request.epoch))?
         };
         let session = session.cast_into::<PyShareSession>()?;
-        request.change(&session)?;
+        if let Err(error) = request.change(&session, &self.share) {
+            if request.epoch == INITIAL_EPOCH {
+                let sessions = self.share.getattr(intern!(py, "sessions"))?;
+                sessions.call_method1(intern!(py, "close"), (session,))?;
+            }
+            return Err(error);
+        }
         request.check_mode(&session)?;
         Ok(session)
     }

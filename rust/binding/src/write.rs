@@ -21,6 +21,7 @@ pub(crate) fn write_record(
     message: &Bound<'_, PyAny>,
     out: &mut Parts,
 ) -> PyResult<()> {
+    out.step(message.py())?;
     let copied;
     let message = if let Ok(dict) = message.cast::<PyDict>() {
         dict

@@ -5,6 +5,7 @@
 //! handed in.
 #![forbid(unsafe_code)]
 
+mod count;
 mod frame;
 mod header;
 mod input;
@@ -15,6 +16,7 @@ mod room;
 mod unread;
 mod value;
 
+pub use count::count_entries;
 pub use frame::{Cutter, FrameTooLarge, Piece, SIZE_BYTES};
 pub use header::{Header, read_header};
 pub use input::{Input, Malformed};

@@ -41,6 +41,10 @@ pub trait Build<'a> {
     fn null(&mut self) -> Result<Self::Value, Self::Error>;
     /// The value of a tagged field that is absent: `layout.fields[field]`.
     fn default(&mut self, layout: &Layout, field: usize) -> Result<Self::Value, Self::Error>;
+    /// An array of so many entries comes next; an error refuses the message.
+    fn entries(&mut self, _count: usize) -> Result<(), Self::Error> {
+        Ok(())
+    }
 }
 
 /// Reads a struct; what follows it is left alone.
@@ -167,6 +171,7 @@ fn array<'a, B: Build<'a>>(
     if count.saturating_mul(each) > input.left() {
         return Err(Malformed::past_the_end(&field.name).into());
     }
+    build.entries(count)?;
     let mut values = Vec::with_capacity(count);
     for _ in 0..count {
         values.push(match layout {

@@ -2,7 +2,7 @@
 
 use sharecore_wire::{
     Build, Cutter, Field, FrameTooLarge, Held, Input, Kind, Layout, Malformed, Output, Piece,
-    Value, read, read_header, write,
+    Value, count_entries, read, read_header, write,
 };
 
 /// Writes down what it is given.
@@ -368,4 +368,26 @@ fn values_that_do_not_fit_are_told_by_their_field() {
     let struct_of = unfit(Value::Record(vec![]));
     assert_eq!(struct_of, "a struct of 1 fields does not hold such a value");
     assert_eq!(unfit(Value::Null), "a struct does not hold such a value");
+}
+
+#[test]
+fn entries_are_counted_in_every_array_and_bounded() {
+    let names = Field {
+        array: true,
+        ..field("names", Kind::String)
+    };
+    let inner = Layout::new(1, false, vec![names]);
+    let topics = Field {
+        array: true,
+        layout: Some(inner),
+        ..field("topics", Kind::Struct)
+    };
+    let layout = Layout::new(0, false, vec![topics]);
+    // two topics with one name and three
+    let bytes = b"\0\0\0\x02\0\0\0\x01\0\x01a\0\0\0\x03\0\x01a\0\x01b\0\x01c";
+    let count = |most| count_entries(&layout, &mut Input::new(bytes, 0), most);
+    assert_eq!(count(6), Ok(6));
+    let error = count(5).unwrap_err();
+    assert_eq!(error.to_string(), "it has more than 5 entries in all");
+    assert!(count_entries(&layout, &mut Input::new(&bytes[..20], 0), 6).is_err());
 }

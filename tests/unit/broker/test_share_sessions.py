@@ -248,3 +248,12 @@ def test_nothing_is_acknowledged_of_a_partition_that_is_led_by_nobody(
     assert (
         broker.look(lambda running: running.share.partitions.peek(member.group, member.topic_id, 1)) is None
     )
+
+
+def test_a_session_that_would_be_too_large_is_refused_and_does_not_begin(
+    broker: RunningBroker, member: Member
+) -> None:
+    refused = member.fetch(*range(20_001), epoch=0, max_wait_ms=1)
+    assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert member.fetch(0, epoch=1).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    assert errors(member.fetch(0, epoch=0)) == [(0, 0, 0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -102,12 +103,15 @@ class Cluster:
         self.world.crash()
         records = record_log(self.world, [self.log])
         self.registry = GroupRegistry()
+        self.apart: list[Callable[[], None]] = []
+        """Work that waits for a thread."""
         self.groups = ConsumerCoordinator(
             self.registry,
             records,
             self.topics,
             lambda group_id: self.limits,
             replaced=self.replaced.append,
+            apart=lambda group_id, work, done: self.apart.append(lambda: done(work())),
         )
         records.load()
         self.groups.start()

@@ -29,12 +29,12 @@ class Cluster:
     """A coordinator over a topic that outlives it."""
 
     def __init__(
-        self, *, initial_delay_ms: int = 0, max_size: int = 100, protocol_bytes_max: int = 8 << 20
+        self, *, initial_delay_ms: int = 0, max_size: int = 100, group_bytes_max: int = 8 << 20
     ) -> None:
         self.world = World()
         self.log = MemoryLog()
         self.limits = ClassicLimits(
-            initial_delay_ms=initial_delay_ms, max_size=max_size, protocol_bytes_max=protocol_bytes_max
+            initial_delay_ms=initial_delay_ms, max_size=max_size, group_bytes_max=group_bytes_max
         )
         self.restart()
 
@@ -276,7 +276,7 @@ def test_the_group_is_bounded() -> None:
 
 
 def test_what_members_say_of_their_protocols_is_bounded() -> None:
-    cluster = Cluster(initial_delay_ms=1000, protocol_bytes_max=1000)
+    cluster = Cluster(initial_delay_ms=1000, group_bytes_max=1500)
     large, small = [("range", bytes(600))], [("range", bytes(300))]
     assert cluster.join(protocols=large) == []
     assert cluster.join(protocols=small) == []
@@ -284,6 +284,17 @@ def test_what_members_say_of_their_protocols_is_bounded() -> None:
     for member in list(cluster.group.members.values()):
         cluster.group.remove(member)
     assert cluster.join(protocols=large) == []
+
+
+def test_the_assignments_of_a_group_are_bounded() -> None:
+    """As with Apache Kafka, where the record of such a group is too large for the log."""
+    cluster = Cluster(group_bytes_max=1000)
+    leader, follower = cluster.stable_pair()
+    joined = cluster.join(leader.member_id)
+    cluster.join(follower.member_id)
+    large = {leader.member_id: bytes(600), follower.member_id: bytes(600)}
+    assert cluster.sync(joined[0], large)[0].error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert cluster.group.state is ClassicState.PREPARING
 
 
 def test_members_that_do_not_sync_are_left_behind() -> None:

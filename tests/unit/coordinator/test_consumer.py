@@ -357,6 +357,18 @@ def test_a_full_group_takes_nobody_under_a_new_id() -> None:
     assert cluster.group.members.keys() == {"m2"}
 
 
+def test_the_subscriptions_of_a_group_are_bounded() -> None:
+    """sharecore.group.bytes.max"""
+    cluster = Cluster(group_bytes_max=1500)
+    Member(cluster, "m1").join("x" * 300)
+    second = Member(cluster, "m2")
+    assert refusal(second.join, "x" * 300, "y" * 300) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    second.join("x" * 300)
+    cluster.restart()
+    assert refusal(Member(cluster, "m3").join, "x" * 300) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    second.beat(subscribed_names=["y" * 400])
+
+
 # a group with one member and one topic, as a broker wrote it
 SEEN = [
     (

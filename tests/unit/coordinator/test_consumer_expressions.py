@@ -9,7 +9,7 @@ import pytest
 from tests.unit.coordinator.consumer_cluster import A, B, Cluster, Member, refusal
 
 from sharecore.coordinator.consumer import HeartbeatAnswer
-from sharecore.errors import ErrorCode
+from sharecore.errors import ErrorCode, KafkaError
 
 _JOINING: dict[str, Any] = {"rebalance_timeout_ms": 1, "owned": frozenset()}
 
@@ -97,3 +97,60 @@ def test_who_a_member_is_comes_before_its_expression(member: str, epoch: int, co
     Member(cluster, "m1").join()
     assert refusal(cluster.heartbeat, member, epoch, subscribed_regex="(", **_JOINING) is code
     assert cluster.group.members.keys() == {"m1"}
+
+
+LONG = "|".join(f"topic-{number}" for number in range(200)) + "|[ab]"
+"""An expression that no event loop should wait for."""
+
+
+def test_a_long_expression_is_looked_up_beside_the_event_loop() -> None:
+    cluster = Cluster()
+    joined = cluster.heartbeat("m1", 0, subscribed_regex=LONG, **_JOINING)
+    assert (joined.epoch, joined.assigned, joined.heartbeat_ms) == (1, set(), 10)
+    assert cluster.heartbeat("m1", 1).heartbeat_ms == 10
+    (look,) = cluster.apart
+    look()
+    told = cluster.heartbeat("m1", 1)
+    assert (told.epoch, _topics(told), told.heartbeat_ms) == (2, {A, B}, 5000)
+    cluster.restart()
+    assert cluster.group.expressions == {LONG: frozenset("ab")}
+
+
+def test_what_was_looked_up_for_nobody_is_forgotten() -> None:
+    cluster = Cluster()
+    cluster.heartbeat("m1", 0, subscribed_regex=LONG, **_JOINING)
+    cluster.heartbeat("m1", 1, subscribed_regex="b")
+    cluster.apart.pop()()
+    assert cluster.group.expressions == {}
+    cluster.heartbeat("m1", 1)
+    assert cluster.group.expressions == {"b": frozenset("b")}
+
+
+def test_a_group_that_has_gone_is_not_looked_up() -> None:
+    cluster = Cluster()
+    cluster.heartbeat("m1", 0, subscribed_regex=LONG, **_JOINING)
+    cluster.heartbeat("m1", -1)
+    cluster.groups.delete(cluster.group)
+    before = cluster.log.end_offset
+    cluster.apart.pop()()
+    cluster.world.run()
+    assert cluster.log.end_offset == before
+
+
+def test_expressions_of_a_group_are_bounded() -> None:
+    """sharecore.group.bytes.max"""
+    cluster = Cluster(group_bytes_max=3 << 16)
+    for number in range(3):
+        cluster.heartbeat(f"m{number}", 0, subscribed_regex=f"a{number}", **_JOINING)
+    cluster.heartbeat("m3", 0, subscribed_regex="a2", **_JOINING)
+    fourth = Member(cluster, "m4", subscribed_regex="a4")
+    assert refusal(fourth.join) is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_an_expression_was_looked_at_before() -> None:
+    cluster = Cluster()
+    fault = {"subscribed_regex": "a", "expression_fault": "it takes too long"}
+    with pytest.raises(KafkaError) as refused:
+        cluster.heartbeat("m1", 0, **_JOINING, **fault)
+    assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert "it takes too long" in refused.value.message

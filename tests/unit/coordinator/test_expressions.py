@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharecore.coordinator.expressions import matches
+from sharecore.coordinator.expressions import is_quick, matches, matches_of_each
 
 _NAMES = ["orders", "Orders", "orders-2", "a.b", "ab", "aab", "10", "_"]
 
@@ -68,3 +68,36 @@ def test_names_are_matched_as_a_whole(expression: str, found: list[str]) -> None
 def test_what_is_no_expression_is_refused(expression: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         matches(expression, _NAMES)
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        (r"\w" * 16_000, "too large"),
+        ("[[:^alpha:]]" * 2_700, "too large"),
+        (r"\p{L}" * 6_500, "too large"),
+        ("(" * 16_000 + ")" * 16_000, "nests too deeply"),
+        ("[" + "[:" * 16_000, "missing closing ]"),
+        ("((((.{10}){10}){10}){10})*", "NFA"),
+        ("(a{1000}){1000}", "NFA"),
+    ],
+    ids=lambda each: each[:12],
+)
+def test_what_would_take_long_is_refused(expression: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        matches(expression, _NAMES)
+
+
+def test_a_long_list_of_names_is_no_matter() -> None:
+    names = [f"topic-{number}" for number in range(3_000)]
+    assert matches("|".join(names), [*names, "topic-3000"]) == names
+
+
+def test_how_long_expressions_take_is_known_before() -> None:
+    assert is_quick(["orders-.*", "[ab]"])
+    assert not is_quick(["a" * 1_000])
+    assert not is_quick([f"orders-{number}" for number in range(10)])
+
+
+def test_an_expression_that_no_broker_reads_any_more_matches_nothing() -> None:
+    assert matches_of_each(["ab", "("], _NAMES) == {"ab": frozenset(["ab"]), "(": frozenset()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,7 @@ from sharecore.coordinator.share.offsets import ShareOffsets
 from sharecore.coordinator.share.topic_state import ShareTopicStates
 from sharecore.errors import KafkaError
 from sharecore.persister import MemoryPersister
+from sharecore.waiting import FairThread
 
 P0 = TopicPartition("a", 0)
 FAILED = "failed"
@@ -78,7 +80,7 @@ class Broker:
 
     def restart(self) -> None:
         self.world.crash()
-        made: Any = Coordinators
+        made: Any = partial(Coordinators, long_work=FairThread("test"))
         ids, world = SimpleNamespace(take=lambda: 7), self.world
         self.groups: Coordinators = made(BrokerConfig, self.topics, GroupSettings(), ids, self, world, world)
         states = ShareTopicStates(self.persister, self.groups.records, self.topics)

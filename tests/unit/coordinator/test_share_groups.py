@@ -55,9 +55,9 @@ class Topics:
 class Bench:
     """Share groups over a log in memory, and members who say what the test tells them to."""
 
-    def __init__(self, config: GroupConfig = AT_ONCE) -> None:
+    def __init__(self, config: GroupConfig = AT_ONCE, *, bytes_max: int = 1 << 20) -> None:
         self.world = World()
-        self.config = config
+        self.config, self.bytes_max = config, bytes_max
         self.log = MemoryLog()
         self.topics = Topics()
         self.topics.set("t", T, 3)
@@ -80,6 +80,7 @@ class Bench:
             self.states,
             lambda group_id: self.config,
             max_size=3,
+            bytes_max=self.bytes_max,
             member_joined=lambda group_id, member_id: self.joined.append((group_id, member_id)),
             member_left=lambda group_id, member_id: self.left.append((group_id, member_id)),
             member_gone=lambda group_id, member_id: self.gone.append((group_id, member_id)),
@@ -277,6 +278,16 @@ def test_members_with_a_wrong_epoch_are_fenced() -> None:
     with refused(ErrorCode.UNKNOWN_MEMBER_ID):
         bench.say("stranger", second)
     assert bench.say("m", 0).member_epoch == second, "a member may join again at any time"
+
+
+def test_the_subscriptions_of_a_group_are_bounded() -> None:
+    """sharecore.group.bytes.max"""
+    bench = Bench(bytes_max=1500)
+    bench.say("a", topics=["x" * 300])
+    with refused(ErrorCode.GROUP_MAX_SIZE_REACHED):
+        bench.say("b", topics=["x" * 300, "y" * 300])
+    bench.say("b", topics=["x" * 300])
+    bench.say("b", topics=["y" * 400])
 
 
 def test_the_group_has_a_largest_size() -> None:

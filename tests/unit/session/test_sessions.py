@@ -175,3 +175,45 @@ def test_an_answer_owes_each_partition_once_and_again_after_an_error() -> None:
     session.forget([B])
     session.report([B], [B], [])
     assert not session.unreported
+
+
+def filled(cache: ShareSessionCache, member: str, count: int) -> ShareSession:
+    """A session with so many partitions."""
+    session = cache.open("g", member, member)
+    cache.admit(session, count)
+    session.add((UUID(int=1), index) for index in range(count))
+    return session
+
+
+def limit_reached(cache: ShareSessionCache, session: ShareSession, count: int) -> bool:
+    with pytest.raises(KafkaError) as refused:
+        cache.admit(session, count)
+    return refused.value.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED
+
+
+def test_partitions_of_a_session_are_bounded() -> None:
+    """sharecore.share.session.partitions.max"""
+    cache = ShareSessionCache(10, Closed(), partitions_max=100)
+    session = filled(cache, "m", 90)
+    cache.admit(session, 10)
+    assert limit_reached(cache, session, 11)
+
+
+def test_memory_of_all_sessions_is_bounded() -> None:
+    """sharecore.share.sessions.bytes.max"""
+    closed = Closed()
+    cache = ShareSessionCache(10, closed, bytes_max=640 * 100)
+    filled(cache, "one", 60)
+    small = filled(cache, "two", 40)
+    assert limit_reached(cache, small, 1)
+    assert closed == []
+
+
+def test_a_large_session_gives_way_to_a_small_one() -> None:
+    closed = Closed()
+    cache = ShareSessionCache(10, closed, bytes_max=640 * 100)
+    filled(cache, "large", 60)
+    filled(cache, "small", 30)
+    filled(cache, "new", 20)
+    assert closed == ["large"]
+    assert len(cache) == 2

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from sharecore.broker.context import RequestContext, Result
 from sharecore.coordinator.consumer import Heartbeat, HeartbeatAnswer, by_topic
+from sharecore.coordinator.expressions import fault_of, is_quick
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Steps, promise
+from sharecore.waiting import Later, Steps, outcome, promise
 
 _OWN_ID_SINCE = 1
 
@@ -55,6 +57,19 @@ def _heartbeat(context: RequestContext, request: Any) -> Result:
         may_describe=lambda topic: context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic, quiet=True),
     )
 
+    if heartbeat.subscribed_regex and not is_quick((heartbeat.subscribed_regex,)):
+        return _beat_after_a_look(context, heartbeat)
+    return _beat(context, heartbeat)
+
+
+async def _beat_after_a_look(context: RequestContext, heartbeat: Heartbeat) -> Any:
+    """Have a thread look at a long expression first."""
+    look = partial(fault_of, heartbeat.subscribed_regex or "")
+    fault = await context.broker.long_work.run(context.connection.owner, look)
+    return await outcome(_beat(context, heartbeat._replace(expression_fault=fault)))
+
+
+def _beat(context: RequestContext, heartbeat: Heartbeat) -> Later[dict[str, Any]]:
     def answer(result: HeartbeatAnswer | KafkaError) -> dict[str, Any]:
         if isinstance(result, KafkaError):
             return {"error_code": result.code, "error_message": result.message or None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from sharecore.broker.config_report import topic_entries
@@ -22,6 +22,9 @@ from sharecore.quotas import Mutations
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.waiting import Steps
 
+if TYPE_CHECKING:
+    from sharecore.broker.services import Services
+
 
 async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
     named = Counter(topic.name for topic in request.topics)
@@ -31,6 +34,7 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
         return {"topics": [_refused(topic.name, TIME_IS_OVER) for topic in request.topics]}
     mutations, pace = context.mutations(strict_since=6), context.broker.turns.pace()
     answers = []
+    config_answers = _ConfigAnswers(context.broker)
     for name, times in named.items():
         topic = by_name[name]
         await pace.step()
@@ -39,7 +43,9 @@ async def handle(context: RequestContext, request: Any) -> dict[str, Any]:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             if name not in creatable:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-            answers.append(await _create(context, topic, mutations, validate_only=request.validate_only))
+            answers.append(
+                await _create(context, topic, mutations, config_answers, validate_only=request.validate_only)
+            )
         except KafkaError as error:
             answers.append(_refused(name, error))
     return {"throttle_time_ms": mutations.throttle_ms, "topics": answers}
@@ -63,8 +69,31 @@ def _creatable(context: RequestContext, names: Iterable[str]) -> Steps[Container
     return (yield from context.may_each(Operation.CREATE, ResourceType.TOPIC, names))
 
 
+class _ConfigAnswers:
+    """Configurations of topics as the answer has them; equal ones share a list."""
+
+    def __init__(self, broker: Services) -> None:
+        self._broker = broker
+        self._known: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
+
+    def of(self, configs: dict[str, str]) -> list[dict[str, Any]]:
+        """Return each key with its value and where that comes from."""
+        key = tuple(sorted(configs.items()))
+        found = self._known.get(key)
+        if found is None:
+            entries = topic_entries(self._broker, configs)
+            names = ("name", "value", "read_only", "config_source")
+            found = self._known[key] = [{name: entry[name] for name in names} for entry in entries]
+        return found
+
+
 async def _create(
-    context: RequestContext, topic: Any, mutations: Mutations, *, validate_only: bool
+    context: RequestContext,
+    topic: Any,
+    mutations: Mutations,
+    config_answers: _ConfigAnswers,
+    *,
+    validate_only: bool,
 ) -> dict[str, Any]:
     broker = context.broker
     check_name(topic.name)
@@ -90,15 +119,7 @@ async def _create(
         "error_message": None,
         "num_partitions": count,
         "replication_factor": 1,
-        "configs": [
-            {
-                "name": entry["name"],
-                "value": entry["value"],
-                "read_only": entry["read_only"],
-                "config_source": entry["config_source"],
-            }
-            for entry in topic_entries(broker, configs)
-        ],
+        "configs": config_answers.of(configs),
     }
     if not context.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
         answer |= {

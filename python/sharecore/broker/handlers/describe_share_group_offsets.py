@@ -11,7 +11,7 @@ from sharecore.coordinator.share.offsets import SharePartitionOffset
 from sharecore.coordinator.topics import TopicInfo
 from sharecore.errors import DENIED, ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.waiting import Gather, Steps, reply
+from sharecore.waiting import Gather, Steps
 
 _NOTHING = SharePartitionOffset()
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -48,8 +48,11 @@ def _describe(context: RequestContext, request: Any) -> Steps[Result]:
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.GROUP, names)
     refused: dict[int, KafkaError] = {}
     asks: _Asks = {}
+    first: dict[str, int] = {}
     for number, group in enumerate(request.groups):
         yield
+        if group.topics is None and first.setdefault(group.group_id, number) != number:
+            continue
         try:
             refusals: Counter[str] = Counter()
             for name, asked in (yield from _topics(context, group, seen)):
@@ -66,7 +69,7 @@ def _describe(context: RequestContext, request: Any) -> Steps[Result]:
         else:
             gather.run(ask, describe, request.groups[ask[0]].group_id, asked.topic, asked.partitions)
         yield
-    return reply(gather, lambda: _answer(request, asks, gather.outcomes, refused))
+    return context.broker.turns.after(gather, lambda: _answer(request, asks, gather.outcomes, refused, first))
 
 
 def _topics(
@@ -104,22 +107,27 @@ def _answer(
     asks: _Asks,
     found: Mapping[_Ask, Mapping[int, SharePartitionOffset]],
     refused: Mapping[int, KafkaError],
-) -> dict[str, Any]:
+    first: Mapping[str, int],
+) -> Steps[dict[str, Any]]:
     groups: list[dict[str, Any]] = [{"group_id": group.group_id, "topics": []} for group in request.groups]
     for number, error in refused.items():
         groups[number] |= {"error_code": error.code, "error_message": error.message or None}
     for ask, asked in asks.items():
         number, name, _ = ask
-        topic = {
+        topic: dict[str, Any] = {
             "topic_name": name,
             "topic_id": asked.topic.topic_id if asked.topic is not None else None,
-            "partitions": [
-                _partition(index, found[ask][index])
-                for index, times in asked.partitions.items()
-                for _ in range(times)
-            ],
+            "partitions": [],
         }
+        for index, times in asked.partitions.items():
+            entry = _partition(index, found[ask][index])
+            topic["partitions"] += [entry] * times
+            yield
         groups[number]["topics"].append(topic)
+    for number, group in enumerate(request.groups):
+        if group.topics is None:
+            # a group that is named again takes no more memory
+            groups[number] = groups[first[group.group_id]]
     return {"groups": groups}
 
 

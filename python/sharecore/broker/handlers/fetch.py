@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from sharecore.broker.context import RequestContext, Result
@@ -22,13 +23,19 @@ from sharecore.session import (
     next_epoch,
 )
 from sharecore.storage import Log, Reader
-from sharecore.waiting import DelayedFetch, Gather, reply
+from sharecore.waiting import DelayedFetch, Gather, Steps, exhaust, reply
 
 if TYPE_CHECKING:
     from sharecore.broker.services import Services
 
 _IDS_SINCE = 13
 _READ_COMMITTED = 1
+_AT_ONCE = 256
+"""A fetch of more partitions looks at them in turns of the event loop."""
+_PAUSE_SECONDS = 20e-6
+"""For each partition of such a fetch, before it looks again."""
+_FAILURES_KEPT = 1000
+"""A fetch of more partitions that are not there, or may not be read, neither waits nor begins a session."""
 _EPOCH = 0
 """Of the one leader that every partition has had."""
 
@@ -40,14 +47,19 @@ def begin(broker: Services) -> Handler:
     sessions = FetchSessionCache(slots, broker.clock.now_ms, bytes_max)
 
     def handle(context: RequestContext, request: Any) -> Result:
-        return _handle(context, request, sessions)
+        steps = _handle(context, request, sessions)
+        named = sum(len(topic.partitions) for topic in request.topics)
+        if named + sessions.partitions_of(request.session_id) <= _AT_ONCE:
+            answer: Result = exhaust(steps)
+            return answer
+        return context.run(steps)
 
     return handle
 
 
-def _handle(context: RequestContext, request: Any, sessions: FetchSessionCache) -> Result:
+def _handle(context: RequestContext, request: Any, sessions: FetchSessionCache) -> Steps[Any]:
     by_id = context.api_version >= _IDS_SINCE
-    wanted = _wanted(context, request, by_id=by_id)
+    wanted = yield from _wanted(context, request, by_id=by_id)
     session = None
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         sessions.close(request.session_id)
@@ -65,7 +77,7 @@ def _handle(context: RequestContext, request: Any, sessions: FetchSessionCache) 
             return {"error_code": error.code, "responses": []}
     gather: Gather[None] = Gather()
     fetch = _Fetch(context, request, sessions, session, wanted, gather.part(None))
-    message = fetch.start(request.max_wait_ms)
+    message = yield from fetch.begin(request.max_wait_ms)
     if message is not None:
         return message
     answer = reply(gather, lambda: gather.outcomes[None])
@@ -73,7 +85,7 @@ def _handle(context: RequestContext, request: Any, sessions: FetchSessionCache) 
     return answer
 
 
-def _wanted(context: RequestContext, request: Any, *, by_id: bool) -> list[FetchPartition]:
+def _wanted(context: RequestContext, request: Any, *, by_id: bool) -> Steps[list[FetchPartition]]:
     """The partitions that a request names, the last time that it does where it names one twice."""
     topics = context.broker.topics
     wanted: dict[PartitionId, FetchPartition] = {}
@@ -89,7 +101,36 @@ def _wanted(context: RequestContext, request: Any, *, by_id: bool) -> list[Fetch
                 asked.last_fetched_epoch,
             )
             wanted[key, asked.partition] = FetchPartition((key, asked.partition), name, place)
+            yield
     return list(wanted.values())
+
+
+_Answers = list[tuple[FetchPartition, dict[str, Any]]]
+
+
+class _Look:
+    """What one look at the partitions of a fetch has found.
+
+    Args:
+        late: whether it is enough, whatever it finds.
+        room: bytes of records that the answer may carry.
+    """
+
+    __slots__ = ("answers", "is_ready", "logs", "missing", "room", "total", "unknown")
+
+    def __init__(self, *, late: bool, room: int) -> None:
+        self.is_ready = late
+        self.room = room
+        self.total = 0
+        self.logs: list[Log] = []
+        self.answers: _Answers = []
+        # as Apache Kafka orders them: what is not there last, and ids of nothing before that
+        self.unknown: _Answers = []
+        self.missing: _Answers = []
+
+    def failures(self) -> int:
+        """Return how many partitions are not there, or may not be read."""
+        return len(self.unknown) + len(self.missing)
 
 
 class _Fetch(DelayedFetch[dict[str, Any]]):
@@ -121,7 +162,45 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         self._scheduled = False
         self._is_cold = False
         self._readable: dict[str, bool] = {}
+        """Topics that it was decided about whether the client may read them."""
         self._waits_for_readers = self._has_waited_for_readers = False
+        self._is_looking = self._looks_again = False
+        self._enough = 0
+
+    def begin(self, max_wait_ms: int) -> Steps[dict[str, Any] | None]:
+        """As `start`, in turns of the event loop if there is much to look at."""
+        if not self._is_large():
+            return self.start(max_wait_ms)
+        names = dict.fromkeys(each.topic for each in self._partitions if each.topic is not None)
+        readable = yield from self._context.may_each(Operation.READ, ResourceType.TOPIC, names)
+        self._readable = {name: name in readable for name in names}
+        answer = yield from self._look_in_steps(late=max_wait_ms <= 0)
+        if answer is None:
+            self.wait(max_wait_ms)
+        return answer
+
+    def again(self) -> bool:
+        """Look again; return whether the fetch waits no longer, False as long as it looks in turns."""
+        if not self.waiting or not self._is_large():
+            return super().again()
+        if self._is_looking:
+            self._looks_again = True
+        else:
+            self._is_looking = True
+            self._context.broker.turns.run(self._look_in_turns())
+        return False
+
+    def _look_in_turns(self) -> Steps[None]:
+        answer = yield from self._look_in_steps(late=self.is_late)
+        self._is_looking = False
+        if answer is not None:
+            self.end(answer)
+        elif self._looks_again:
+            self._looks_again = False
+            self._schedule()
+
+    def _is_large(self) -> bool:
+        return len(self._partitions) > _AT_ONCE
 
     def look(self, *, late: bool) -> dict[str, Any] | None:
         """Reads every partition, within the limits of bytes.
@@ -129,78 +208,96 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
         None while there is not enough; and, even when its time is over, while a thread reads from the disk or
         there is no room in memory for another answer.
         """
+        look = self._begin_look(late=late)
+        if look is None:
+            return None
+        for partition in self._partitions:
+            self._look_at(partition, look)
+        if not self._is_enough(look):
+            return None
+        return exhaust(self._answer(look))
+
+    def _look_in_steps(self, *, late: bool) -> Steps[dict[str, Any] | None]:
+        """As `look`."""
+        look = self._begin_look(late=late)
+        if look is None:
+            return None
+        for partition in self._partitions:
+            self._look_at(partition, look)
+            yield
+        # what an honest client cannot have asked for is not kept while it waits
+        look.is_ready = look.is_ready or look.failures() > _FAILURES_KEPT
+        if not self._is_enough(look):
+            return None
+        return (yield from self._answer(look))
+
+    def _begin_look(self, *, late: bool) -> _Look | None:
         answer_room = self._context.connection.answer_room()
         if not answer_room:
             self._wait_for_readers()
             return None
         room = min(self._room, self._max_bytes, self._context.broker.config.fetch_max_bytes, answer_room)
-        total = 0
-        answers: list[tuple[FetchPartition, dict[str, Any]]] = []
-        unknown: list[tuple[FetchPartition, dict[str, Any]]] = []
-        missing: list[tuple[FetchPartition, dict[str, Any]]] = []
-        self._logs = []
+        self._enough = min(self._min_bytes, self._room, answer_room)
         self._is_cold = False
-        is_ready = late
-        for partition in self._partitions:
-            try:
-                log = self._find(partition)
-            except KafkaError as error:
-                failed = _failed(partition.key[1], error.code)
-                if error.code is ErrorCode.INCONSISTENT_TOPIC_ID:
-                    is_ready = True
-                    answers.append((partition, failed))
-                    continue
-                # as Apache Kafka orders them: what is not there last, and ids of nothing before that
-                (unknown if partition.topic is None else missing).append(
-                    (partition, failed | {"aborted_transactions": ()})
-                )
-                continue
-            self._logs.append(log)
-            try:
-                answer, size = self._read(log, partition, room - total, at_least_one=not total)
-                total += size
-                is_ready = is_ready or "diverging_epoch" in answer
-            except KafkaError as error:
-                answer = _failed(partition.key[1], error.code)
-                is_ready = True
-            answers.append((partition, answer))
-        if self._is_cold or not (
-            is_ready or total >= min(self._min_bytes, self._room, answer_room) or not self._logs
-        ):
-            return None
-        self._readers.clear()  # they hold this fetch: a cycle a fetch is work for the collector
-        return self._answer(answers + unknown + missing)
+        look = _Look(late=late, room=room)
+        self._logs = look.logs
+        return look
 
-    def _answer(self, answers: Sequence[tuple[FetchPartition, dict[str, Any]]]) -> dict[str, Any]:
+    def _look_at(self, partition: FetchPartition, look: _Look) -> None:
+        try:
+            log = self._find(partition)
+        except KafkaError as error:
+            failed = _failed(partition.key[1], error.code)
+            if error.code is ErrorCode.INCONSISTENT_TOPIC_ID:
+                look.is_ready = True
+                look.answers.append((partition, failed))
+                return
+            failed["aborted_transactions"] = ()
+            (look.unknown if partition.topic is None else look.missing).append((partition, failed))
+            return
+        look.logs.append(log)
+        try:
+            room = look.room - look.total
+            answer, size = self._read(log, partition, room, at_least_one=not look.total)
+            look.total += size
+            look.is_ready = look.is_ready or "diverging_epoch" in answer
+        except KafkaError as error:
+            answer = _failed(partition.key[1], error.code)
+            look.is_ready = True
+        look.answers.append((partition, answer))
+
+    def _is_enough(self, look: _Look) -> bool:
+        if self._is_cold or not (look.is_ready or look.total >= self._enough or not look.logs):
+            return False
+        self._readers.clear()  # they hold this fetch: a cycle a fetch is work for the collector
+        return True
+
+    def _answer(self, look: _Look) -> Steps[dict[str, Any]]:
         """The whole answer; in a session that goes on only what is new."""
         session = self._session
         if session is not None and session.epoch != next_epoch(self._epoch):
             # another request of the session has come meanwhile
             code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
             return {"error_code": code, "session_id": session.session_id, "responses": []}
-        told = []
-        for partition, answer in answers:
+        name = "topic_id" if self._by_id else "topic"
+        topics: list[dict[str, Any]] = []
+        for partition, answer in chain(look.answers, look.unknown, look.missing):
             failed = "error_code" in answer
             is_new = partition.note(answer["high_watermark"], answer["log_start_offset"], failed=failed)
             if session is not None and answer["records"]:
                 session.to_the_end(partition.key)
             if session is None or is_new or answer["records"] or "diverging_epoch" in answer:
-                told.append((partition, answer))
+                topic = partition.key[0]
+                # answers of one topic together, where they come behind each other
+                if not topics or topics[-1][name] != topic:
+                    topics.append({name: topic, "partitions": []})
+                topics[-1]["partitions"].append(answer)
+            yield
         session_id = NO_SESSION if session is None else session.session_id
-        if self._epoch == INITIAL_EPOCH:
-            session_id = self._sessions.open((partition for partition, _ in answers), by_id=self._by_id)
-        return {"session_id": session_id, "responses": self._by_topic(told)}
-
-    def _by_topic(self, answers: Iterable[tuple[FetchPartition, dict[str, Any]]]) -> list[dict[str, Any]]:
-        """Answers of one topic together, where they come behind each other."""
-        name = "topic_id" if self._by_id else "topic"
-        topics: list[dict[str, Any]] = []
-        for partition, answer in answers:
-            topic = partition.key[0]
-            if not topics or topics[-1][name] != topic:
-                topics.append({name: topic, "partitions": []})
-            topics[-1]["partitions"].append(answer)
-        return topics
+        if self._epoch == INITIAL_EPOCH and look.failures() <= _FAILURES_KEPT:
+            kept = [partition for partition, _ in chain(look.answers, look.unknown, look.missing)]
+            session_id = self._sessions.open(kept, by_id=self._by_id)
+        return {"session_id": session_id, "responses": topics}
 
     def watch(self) -> None:
         self._watched = self._logs
@@ -301,9 +398,15 @@ class _Fetch(DelayedFetch[dict[str, Any]]):
 
     def _schedule(self) -> None:
         """Reads again; what happens in the same turn of the loop costs one more read."""
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._read_again)
+        if self._scheduled:
+            return
+        self._scheduled = True
+        loop = asyncio.get_running_loop()
+        if self._is_large():
+            # a log that grows all the time must not have a fetch of many partitions look all the time
+            loop.call_later(len(self._partitions) * _PAUSE_SECONDS, self._read_again)
+        else:
+            loop.call_soon(self._read_again)
 
     def _wait_for_readers(self) -> None:
         """Look again when clients have read other answers."""

@@ -33,10 +33,16 @@ def _fetch_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]]:
             return {"topics": _all_absent(request.topics, code)}
         return {"topics": answer["topics"], "error_code": code}
     groups = []
+    whole: dict[tuple[Any, ...], dict[str, Any]] = {}
     for group in asks:
-        groups.append(
-            (yield from _fetch(context, group, group.member_id, group.member_epoch, seen, stable=stable))
-        )
+        member = group.member_id, group.member_epoch
+        # a group that is named again takes no more memory
+        known = whole.get((group.group_id, *member)) if group.topics is None else None
+        if known is None:
+            known = yield from _fetch(context, group, *member, seen, stable=stable)
+            if group.topics is None:
+                whole[(group.group_id, *member)] = known
+        groups.append(known)
         yield
     return {"groups": groups}
 

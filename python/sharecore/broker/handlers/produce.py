@@ -5,52 +5,91 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sharecore._core import Produce
-from sharecore.broker.context import RequestContext
+from sharecore._core import Produce, ProduceWork
+from sharecore.broker.context import EVERY_NAME, RequestContext
 from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.broker.transactional import admit
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
-from sharecore.storage import Log
+from sharecore.storage import Log, Topics
+from sharecore.waiting import Steps, exhaust
 
 if TYPE_CHECKING:
     from sharecore.broker.services import Services
 
 
+_Place = tuple[Sequence[Log], KafkaError | None]
+"""The logs of a topic, and why nothing may be appended to them."""
+_Placed = tuple[Callable[[Any], _Place], bool]
+"""Finds the logs of a topic for a request, and whether that holds for all clients until topics change."""
+
+
 def begin(broker: Services) -> Produce:
     """The handler of one broker."""
-    produce = Produce(broker.clock.now_ms, _place, _admit, may_begin)
+    produce = Produce(broker.clock.now_ms, _places, _in_turns, _admit, may_begin)
     broker.topics.on_change(lambda change, topic: produce.forget())
     return produce
 
 
-def _place(context: RequestContext, topic: UUID | str | None, index: int) -> tuple[Log, bool]:
-    """The log that batches of a partition go to, and whether that holds for all clients until topics change.
+def _places(context: RequestContext, asked: Sequence[UUID | str | None]) -> _Placed:
+    return exhaust(_look_up(context, asked))
+
+
+def _in_turns(context: RequestContext, work: ProduceWork) -> Any:
+    """Return the answer to a request with many partitions, which takes several turns of the event loop."""
+    return context.run(_take(context, work))
+
+
+def _take(context: RequestContext, work: ProduceWork) -> Steps[Any]:
+    place, stays = yield from _look_up(context, work.topics())
+    work.learn(place, stays)
+    while work.step():
+        yield
+    return work.end()
+
+
+def _look_up(context: RequestContext, asked: Sequence[UUID | str | None]) -> Steps[_Placed]:
+    """Decide once a topic what the client may write to."""
+    topics = context.broker.topics
+    if context.broker.authorizer is None:
+        return partial(_place, topics, EVERY_NAME), True
+    names: dict[str, None] = {}
+    for each in asked:
+        if isinstance(each, str):
+            names[each] = None
+        elif each is not None and (topic := topics.by_id(each)) is not None:
+            names[topic.name] = None
+    writable = yield from context.may_each(Operation.WRITE, ResourceType.TOPIC, names)
+    return partial(_place, topics, writable), False
+
+
+def _place(topics: Topics, writable: Container[str], asked: UUID | str | None) -> _Place:
+    """Return the logs of a topic.
 
     Raises:
-        KafkaError: there is none, or the client may not write to it.
+        KafkaError: there is no such topic, or the client may not write to it.
     """
-    broker = context.broker
-    if isinstance(topic, str):
-        if broker.authorizer is not None:
-            context.require(Operation.WRITE, ResourceType.TOPIC, topic)
-        found = broker.topics.get(topic)
+    if isinstance(asked, str):
+        if asked not in writable:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        found = topics.get(asked)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     else:
-        found = None if topic is None else broker.topics.by_id(topic)
+        found = None if asked is None else topics.by_id(asked)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if broker.authorizer is not None:
-            context.require(Operation.WRITE, ResourceType.TOPIC, found.name)
-    if not 0 <= index < len(found.partitions):
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if found.name not in writable:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if found.name in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {found.name}")
-    return found.partitions[index], broker.authorizer is None
+        text = f"Cannot append to internal topic {found.name}"
+        return found.partitions, KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+    return found.partitions, None
 
 
 def _admit(context: RequestContext, log: Log, records: bytes, transactional_id: str, now_ms: int) -> None:

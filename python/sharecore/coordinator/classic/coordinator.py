@@ -21,6 +21,7 @@ from sharecore.coordinator.classic.member import (
 from sharecore.coordinator.classic.rebalance import Rebalancer
 from sharecore.coordinator.classic.store import ClassicStore
 from sharecore.coordinator.consumer.group import ConsumerGroup
+from sharecore.coordinator.group_room import GROUP_BYTES_MAX
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
@@ -35,8 +36,8 @@ class ClassicLimits(NamedTuple):
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
     initial_delay_ms: int = 3_000
-    protocol_bytes_max: int = 8 << 20
-    """What the members of a group may say of their protocols: all of it goes to the leader in one answer."""
+    group_bytes_max: int = GROUP_BYTES_MAX
+    """For the protocols of all members, which go to the leader in one answer, and for their assignments."""
 
 
 class JoinRequest(NamedTuple):
@@ -252,7 +253,7 @@ class ClassicCoordinator:
             return
         if (
             not group.has_room_for(request.member_id, limits.max_size)
-            or group.protocol_bytes_with(request.member_id, request.protocols) > limits.protocol_bytes_max
+            or group.protocol_bytes_with(request.member_id, request.protocols) > limits.group_bytes_max
         ):
             group.turn_away(request.member_id)
             done(JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED))
@@ -395,6 +396,7 @@ class ClassicCoordinator:
     def _write_assignment(self, group: ClassicGroup, request: SyncRequest) -> None:
         generation = group.generation
         assignments = {member_id: request.assignments.get(member_id, b"") for member_id in group.members}
+        bytes_max = self._limits.group_bytes_max
 
         def durable(error: KafkaError | None) -> None:
             if group.state is not ClassicState.COMPLETING or group.generation != generation:
@@ -405,6 +407,10 @@ class ClassicCoordinator:
             self._rebalancer.fail_syncs(group, error.code)
             self._rebalancer.request(group, "the assignment could not be written")
 
+        if sum(map(len, assignments.values())) > bytes_max:
+            # the code of Apache Kafka, where the record of the group is too large for the log
+            durable(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
         self._store.write(group, assignments, durable)
 
     def _restore(self, group_id: str, value: Any) -> ClassicGroup:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from sharecore.coordinator.classic.member import ClassicMember, JoinResult, Protocols, SyncResult
+from sharecore.coordinator.group_room import size_of
 from sharecore.coordinator.offset_records import Commits
 from sharecore.coordinator.registry import GroupType
 from sharecore.errors import ErrorCode, KafkaError
@@ -356,4 +357,4 @@ def _topics(metadata: bytes) -> set[str]:
 
 
 def _size(protocols: Protocols) -> int:
-    return sum(len(name) + len(metadata) for name, metadata in protocols)
+    return size_of(name for name, _ in protocols) + sum(len(metadata) for _, metadata in protocols)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from sharecore.coordinator.consumer.coordinator import (
-    ConsumerCoordinator,
-    ConsumerLimits,
-    SubscribableTopics,
-)
+from sharecore.coordinator.consumer.coordinator import ConsumerCoordinator
 from sharecore.coordinator.consumer.group import ConsumerGroup, by_topic
 from sharecore.coordinator.consumer.heartbeat import Heartbeat, HeartbeatAnswer
+from sharecore.coordinator.consumer.interfaces import ConsumerLimits, SubscribableTopics
 from sharecore.coordinator.consumer.member import ConsumerMember, MemberState
 
 __all__ = [

@@ -8,8 +8,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
-from typing import NamedTuple, Protocol
+from functools import partial
 from uuid import UUID, uuid4
 
 from sharecore.coordinator.consumer.assignors import ASSIGNORS, AssignorMember
@@ -21,17 +20,17 @@ from sharecore.coordinator.consumer.heartbeat import (
     Answered,
     Heartbeat,
     HeartbeatAnswer,
+    fenced_instance,
+    unknown_instance,
 )
+from sharecore.coordinator.consumer.interfaces import Apart, ConsumerLimits, SubscribableTopics, at_once
 from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState, Partition
-from sharecore.coordinator.consumer.records import (
-    IGNORED,
-    RECORDS,
-    ConsumerRecord,
-)
-from sharecore.coordinator.expressions import matches
+from sharecore.coordinator.consumer.records import IGNORED, RECORDS, ConsumerRecord
+from sharecore.coordinator.expressions import is_quick, matches_of_each
+from sharecore.coordinator.group_room import check_room, size_of
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
-from sharecore.coordinator.topics import TopicInfo, TopicView
+from sharecore.coordinator.topics import TopicInfo
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
@@ -43,27 +42,6 @@ _LOOKED_UP_MS = 10
 """How soon a member comes back after its expression was looked up, or another one's."""
 
 
-class ConsumerLimits(NamedTuple):
-    """Settings of consumer groups; times in milliseconds."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_ms: int = 5_000
-    assignment_interval_ms: int = 0
-    max_size: int = 2**31 - 1
-    expressions_refresh_ms: int = 600_000
-
-
-class SubscribableTopics(TopicView, Protocol):
-    """The topics of the broker, for those who choose among their names."""
-
-    @property
-    def created(self) -> int:
-        """Grows with each topic that appears."""
-
-    def names(self) -> Sequence[str]:
-        """Names of all topics."""
-
-
 class ConsumerCoordinator:
     """All consumer groups of the broker.
 
@@ -72,6 +50,7 @@ class ConsumerCoordinator:
         assignors: names of those offered; the first is the default.
         rack: of this broker.
         replaced: told when an empty classic group has given its name to a consumer group.
+        apart: runs what takes long beside the event loop.
     """
 
     kinds: Collection[int] = tuple(ConsumerRecord)
@@ -86,8 +65,10 @@ class ConsumerCoordinator:
         assignors: Collection[str] = tuple(ASSIGNORS),
         rack: str | None = None,
         replaced: Callable[[Group], None],
+        apart: Apart = at_once,
     ) -> None:
         self._registry = registry
+        self._apart = apart
         self._records = records
         self._topics = topics
         self._limits = limits
@@ -121,7 +102,7 @@ class ConsumerCoordinator:
             self._registry.add(group)
             # an earlier version did not write down what they match; the next heartbeat looks them up again
             for each in group.subscribed_expressions() - group.expressions.keys():
-                group.expressions[each] = self._matching(each)
+                group.expressions |= matches_of_each([each], self._topics.names())
             self._find_topics(group)
             for member in group.members.values():
                 self._count_session(group, member)
@@ -142,6 +123,7 @@ class ConsumerCoordinator:
         if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             self._leave(request, answered)
             return
+        self._check_room(request)
         group = self._group(request)
         member, records = self._admit(group, request)
         told = set(member.assigned)
@@ -178,7 +160,8 @@ class ConsumerCoordinator:
         tell = request.epoch == JOIN_EPOCH or request.is_full or told != member.assigned.keys()
         heartbeat_ms = self._limits(group.group_id).heartbeat_ms
         # whoever has an expression has it looked up with its own heartbeat, so nobody else needs to be asked
-        if (group.expressions or now_wanted) and self._look_up(group, request.may_describe, records):
+        found = (group.expressions or now_wanted) and self._look_up(group, request.may_describe, records)
+        if found or group.is_looking:
             heartbeat_ms = min(_LOOKED_UP_MS, heartbeat_ms)
         answer = HeartbeatAnswer(
             member.member_id, member.epoch, heartbeat_ms, set(member.assigned) if tell else None
@@ -211,6 +194,16 @@ class ConsumerCoordinator:
         self._registry.remove(group)
         return group.deleted_records()
 
+    def _check_room(self, request: Heartbeat) -> None:
+        """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if the group's subscriptions would take too much."""
+        if request.subscribed_names is None and not request.subscribed_regex:
+            return
+        group = self._registry.get(request.group_id)
+        size = size_of(request.subscribed_names or ())
+        if isinstance(group, ConsumerGroup):
+            size += group.bytes_without(request.member_id, request.subscribed_regex)
+        check_room(request.group_id, size, self._limits(request.group_id).group_bytes_max)
+
     def _group(self, request: Heartbeat) -> ConsumerGroup:
         found = self._registry.get(request.group_id)
         if isinstance(found, ConsumerGroup):
@@ -241,7 +234,7 @@ class ConsumerCoordinator:
         if request.instance_id is not None and request.instance_id in group.static:
             return self._admit_static(group, request, group.members[group.static[request.instance_id]])
         if request.instance_id is not None and request.epoch != JOIN_EPOCH:
-            raise _unknown_instance(request)
+            raise unknown_instance(request)
         member = group.members.get(request.member_id)
         if member is not None:
             if request.epoch != JOIN_EPOCH:
@@ -263,7 +256,7 @@ class ConsumerCoordinator:
     ) -> tuple[ConsumerMember, list[Record]]:
         if request.epoch != JOIN_EPOCH:
             if member.member_id != request.member_id:
-                raise _fenced_instance(request, member.member_id)
+                raise fenced_instance(request, member.member_id)
             member.check_epoch(request.epoch, request.owned)
             request.check_expression()
             return member, []
@@ -283,6 +276,7 @@ class ConsumerCoordinator:
             assigned=member.assigned,
             rack_id=member.rack_id,
             subscribed_names=member.subscribed_names,
+            names_bytes=member.names_bytes,
             subscribed_regex=member.subscribed_regex,
             server_assignor=member.server_assignor,
         )
@@ -295,7 +289,7 @@ class ConsumerCoordinator:
         """Notes what the member says about itself; returns whether anything is new."""
         before = member.said
         if request.subscribed_names is not None:
-            member.subscribed_names = frozenset(request.subscribed_names)
+            member.subscribe(request.subscribed_names)
         if request.subscribed_regex is not None:
             member.subscribed_regex = request.subscribed_regex
         if request.server_assignor is not None:
@@ -322,10 +316,40 @@ class ConsumerCoordinator:
             may_describe: whether the member that has caused this may know of a topic.
         """
         expressions = group.subscribed_expressions()
-        if not expressions or self._is_recent(group, expressions):
+        if not expressions or group.is_looking or self._is_recent(group, expressions):
             return False
         group.looked_up = LookUp(self._topics.created, self._clock.monotonic_ms(), self._clock.now_ms())
-        found = {each: frozenset(filter(may_describe, self._matching(each))) for each in expressions}
+        names = list(self._topics.names())
+        if is_quick(expressions):
+            return self._found(group, matches_of_each(expressions, names), may_describe, records)
+        group.is_looking = True
+        self._apart(
+            group.group_id,
+            partial(matches_of_each, expressions, names),
+            lambda found: self._found_later(group, found, may_describe),
+        )
+        return False
+
+    def _found_later(
+        self, group: ConsumerGroup, found: dict[str, frozenset[str]], may_describe: Callable[[str], bool]
+    ) -> None:
+        group.is_looking = False
+        if self._registry.get(group.group_id) is group:
+            records: list[Record] = []
+            self._found(group, found, may_describe, records)
+            self._write(group, records, lambda error: None)
+
+    def _found(
+        self,
+        group: ConsumerGroup,
+        found: dict[str, frozenset[str]],
+        may_describe: Callable[[str], bool],
+        records: list[Record],
+    ) -> bool:
+        """Note what the expressions of a group match; return whether the group has changed."""
+        wanted = group.subscribed_expressions()
+        seen = frozenset(filter(may_describe, frozenset[str]().union(*found.values())))
+        found = {each: topics & seen for each, topics in found.items() if each in wanted}
         before, group.expressions = group.expressions, found
         changed = [each for each in sorted(found) if found[each] != before.get(each)]
         records += map(group.expression_record, changed)
@@ -344,12 +368,6 @@ class ConsumerCoordinator:
         refresh_ms = self._limits(group.group_id).expressions_refresh_ms
         is_old = self._clock.monotonic_ms() - last.at_ms >= refresh_ms
         return last.created == self._topics.created and not is_old
-
-    def _matching(self, expression: str) -> frozenset[str]:
-        """The topics that an expression matches; none where an earlier version alone could read it."""
-        with suppress(ValueError):
-            return frozenset(matches(expression, self._topics.names()))
-        return frozenset()
 
     def _topics_of(self, group: ConsumerGroup, member: ConsumerMember) -> set[UUID]:
         """The topics that a member subscribes to, as far as they exist."""
@@ -412,9 +430,9 @@ class ConsumerCoordinator:
         if request.instance_id is not None:
             owner = group.static.get(request.instance_id)
             if owner is None:
-                raise _unknown_instance(request)
+                raise unknown_instance(request)
             if owner != request.member_id:
-                raise _fenced_instance(request, owner)
+                raise fenced_instance(request, owner)
         if member is None:
             raise KafkaError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
@@ -477,15 +495,3 @@ class ConsumerCoordinator:
 
 def _new_member_id() -> str:
     return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
-
-
-def _fenced_instance(request: Heartbeat, owner: str) -> KafkaError:
-    return KafkaError(
-        ErrorCode.FENCED_INSTANCE_ID,
-        f"Static member {request.member_id} with instance id {request.instance_id} was fenced by "
-        f"member {owner}.",
-    )
-
-
-def _unknown_instance(request: Heartbeat) -> KafkaError:
-    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")

@@ -18,6 +18,8 @@ from sharecore.coordinator.registry import GroupType
 from sharecore.coordinator_log.topic_log import Record
 from sharecore.errors import ErrorCode, KafkaError
 
+_EXPRESSION_BYTES = 1 << 16
+"""What counts for an expression: it may match thousands of topics, and each costs time to look up."""
 LEFT_STATIC_EPOCH = -2
 """Epoch of a static member that has left and is expected back."""
 
@@ -64,6 +66,7 @@ class ConsumerGroup:
         self.topics_version = -1
         self.topics: dict[str, tuple[UUID, int]] = {}
         self.expressions: dict[str, frozenset[str]] = {}
+        self.is_looking = False
         self.looked_up: LookUp | None = None
 
     @property
@@ -193,6 +196,15 @@ class ConsumerGroup:
         """The topics that a member wants, as far as it is known what its expression matches."""
         return member.subscribed_names.union(self.expressions.get(member.subscribed_regex or "", ()))
 
+    def bytes_without(self, member_id: str, expression: str | None) -> int:
+        """Return about what the subscriptions of the others take, and all expressions with this one."""
+        others = [each for each in self.members.values() if each.member_id != member_id]
+        size = sum(each.names_bytes for each in others)
+        if expression:
+            known = {each.subscribed_regex for each in others if each.subscribed_regex}
+            size += _EXPRESSION_BYTES * len(known | {expression})
+        return size
+
     def subscribed_expressions(self) -> set[str]:
         """The expressions of all members."""
         return {each.subscribed_regex for each in self.members.values() if each.subscribed_regex}
@@ -310,7 +322,7 @@ class ConsumerGroup:
         member.rack_id = value.rack_id
         member.client_id = value.client_id
         member.client_host = value.client_host
-        member.subscribed_names = frozenset(value.subscribed_topic_names)
+        member.subscribe(value.subscribed_topic_names)
         member.subscribed_regex = value.subscribed_topic_regex
         member.rebalance_timeout_ms = value.rebalance_timeout_ms
         member.server_assignor = value.server_assignor

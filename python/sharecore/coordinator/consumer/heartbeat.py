@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from sharecore.coordinator.consumer.member import Partition
-from sharecore.coordinator.expressions import matches
+from sharecore.coordinator.expressions import fault_of
 from sharecore.errors import ErrorCode, KafkaError
 
 JOIN_EPOCH = 0
@@ -22,6 +22,7 @@ class Heartbeat(NamedTuple):
         owned: partitions that it has.
         lists_topics: whether it names topics that it has partitions of, be it none.
         may_describe: whether it may know of a topic that an expression matches.
+        expression_fault: why its expression cannot be used, empty if it can; None if nobody has looked.
     """
 
     group_id: str
@@ -38,6 +39,7 @@ class Heartbeat(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     may_describe: Callable[[str], bool] = lambda topic: True
+    expression_fault: str | None = None
 
     @property
     def is_full(self) -> bool:
@@ -80,13 +82,12 @@ class Heartbeat(NamedTuple):
         """Raises KafkaError (INVALID_REGULAR_EXPRESSION) unless it names none, or one that can be read."""
         if not self.subscribed_regex:
             return
-        try:
-            matches(self.subscribed_regex, ())
-        except ValueError as error:
+        fault = fault_of(self.subscribed_regex) if self.expression_fault is None else self.expression_fault
+        if fault:
             raise KafkaError(
                 ErrorCode.INVALID_REGULAR_EXPRESSION,
-                f"SubscribedTopicRegex `{self.subscribed_regex}` is not a valid regular expression: {error}.",
-            ) from error
+                f"SubscribedTopicRegex `{self.subscribed_regex}` is not a valid regular expression: {fault}.",
+            )
 
 
 class HeartbeatAnswer(NamedTuple):
@@ -100,6 +101,20 @@ class HeartbeatAnswer(NamedTuple):
 
 Answered = Callable[[HeartbeatAnswer | KafkaError], None]
 """Called once what changed is durable, or with why it is not."""
+
+
+def fenced_instance(request: Heartbeat, owner: str) -> KafkaError:
+    """Return the error of a request under an instance id that another member has."""
+    return KafkaError(
+        ErrorCode.FENCED_INSTANCE_ID,
+        f"Static member {request.member_id} with instance id {request.instance_id} was fenced by "
+        f"member {owner}.",
+    )
+
+
+def unknown_instance(request: Heartbeat) -> KafkaError:
+    """Return the error of a request under an instance id that no member has."""
+    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
 
 
 def _invalid(text: str) -> KafkaError:

@@ -6,11 +6,12 @@ taken away, and only when the member has said that it let go is it given to anot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
 
+from sharecore.coordinator.group_room import size_of
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.waiting import Deadline
 
@@ -45,6 +46,8 @@ class ConsumerMember:
     client_id: str = ""
     client_host: str = ""
     subscribed_names: frozenset[str] = frozenset()
+    names_bytes: int = 0
+    """About what these take."""
     subscribed_regex: str | None = None
     server_assignor: str | None = None
     rebalance_timeout_ms: int = -1
@@ -69,6 +72,11 @@ class ConsumerMember:
             self.client_id,
             self.client_host,
         )
+
+    def subscribe(self, names: Iterable[str]) -> None:
+        """Note the topics that it subscribes to by name."""
+        self.subscribed_names = frozenset(names)
+        self.names_bytes = size_of(self.subscribed_names)
 
     def check_epoch(self, epoch: int, owned: frozenset[Partition] | None) -> None:
         """Whether a heartbeat comes from this member as it is now, or as it was before an answer that got

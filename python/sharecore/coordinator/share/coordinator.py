@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from sharecore.config import GroupConfig
+from sharecore.coordinator.group_room import GROUP_BYTES_MAX, check_room, size_of
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import GroupRegistry
 from sharecore.coordinator.share.assignor import AssignorMember, assign
@@ -63,6 +64,7 @@ class ShareGroupCoordinator:
         states: makes and deletes the state of share partitions.
         config: a group's configuration.
         max_size: members that a group may have (`group.share.max.size`).
+        bytes_max: what the subscriptions of a group may take (`sharecore.group.bytes.max`).
         rack: of this broker.
         member_left: called with group and member id when a member has left by itself.
         member_joined: the same when it has joined, for the first time or again.
@@ -80,12 +82,14 @@ class ShareGroupCoordinator:
         config: Callable[[str], GroupConfig],
         *,
         max_size: int = 200,
+        bytes_max: int = GROUP_BYTES_MAX,
         rack: str | None = None,
         member_left: Callable[[str, str], None] = lambda group_id, member_id: None,
         member_joined: Callable[[str, str], None] = lambda group_id, member_id: None,
         member_gone: Callable[[str, str], None] = lambda group_id, member_id: None,
     ) -> None:
         self.max_size = max_size
+        self._bytes_max = bytes_max
         self._registry = registry
         self._records = records
         self._topics = topics
@@ -183,9 +187,14 @@ class ShareGroupCoordinator:
         """The group and the member that is there, or begins with this request."""
         group = self.find(request.group_id)
         joining = request.member_epoch == JOIN_EPOCH
+        if group is None and not joining:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {request.group_id} not found.")
+        if request.subscribed is not None:
+            members = () if group is None else group.members.values()
+            others = (each.subscribed for each in members if each.member_id != request.member_id)
+            size = size_of(request.subscribed) + sum(map(size_of, others))
+            check_room(request.group_id, size, self._bytes_max)
         if group is None:
-            if not joining:
-                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {request.group_id} not found.")
             group = self.create(request.group_id)
         member = group.members.get(request.member_id)
         if member is None:

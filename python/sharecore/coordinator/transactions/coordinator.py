@@ -15,7 +15,6 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from sharecore.coordinator.expressions import matches
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions.records import (
     TRANSACTION_LOG,
@@ -126,18 +125,9 @@ class TransactionCoordinator:
         """The durable state of a transactional id."""
         return self._transactions.get(transactional_id)
 
-    def all(self, pattern: str = "") -> list[Transaction]:
-        """Every transactional id that the whole of a regular expression matches; every one without.
-
-        Raises:
-            KafkaError: INVALID_REGULAR_EXPRESSION.
-        """
-        if not pattern:
-            return list(self._transactions.values())
-        try:
-            return [self._transactions[name] for name in matches(pattern, self._transactions)]
-        except ValueError as error:
-            raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION) from error
+    def all(self) -> list[Transaction]:
+        """Every transactional id."""
+        return list(self._transactions.values())
 
     def initialize(
         self, transactional_id: str, timeout_ms: int, expected: ProducerState | None, done: ProducerDone

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from sharecore._core import crc32c, matching
-from sharecore.config.client_metrics import INTERVAL_MS_DEFAULT, ClientMetricsConfig
+from sharecore._core import Expression, crc32c
+from sharecore.config.client_metrics import INTERVAL_MS_DEFAULT, PATTERN_BYTES_MAX, ClientMetricsConfig
 from sharecore.errors import ErrorCode, KafkaError
 
 COMPRESSIONS = (4, 3, 1, 2)
@@ -56,7 +57,19 @@ class _Subscription(NamedTuple):
     patterns: Mapping[str, str]
 
     def wants(self, attributes: Mapping[str, str]) -> bool:
-        return all(matching(pattern, [attributes[name]]) for name, pattern in self.patterns.items())
+        return all(_matches(pattern, attributes[name]) for name, pattern in self.patterns.items())
+
+
+@lru_cache(64)
+def _compiled(pattern: str) -> Expression:
+    return Expression(pattern, PATTERN_BYTES_MAX)
+
+
+def _matches(pattern: str, value: str) -> bool:
+    try:
+        return bool(_compiled(pattern).matching([value]))
+    except ValueError:  # it takes too long
+        return False
 
 
 class _Instance:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
+from sharecore._core import WrittenAnswer
 from sharecore.broker.context import RequestContext
 from sharecore.broker.handlers import SERVED
 from sharecore.coordinator.share.group import ShareGroup
@@ -24,7 +25,7 @@ async def own_answer(context: RequestContext, request: Any) -> dict[str, Any]:
     result = module.handle(context, request)
     if isinstance(result, Awaitable):
         result = await result
-    answer: dict[str, Any] = result
+    answer: dict[str, Any] = result.message if isinstance(result, WrittenAnswer) else result
     return answer
 
 

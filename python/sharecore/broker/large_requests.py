@@ -1,0 +1,218 @@
+"""Requests with many entries: read and answered in a thread, as many at a time as memory allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from sharecore import _core
+from sharecore.network import Disconnect
+from sharecore.protocol import Codec, codec
+from sharecore.waiting import FairThread, Later, outcome
+
+T = TypeVar("T")
+
+_MEDIUM_PART = 8
+"""Requests of up to this part of the bound do not wait for larger ones."""
+_WRITTEN_AT_ONCE = 2_000
+"""So many entries of an answer are written in the event loop."""
+_HELD_SECONDS_MAX = 10.0
+"""A request whose answer waits for something makes room for the next one after so long."""
+
+
+class Request(Protocol):
+    """What there is to know of a request; see `RequestContext`."""
+
+    @property
+    def connection(self) -> Any: ...
+    @property
+    def api_key(self) -> int: ...
+    @property
+    def api_version(self) -> int: ...
+    @property
+    def correlation_id(self) -> int: ...
+    def hold(self, later: Later[Any]) -> None: ...
+
+
+class LargeRequests:
+    """Handles requests whose entries take so much time and memory that others would notice.
+
+    A thread makes objects of the bytes, and bytes of the answer, and lets the event loop run in between; the
+    handler runs in turns (`RequestContext.run`). Requests beyond the bound wait. Each owner, a user or an
+    address, has its turn then, and requests of a moderate size have room of their own.
+
+    Args:
+        entries_max: of all of them at a time; one alone has no more.
+    """
+
+    def __init__(self, entries_max: int) -> None:
+        self._medium_max = entries_max // _MEDIUM_PART
+        self._medium, self._large = Lane(self._medium_max), Lane(entries_max)
+
+    def handle(
+        self,
+        context: Request,
+        messages: Codec,
+        handle: Callable[[Request, Any], Any],
+        frame: bytes,
+        at: int,
+        entries: int,
+    ) -> Awaitable[Any]:
+        """Return the answer to a request, as its handler would.
+
+        No later request of the connection begins before.
+
+        Args:
+            context: the request's.
+            messages: read it and write the answer.
+            handle: its handler.
+            frame: the bytes.
+            at: where in them the message begins.
+            entries: how many it has.
+        """
+        ended: Later[None] = Later()
+        context.hold(ended)
+        lane = self._medium if entries <= self._medium_max else self._large
+        read = partial(messages.request_layout.read_apart, frame, at)
+        return self._answer(lane, context, messages, handle, read, entries, ended)
+
+    async def _answer(
+        self,
+        lane: Lane,
+        context: Request,
+        messages: Codec,
+        handle: Callable[[Request, Any], Any],
+        read: Callable[[], Any],
+        entries: int,
+        ended: Later[None],
+    ) -> Any:
+        owner = context.connection.owner
+        place = await lane.enter(owner, entries)
+        try:
+            try:
+                request = await lane.run(owner, read)
+            except ValueError as error:
+                raise Disconnect(f"malformed request: {error}") from error
+            del read
+            answer = handle(context, request)
+            del request
+            if isinstance(answer, (Awaitable, _core.Later)):
+                place.leave_after(_HELD_SECONDS_MAX)
+                answer = await outcome(answer)
+            return await self._write(lane, context, answer)
+        finally:
+            place.leave()
+            ended.set_result(None)
+
+    async def written(self, context: Request, answer: Later[Any]) -> Any:
+        """Return an answer that comes later, written in the thread if it is large."""
+        found = await outcome(answer)
+        return await self._write(self._medium, context, found) if _is_large(found) else found
+
+    async def _write(self, lane: Lane, context: Request, answer: Any) -> Any:
+        if not isinstance(answer, dict):
+            return answer  # it is written, or writes itself
+        messages = codec(context.api_key, context.api_version)
+        layout, tagged = messages.response_layout, messages.tagged_header
+        write = partial(layout.write_response_apart, context.correlation_id, tagged, answer)
+        try:
+            parts = await lane.run(context.connection.owner, write)
+        except OverflowError as error:
+            raise Disconnect(f"request is answered with too much: {error}") from error
+        except Exception:
+            return answer  # whoever writes it again says what is wrong with it
+        return _core.WrittenAnswer(answer, parts)
+
+
+def _is_large(answer: Any) -> bool:
+    """Return whether an answer has so many entries that others would notice how long it takes to write."""
+    if not isinstance(answer, dict):
+        return False
+    left = _WRITTEN_AT_ONCE
+    structs = [answer]
+    while structs:
+        for value in structs.pop().values():
+            if not isinstance(value, list):
+                continue
+            left -= len(value)
+            if left < 0:
+                return True
+            if value and isinstance(value[0], dict):
+                structs += value
+    return False
+
+
+class Lane:
+    """Room for the entries of requests, and the thread that works on them.
+
+    Args:
+        entries_max: of all requests at a time.
+    """
+
+    def __init__(self, entries_max: int) -> None:
+        self._room = entries_max
+        self._waiting: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
+        """By owner; the first owner has its turn."""
+        self._thread = FairThread("request")
+
+    async def enter(self, owner: str, entries: int) -> _Place:
+        """Wait until there is room for the entries of a request."""
+        entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner, deque()).append((entries, entered))
+        self._admit()
+        try:
+            await entered
+        except asyncio.CancelledError:
+            if entered.done() and not entered.cancelled():
+                self.give_back(entries)
+            else:
+                self._admit()
+            raise
+        return _Place(self, entries)
+
+    def give_back(self, entries: int) -> None:
+        """Make room for those that wait."""
+        self._room += entries
+        self._admit()
+
+    async def run(self, owner: str, work: Callable[[], T]) -> T:
+        """Return what `work` returns in the thread, see `FairThread`."""
+        return await self._thread.run(owner, work)
+
+    def _admit(self) -> None:
+        while self._waiting:
+            owner, requests = next(iter(self._waiting.items()))
+            entries, entered = requests[0]
+            if not entered.done():
+                if entries > self._room:
+                    return
+                self._room -= entries
+                entered.set_result(None)
+            requests.popleft()
+            del self._waiting[owner]
+            if requests:
+                self._waiting[owner] = requests
+
+
+class _Place:
+    """The room of one request, which is given back once."""
+
+    def __init__(self, lane: Lane, entries: int) -> None:
+        self._lane = lane
+        self._entries = entries
+        self._timer: asyncio.TimerHandle | None = None
+
+    def leave_after(self, seconds: float) -> None:
+        """Give the room back after some time, if not before."""
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.leave)
+
+    def leave(self) -> None:
+        """Give the room back."""
+        if self._timer is not None:
+            self._timer.cancel()
+        entries, self._entries = self._entries, 0
+        if entries:
+            self._lane.give_back(entries)

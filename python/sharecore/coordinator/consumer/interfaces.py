@@ -1,0 +1,39 @@
+"""What the coordinator of consumer groups is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from sharecore.coordinator.group_room import GROUP_BYTES_MAX
+from sharecore.coordinator.topics import TopicView
+
+Apart = Callable[[str, Callable[[], Any], Callable[[Any], object]], object]
+"""Runs work for a group in a thread, and then calls back with what it returned."""
+
+
+def at_once(group_id: str, work: Callable[[], Any], done: Callable[[Any], object]) -> None:
+    """Run work here and now."""
+    done(work())
+
+
+class ConsumerLimits(NamedTuple):
+    """Settings of consumer groups; times in milliseconds."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_ms: int = 5_000
+    assignment_interval_ms: int = 0
+    max_size: int = 2**31 - 1
+    expressions_refresh_ms: int = 600_000
+    group_bytes_max: int = GROUP_BYTES_MAX
+
+
+class SubscribableTopics(TopicView, Protocol):
+    """The topics of the broker, for those who choose among their names."""
+
+    @property
+    def created(self) -> int:
+        """Grows with each topic that appears."""
+
+    def names(self) -> Sequence[str]:
+        """Names of all topics."""

@@ -1,0 +1,66 @@
+"""A thread for work that takes long, in which each owner has its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class FairThread:
+    """Runs one piece of work at a time beside the event loop.
+
+    Owners, users or addresses, have their turns one after the other, however much each of them has waiting.
+
+    Args:
+        name: of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        """By owner; the first owner has its turn."""
+        self._is_busy = False
+        self._pool = ThreadPoolExecutor(1, f"sharecore-{name}")
+
+    async def run(self, owner: str, work: Callable[[], T]) -> T:
+        """Return what `work` returns in the thread.
+
+        If nobody wants the result any more, this ends once the thread is done with the work nevertheless.
+        """
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner, deque()).append(turn)
+        self._begin_next()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._end()
+            raise
+        job = self._pool.submit(work)
+        try:
+            return await asyncio.wrap_future(job)
+        except asyncio.CancelledError:
+            if not job.cancel():
+                await asyncio.wait([asyncio.wrap_future(job)])
+            raise
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._is_busy = False
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        while self._waiting and not self._is_busy:
+            owner, turns = next(iter(self._waiting.items()))
+            turn = turns.popleft()
+            del self._waiting[owner]
+            if turns:
+                self._waiting[owner] = turns
+            if not turn.done():
+                self._is_busy = True
+                turn.set_result(None)

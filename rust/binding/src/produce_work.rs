@@ -1,0 +1,214 @@
+//! `ProduceWork`: a Produce request with many partitions, batch by batch, so that others are served in between.
+//!
+//! No borrow of an object is held while Python runs, which may come back to the same object.
+
+use std::mem;
+use std::ops::Range;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::dispatch::Asked;
+use crate::exchange::PyExchange;
+use crate::produce::{Appender, Batches, One, PyProduce, Terms};
+use crate::produce_places::{Places, names};
+use crate::produced::TopicName;
+
+/// Batches of a turn of the event loop; see `sharecore.waiting.Turns`.
+const BATCHES_A_TURN: usize = 256;
+
+/// A topic, and where in the frame the records for its partitions lie.
+struct Topic {
+    name: TopicName,
+    batches: Vec<(i32, Range<usize>)>,
+}
+
+/// What remains of a request.
+struct Remaining {
+    transactional_id: Option<String>,
+    acks: i64,
+    zstd: bool,
+    may_begin: bool,
+    now_ms: i64,
+    topics: Vec<Topic>,
+    /// Topics and, of the next one, batches that were taken.
+    at: (usize, usize),
+    taken: usize,
+    places: Places,
+    /// How often topics had changed when `places` were asked for.
+    changes: u64,
+    appender: Appender,
+}
+
+/// A Produce request that is taken batch by batch.
+#[pyclass(name = "ProduceWork", module = "sharecore._core")]
+pub(crate) struct PyProduceWork {
+    produce: Py<PyProduce>,
+    context: Py<PyAny>,
+    exchange: Option<Py<PyExchange>>,
+    frame: Py<PyBytes>,
+    /// None while a batch is taken, and at the end.
+    remaining: Option<Box<Remaining>>,
+}
+
+impl PyProduceWork {
+    pub(crate) fn new<'py>(
+        produce: &Bound<'py, PyProduce>,
+        asked: &Asked<'_, 'py>,
+        terms: &Terms<'_>,
+        topics: Vec<Batches<'_>>,
+        frame: &Bound<'py, PyBytes>,
+    ) -> PyResult<Self> {
+        let begin = frame.as_bytes().as_ptr() as usize;
+        let topics = topics.into_iter().map(|(name, batches)| {
+            let batches = batches.into_iter().map(|(index, records)| {
+                let at = if records.is_empty() {
+                    0
+                } else {
+                    records.as_ptr() as usize - begin
+                };
+                (index, at..at + records.len())
+            });
+            let batches = batches.collect();
+            Topic { name, batches }
+        });
+        let remaining = Remaining {
+            transactional_id: terms.transactional_id.map(str::to_owned),
+            acks: terms.acks,
+            zstd: terms.zstd,
+            may_begin: terms.may_begin,
+            now_ms: terms.now_ms,
+            topics: topics.collect(),
+            at: (0, 0),
+            taken: 0,
+            places: Places::default(),
+            changes: produce.borrow().changes,
+            appender: Appender::new(produce)?,
+        };
+        Ok(Self {
+            produce: produce.clone().unbind(),
+            context: asked.context()?.unbind(),
+            exchange: asked.exchange().map(Bound::unbind),
+            frame: frame.clone().unbind(),
+            remaining: Some(Box::new(remaining)),
+        })
+    }
+}
+
+impl Remaining {
+    /// Takes the next batch; false if there is none.
+    fn step<'py>(
+        &mut self,
+        produce: &Bound<'py, PyProduce>,
+        context: &Bound<'py, PyAny>,
+        frame: &[u8],
+    ) -> PyResult<bool> {
+        let py = produce.py();
+        while let Some(topic) = self.topics.get_mut(self.at.0) {
+            let Some((index, records)) = topic.batches.get(self.at.1) else {
+                self.appender
+                    .end_topic(py, topic.name.clone(), topic.batches.len());
+                topic.batches = Vec::new();
+                self.at = (self.at.0 + 1, 0);
+                continue;
+            };
+            if self.taken.is_multiple_of(BATCHES_A_TURN) {
+                self.appender.begin_turn();
+                let changes = produce.borrow().changes;
+                if changes != self.changes {
+                    self.changes = changes;
+                    self.places.forget();
+                }
+            }
+            self.at.1 += 1;
+            self.taken += 1;
+            let terms = Terms {
+                transactional_id: self.transactional_id.as_deref(),
+                acks: self.acks,
+                zstd: self.zstd,
+                may_begin: self.may_begin,
+                now_ms: self.now_ms,
+            };
+            let one = One {
+                name: &topic.name,
+                index: *index,
+                records: &frame[records.clone()],
+            };
+            let context = || Ok(context.clone());
+            self.appender
+                .take(produce, &terms, &one, &mut self.places, &context)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
+
+#[pymethods]
+impl PyProduceWork {
+    /// The ids or names of the topics.
+    fn topics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let topics = self
+            .remaining
+            .iter()
+            .flat_map(|remaining| &remaining.topics);
+        names(py, topics.map(|topic| &topic.name))
+    }
+
+    /// What tells where batches go, and whether that holds for everybody.
+    fn learn(&mut self, place: Py<PyAny>, stays: bool) {
+        if let Some(remaining) = &mut self.remaining {
+            remaining.places.learn((place, stays));
+        }
+    }
+
+    /// Takes the next batch; false if there is none.
+    fn step(work: &Bound<'_, Self>) -> PyResult<bool> {
+        let py = work.py();
+        let (produce, context, frame, remaining) = {
+            let mut held = work.borrow_mut();
+            let remaining = held.remaining.take();
+            let context = held.context.clone_ref(py);
+            (
+                held.produce.clone_ref(py),
+                context,
+                held.frame.clone_ref(py),
+                remaining,
+            )
+        };
+        let mut remaining =
+            remaining.ok_or_else(|| PyRuntimeError::new_err("a batch is being taken"))?;
+        let more = remaining.step(produce.bind(py), context.bind(py), frame.as_bytes(py));
+        work.borrow_mut().remaining = Some(remaining);
+        more
+    }
+
+    /// The answer; see `Produce`.
+    fn end<'py>(work: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = work.py();
+        let (remaining, exchange) = {
+            let mut held = work.borrow_mut();
+            (
+                mem::take(&mut held.remaining),
+                mem::take(&mut held.exchange),
+            )
+        };
+        let remaining =
+            remaining.ok_or_else(|| PyRuntimeError::new_err("the request has ended"))?;
+        let exchange = exchange.map(|exchange| exchange.into_bound(py));
+        remaining.appender.answer(py, remaining.acks, exchange)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "the signature is pyo3's")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.produce)?;
+        visit.call(&self.context)?;
+        visit.call(&self.exchange)
+    }
+
+    fn __clear__(&mut self) {
+        self.remaining = None;
+        self.exchange = None;
+    }
+}

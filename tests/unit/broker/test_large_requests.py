@@ -1,0 +1,207 @@
+"""Requests with many entries: read and answered apart, in turns, as many at a time as there is room for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+from tests.harness.batches import batch
+from tests.harness.running import TIMEOUT_SECONDS, Client, RunningBroker
+
+from sharecore.broker.large_requests import Lane
+from sharecore.protocol import ApiKey
+
+MANY = 6_000
+"""More than are read in the event loop."""
+
+
+def ask_offsets(client: Client, topic: str, count: int) -> list[int]:
+    """Error codes of ListOffsets for so many partitions, of which there are two."""
+    partitions = [{"partition_index": index, "timestamp": -1} for index in range(count)]
+    answer = client.ask(ApiKey.LIST_OFFSETS, 7, topics=[{"name": topic, "partitions": partitions}])
+    return [each.error_code for each in answer.topics[0].partitions]
+
+
+def test_a_request_with_many_entries_is_answered_as_a_small_one(broker: RunningBroker, topic: str) -> None:
+    client = Client(broker.port)
+    small = ask_offsets(client, topic, 10)
+    assert ask_offsets(client, topic, MANY) == small + [small[-1]] * (MANY - 10)
+
+
+def test_a_request_with_more_entries_than_allowed_ends_its_connection(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """sharecore.request.entries.max"""
+    directory = tmp_path_factory.mktemp("entries")
+    running = RunningBroker(directory, {"sharecore.request.entries.max": "10000"}).start()
+    try:
+        fits, exceeds = Client(running.port), Client(running.port)
+        assert len(ask_offsets(fits, "nowhere", 9_999)) == 9_999  # with the topic
+        with pytest.raises(EOFError):
+            ask_offsets(exceeds, "nowhere", 10_000)
+    finally:
+        running.stop()
+
+
+def test_no_request_overtakes_one_with_many_entries(broker: RunningBroker, topic: str) -> None:
+    client = Client(broker.port)
+    partitions = [{"partition_index": 0, "committed_offset": number} for number in range(MANY)]
+    group = f"group-of-{topic}"
+    topics = [{"name": topic, "partitions": partitions}]
+    client.send(ApiKey.OFFSET_COMMIT, 8, group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+    wanted = [{"group_id": group, "topics": [{"name": topic, "partition_indexes": [0]}]}]
+    client.send(ApiKey.OFFSET_FETCH, 8, groups=wanted)
+    client.receive(ApiKey.OFFSET_COMMIT, 8)
+    answer = client.receive(ApiKey.OFFSET_FETCH, 8)
+    assert answer.groups[0].topics[0].partitions[0].committed_offset == MANY - 1
+
+
+def test_what_a_member_of_a_share_group_asks_with_many_entries_is_answered(
+    broker: RunningBroker, topic: str
+) -> None:
+    """The engine's answers come later in a way of their own."""
+    client = Client(broker.port)
+    topics = [{"topic_id": None, "partitions": [{"partition_index": index} for index in range(MANY)]}]
+    asked = {"group_id": f"share-of-{topic}", "member_id": "one", "max_wait_ms": 1, "max_bytes": 1}
+    answer = client.ask(ApiKey.SHARE_FETCH, 1, **asked, share_session_epoch=0, topics=topics)
+    assert answer.error_code == 0
+
+
+@pytest.mark.parametrize("acks", [1, 0])
+def test_produce_to_many_partitions_appends_each_batch(broker: RunningBroker, acks: int) -> None:
+    client, name = Client(broker.port), f"many-{acks}"
+    asked = {"name": name, "num_partitions": 1200, "replication_factor": 1}
+    client.ask(ApiKey.CREATE_TOPICS, 5, topics=[asked], timeout_ms=5000)
+    data = [{"index": index, "records": batch([b"x"])} for index in range(1200)]
+    topic_data = [{"name": name, "partition_data": data}]
+    if acks:
+        answer = client.ask(ApiKey.PRODUCE, 9, acks=acks, timeout_ms=5000, topic_data=topic_data)
+        appended = answer.responses[0].partition_responses
+        assert [(each.index, each.error_code) for each in appended] == [(index, 0) for index in range(1200)]
+    else:
+        client.send(ApiKey.PRODUCE, 9, acks=acks, timeout_ms=5000, topic_data=topic_data)
+    partitions = [{"partition_index": index, "timestamp": -1} for index in range(1200)]
+
+    def offsets() -> set[int]:
+        found = client.ask(ApiKey.LIST_OFFSETS, 7, topics=[{"name": name, "partitions": partitions}])
+        return {each.offset for each in found.topics[0].partitions}
+
+    end = time.monotonic() + TIMEOUT_SECONDS
+    while offsets() != {1}:
+        assert time.monotonic() < end
+
+
+def test_produce_refuses_each_of_many_partitions_that_are_not_there(
+    broker: RunningBroker, topic: str
+) -> None:
+    data = [{"index": number, "records": batch([b"x"])} for number in range(2 * 1000)]
+    topic_data = [{"name": topic, "partition_data": data}, {"name": "nowhere", "partition_data": data}]
+    answer = Client(broker.port).ask(ApiKey.PRODUCE, 9, acks=1, timeout_ms=5000, topic_data=topic_data)
+    codes = [[each.error_code for each in one.partition_responses] for one in answer.responses]
+    assert codes == [[0, 0] + [3] * 1998, [3] * 2000]
+
+
+def test_a_fetch_of_many_partitions_finds_the_few_that_have_records(
+    broker: RunningBroker, topic: str
+) -> None:
+    client = Client(broker.port)
+    data = [{"index": 1, "records": batch([b"x"])}]
+    client.ask(
+        ApiKey.PRODUCE, 9, acks=1, timeout_ms=5000, topic_data=[{"name": topic, "partition_data": data}]
+    )
+    wanted = [{"partition": index, "fetch_offset": 0, "partition_max_bytes": 1000} for index in range(MANY)]
+    asked = {"max_wait_ms": 60_000, "min_bytes": 1_000_000, "max_bytes": 1000, "session_epoch": 0}
+    # it does not wait: too much of it is not there
+    answer = client.ask(ApiKey.FETCH, 11, **asked, topics=[{"topic": topic, "partitions": wanted}])
+    found = answer.responses[0].partitions
+    assert [(each.partition_index, each.error_code, bool(each.records)) for each in found] == [
+        (0, 0, False),
+        (1, 0, True),
+        *((index, 3, False) for index in range(2, MANY)),
+    ]
+    assert answer.session_id == 0  # nor is it remembered
+
+
+def test_a_fetch_of_more_partitions_than_one_turn_has_waits_for_records(broker: RunningBroker) -> None:
+    client, producer = Client(broker.port), Client(broker.port)
+    asked = {"name": "wide", "num_partitions": 300, "replication_factor": 1}
+    client.ask(ApiKey.CREATE_TOPICS, 5, topics=[asked], timeout_ms=5000)
+    wanted = [{"partition": index, "fetch_offset": 0, "partition_max_bytes": 1000} for index in range(300)]
+    fetch = {"max_wait_ms": 60_000, "min_bytes": 1, "max_bytes": 1000, "session_epoch": -1}
+    client.send(ApiKey.FETCH, 11, **fetch, topics=[{"topic": "wide", "partitions": wanted}])
+    data = [{"index": 299, "records": batch([b"x"])}]
+    producer.ask(
+        ApiKey.PRODUCE, 9, acks=1, timeout_ms=5000, topic_data=[{"name": "wide", "partition_data": data}]
+    )
+    found = client.receive(ApiKey.FETCH, 11).responses[0].partitions
+    assert [each.partition_index for each in found if each.records] == [299]
+
+
+def test_each_owner_has_its_turn() -> None:
+    async def main() -> None:
+        lane, order = Lane(10), []
+
+        async def enter(owner: str) -> None:
+            place = await lane.enter(owner, 10)
+            order.append(owner)
+            await asyncio.sleep(0)
+            place.leave()
+
+        first = await lane.enter("one", 10)
+        waiting = [asyncio.ensure_future(enter(owner)) for owner in ("one", "one", "one", "two")]
+        await asyncio.sleep(0)
+        first.leave()
+        await asyncio.gather(*waiting)
+        assert order == ["one", "two", "one", "one"]
+
+    asyncio.run(main())
+
+
+def test_room_is_given_back_when_the_thread_is_done_though_nobody_waits() -> None:
+    async def main() -> None:
+        lane, begun, may_end = Lane(10), threading.Event(), threading.Event()
+
+        async def work() -> None:
+            place = await lane.enter("one", 10)
+            try:
+                await lane.run("one", lambda: (begun.set(), may_end.wait(10)))
+            finally:
+                place.leave()
+
+        task = asyncio.ensure_future(work())
+        await asyncio.to_thread(begun.wait, 10)
+        task.cancel()
+        second = asyncio.ensure_future(lane.enter("two", 10))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not second.done()
+        may_end.set()
+        (await second).leave()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
+def test_who_gives_up_waiting_leaves_its_room_to_others() -> None:
+    async def main() -> None:
+        lane = Lane(10)
+        first = await lane.enter("one", 10)
+        gone = asyncio.ensure_future(lane.enter("two", 10))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        first.leave()
+        (await lane.enter("three", 10)).leave()
+
+    asyncio.run(main())
+
+
+def test_a_large_answer_to_a_small_request_is_whole(broker: RunningBroker, topic: str) -> None:
+    asked = [{"resource_type": 2, "resource_name": topic}] * 300
+    answer = Client(broker.port).ask(ApiKey.DESCRIBE_CONFIGS, 4, resources=asked, include_synonyms=True)
+    assert len(answer.results) == 300
+    assert len({tuple(each.name for each in result.configs) for result in answer.results}) == 1
+    assert len(answer.results[0].configs) > 20
