@@ -17,6 +17,7 @@ from enum import Enum
 from sharecore._core import use_one_heap
 from sharecore.broker.broker import Broker
 from sharecore.broker.ground import Ground
+from sharecore.broker.heap import keep_heap_small
 from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.network import loop_factory
@@ -121,6 +122,7 @@ async def _serve(
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
+    keep_heap_small()
     try:
         await stopping.wait()
     finally:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sharecore.broker.heap import Trimmer
+
 PROGRAM = """
 import ctypes, sys, threading
 from sharecore._core import use_one_heap
@@ -43,3 +45,46 @@ def test_threads_share_one_heap(tmp_path: Path, how: str, one: bool) -> None:
     told = tmp_path / "heaps.xml"
     subprocess.run([sys.executable, "-c", PROGRAM, how, str(told)], check=True)
     assert (told.read_text().count("<heap nr=") == 1) is one
+
+
+class Process:
+    """Memory that a test sets, and what is given back of it."""
+
+    def __init__(self) -> None:
+        self.resident, self.free, self.now_s, self.trims = 50 << 20, 0, 0.0, 0
+        self.trimmer = Trimmer(self.trim, lambda: self.resident, lambda: self.now_s)
+
+    def trim(self) -> None:
+        self.trims += 1
+        self.resident -= self.free
+        self.free = 0
+
+    def look(self) -> None:
+        self.now_s += 1
+        self.trimmer.look()
+
+
+def test_memory_goes_back_after_a_peak() -> None:
+    process = Process()
+    for _ in range(4):
+        process.resident += 50 << 20
+        process.look()
+    assert process.trims == 0, "it grows still"
+    process.free = 200 << 20
+    process.look()
+    assert (process.trims, process.resident) == (1, 50 << 20)
+    for _ in range(100):
+        process.look()
+    assert process.trims == 1
+
+
+def test_memory_that_was_in_use_at_first_goes_back_in_the_end() -> None:
+    process = Process()
+    process.resident += 200 << 20
+    for _ in range(10):
+        process.look()
+    assert process.trims == 1, "all of it is in use"
+    process.free = 200 << 20
+    for _ in range(40):
+        process.look()
+    assert process.resident == 50 << 20
