@@ -163,6 +163,9 @@ class StagedLog(Staging):
             self._timers.call_later(delay, self._try_again)
         else:
             logger.error("%s was not written: %s", self.name, error)
+            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                # the coordinator's topic is being made again, which is not about the topics of the request
+                error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
             given_up = self._abandon()
             self._gave_up()
             for batch in given_up:
