@@ -120,6 +120,17 @@ dashboard: ## write packaging/observability/sharecore.json, the dashboard for Gr
 check-packaging: .venv-tools/.installed ## container file, compose file, dashboard, alert rules and unit, with tools that are installed for it
 	packaging/check.sh
 
+.venv-audit/.created:
+	@.ci/need python
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/pip install -q 'pip-audit>=2.9,<3'
+	@touch $@
+
+advisories: .venv/.installed .venv-audit/.created ## look for known vulnerabilities in what is installed and linked in (takes the network and cargo-deny)
+	@.ci/need cargo deny
+	.venv-audit/bin/pip-audit --path "$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	cargo deny --locked check advisories
+
 # --- the C library, beside the wheel: an extension module that needs libpython cannot serve a program in C --------------
 
 capi: build/capi/.done ## build the C library and its header into build/capi/
@@ -456,7 +467,7 @@ conformance: .venv/.installed jars ## Apache's own tests and tools on sharecore 
 	tests/conformance/all.sh
 
 clean: ## remove what was built (data/ and Cargo's target directory stay)
-	rm -rf .venv .venv-test .venv-spark .venv-page .venv-release .venv-docs .venv-tools build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-test .venv-spark .venv-page .venv-release .venv-docs .venv-tools .venv-audit build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 FORCE:
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST)) jars testable pytest FORCE

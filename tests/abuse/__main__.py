@@ -11,6 +11,7 @@ import os
 import resource
 import sys
 import tempfile
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -53,9 +54,21 @@ def _attack(chosen: list[Case], wait_s: float, program: str, log: Path | None) -
                 for fault in cost.faults:
                     print(f"    {fault}", flush=True)
                 failed += bool(cost.faults)
+                if cost.faults and case.parts:
+                    _find_culprits(case, subject, wait_s)
             if log is not None and subject is not None:
                 (log / f"broker-{number}.log").write_text(subject.log_text())
     return failed
+
+
+def _find_culprits(case: Case, subject: Subject, wait_s: float) -> None:
+    """Try each part of an attack alone, and print those that cost too much."""
+    for name, attack in case.parts:
+        if not subject.is_running():
+            subject.start()
+        cost = judge(replace(case, attack=attack, name=f"{case.name}: {name}"), subject, wait_s)
+        if cost.faults:
+            print(f"    alone: {name}: {'; '.join(cost.faults)}", flush=True)
 
 
 def main() -> None:
@@ -68,9 +81,11 @@ def main() -> None:
     parser.add_argument(
         "--wait", type=float, default=0.3, help="seconds that others may wait (1 on a loaded machine)"
     )
+    parser.add_argument("--seed", type=int, default=1, help="what the bytes that lie are drawn from")
     parser.add_argument("--program", default=SHARECORE, help="the sharecore to attack")
     parser.add_argument("--logs", type=Path, help="a directory for the logs of the brokers")
     arguments = parser.parse_args()
+    os.environ["ABUSE_SEED"] = str(arguments.seed)
     chosen = [each for each in cases() if each.quick or not arguments.quick]
     if arguments.only:
         chosen = [each for each in chosen if each.title.startswith(tuple(arguments.only))]
@@ -82,6 +97,7 @@ def main() -> None:
         raise SystemExit("no case has such a name; --list names them")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
+    print(f"seed {arguments.seed}", flush=True)
     failed = _attack(chosen, arguments.wait, arguments.program, arguments.logs)
     print(f"{len(chosen)} cases, {failed} failed")
     sys.stdout.flush()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -46,6 +46,8 @@ class Case:
         quick: whether `make test` runs it: it takes a second or two.
         secure: whether the broker has users and rights.
         settings: of the broker, beyond those of every subject; a broker serves all cases with the same.
+        parts: what the attack consists of, by name: each is tried alone where the whole costs too much.
+        fresh: whether the broker serves no other case.
     """
 
     kind: str
@@ -55,15 +57,17 @@ class Case:
     quick: bool
     secure: bool
     settings: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[tuple[str, Attack]] = ()
+    fresh: bool = False
 
     @property
     def title(self) -> str:
         return f"{self.kind}/{self.name}"
 
     @property
-    def subject(self) -> tuple[bool, tuple[tuple[str, str], ...]]:
+    def subject(self) -> tuple[bool, tuple[tuple[str, str], ...], str]:
         """What distinguishes the broker that the case needs."""
-        return self.secure, tuple(sorted(self.settings.items()))
+        return self.secure, tuple(sorted(self.settings.items())), self.title if self.fresh else ""
 
 
 _cases: list[Case] = []
@@ -85,6 +89,11 @@ def case(
         return attack
 
     return register
+
+
+def add(case: Case) -> None:
+    """Register a case that was made from something else than a function."""
+    _cases.append(case)
 
 
 def cases() -> list[Case]:

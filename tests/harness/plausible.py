@@ -219,13 +219,13 @@ class _Maker:
         text = make(self._names) if make else "a"
         if path.endswith(("configs.name", "configs.value", "configuration_keys")):
             kind = self._fixed.get("resource_type", _TOPIC)
-            text = self._names.settings[kind][path.endswith("value")]
+            text = self._names.settings.get(kind, ("name", "value"))[path.endswith("value")]
         if path == "resources.resource_name" and self._fixed.get("resource_type", _TOPIC) in (
             _BROKER,
             _LOGGER,
         ):
             text = "1"
-        elif path == "resources.resource_name" and self._fixed["resource_type"] == _GROUP:
+        elif path == "resources.resource_name" and self._fixed.get("resource_type") == _GROUP:
             text = self._names.group
         if self._api is ApiKey.FIND_COORDINATOR and path in ("key", "coordinator_keys"):
             text = self._coordinator_key()
@@ -235,9 +235,8 @@ class _Maker:
 
     def _coordinator_key(self) -> str:
         names = self._names
-        return (names.group, names.transactional_id, f"{names.group}:{url_safe(names.topic_id)}:0")[
-            self._fixed.get("key_type", 0)
-        ]
+        keys = {1: names.transactional_id, 2: f"{names.group}:{url_safe(names.topic_id)}:0"}
+        return keys.get(self._fixed.get("key_type", 0), names.group)
 
 
 _STRINGS: dict[tuple[ApiKey | None, str], Callable[[Names], str]] = {
