@@ -321,8 +321,9 @@ async def _double(world: TierWorld, chance: random.Random) -> None:
     await asyncio.sleep(chance.choice([0.1, 3.0, 30.0]))
     if chance.random() < 0.7:
         world.story.tell("fault", f"the other process with the id of {node.site} leaves")
-        for answer in answers:
-            left = SimpleNamespace(member_id=answer["member_id"], group_instance_id=instance)
+        # a coordinator that has lost the group meanwhile answers with an error alone
+        for member_id in [answer["member_id"] for answer in answers if "member_id" in answer]:
+            left = SimpleNamespace(member_id=member_id, group_instance_id=instance)
             group.leave(SimpleNamespace(members=[left]), lambda answer: None)
 
 
