@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 from tests.harness.broker import Broker
 from tests.harness.clients import configure_group, create_topic, produce, settle, share_consumer
 from tests.harness.tier import LIBS, SMALL, Nodes, wait_until
@@ -200,6 +201,55 @@ def test_no_group_begins_while_the_settings_are_gone(cluster: Broker, nodes: Nod
     configure_group(node.bootstrap, "second", share_auto_offset_reset="earliest")
     with share_consumer(node.bootstrap, "second", ["has-begun"]) as consumer:
         assert {message.offset() for message in settle(consumer, 40, timeout=60)} == set(range(40))
+
+
+def settings_of(cluster: Broker, topic: str) -> dict[str, str | None]:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    return {
+        name: entry.value for name, entry in admin.describe_configs([resource])[resource].result(30).items()
+    }
+
+
+def alter(cluster: Broker, topic: str, name: str, value: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[change])
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+def test_topics_that_were_made_by_hand_are_set_right_or_refused(cluster: Broker, nodes: Nodes) -> None:
+    """With the cluster's defaults state would be deleted after a week, and settings with it."""
+    settings = settings_topic(nodes.topic)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    state = NewTopic(nodes.topic, num_partitions=4, config={"cleanup.policy": "compact"})
+    for made in admin.create_topics([state, NewTopic(settings, num_partitions=1)]).values():
+        made.result(30)
+    node = nodes.add()
+    with pytest.raises(RuntimeError, match=rf"(?s){nodes.topic}: its cleanup.policy upstream is compact"):
+        node.start()
+    alter(cluster, nodes.topic, "cleanup.policy", "delete")
+    node.start()
+    wanted = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    assert settings_of(cluster, nodes.topic).items() >= wanted.items()
+    assert settings_of(cluster, settings)["cleanup.policy"] == "compact"
+    log = node.read_log()
+    assert re.search(rf"WARNING .*{nodes.topic}: retention.ms is 604800000.*it was set to -1", log)
+    assert re.search(rf"WARNING .*{settings}: cleanup.policy is delete.*it was set to compact", log)
+
+    for topic, name, value in (
+        (nodes.topic, "retention.ms", "60000"),
+        (settings, "cleanup.policy", "delete"),
+    ):
+        alter(cluster, topic, name, value)
+        status, looked = tier(nodes, "status"), tier(nodes, "repair")
+        assert f"{topic}: {name} is {value}" in status.output
+        assert (looked.exit_code, f"{topic}: {name} is {value}" in looked.output) == (1, True), looked.output
+    repaired = tier(nodes, "repair", "--yes", *ONE_COPY)
+    assert repaired.exit_code == 0, repaired.output
+    assert settings_of(cluster, nodes.topic)["retention.ms"] == "-1"
+    assert settings_of(cluster, settings)["cleanup.policy"] == "compact"
+    assert " is 60000" not in tier(nodes, "status").output
 
 
 def run(nodes: Nodes, work: Callable[[Operator], Awaitable[Any]]) -> None:
