@@ -216,3 +216,18 @@ def test_to_another_topic_where_records_are_gone(spark: SparkSession, queued: Br
     groups = [(origin(message)[0], dict(message.headers() or ())["__redrive.group"]) for message in back]
     each = LETTERS // PARTITIONS
     assert sorted(groups) == sorted([(0, b"copies"), (1, b"copies"), (1, b"bare")] * each)
+
+
+def test_records_of_a_topic_that_was_made_again_are_other_ones(
+    spark: SparkSession, queued: Broker, tmp_path: Path
+) -> None:
+    """They have the offsets that letters without a record name; only the letters with one are redriven."""
+    admin = AdminClient({"bootstrap.servers": queued.bootstrap, **QUIET})
+    admin.delete_topics([TOPIC])[TOPIC].result(20)
+    for topic in (TOPIC, "others"):
+        create_topic(queued.bootstrap, topic, PARTITIONS)
+    send(queued.bootstrap)
+    options = "--to-topic", "others", "--execute", "--out", tmp_path / "out"
+    assert f"{LETTERS} records produced; {LETTERS} offsets hold none" in redrive(queued, *options)
+    back = consumed(queued.bootstrap, "others", [(0, 0)] * PARTITIONS)
+    assert {dict(message.headers() or ())["__redrive.group"] for message in back} == {b"copies"}

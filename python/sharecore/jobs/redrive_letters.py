@@ -28,7 +28,7 @@ PLACE = ("letterTopicId", "letterPartition", "letterOffset")
 """What a letter is known by."""
 _PLACE = "letterTopicId string, letterPartition int, letterOffset bigint"
 _ABOUT = "group string, topic string, topicPartition int, offset bigint, deliveryCount int"
-_PLAIN = f"{_PLACE}, {_ABOUT}, cause string, copy boolean, key binary, value binary"
+_PLAIN = f"{_PLACE}, letterTimeMs bigint, {_ABOUT}, cause string, copy boolean, key binary, value binary"
 LETTERS = _PLAIN + HEADERS
 _LETTERS = arrow_schema(_PLAIN, headers=headers_type())
 REDRIVEN = f"{_PLACE}, {_ABOUT}, toTopic string, toPartition int, toOffset bigint"
@@ -127,6 +127,7 @@ def _letter(record: Mapping[str, Any], topic_id: str, wanted: Wanted) -> dict[st
         "letterTopicId": topic_id,
         "letterPartition": letter.partition,
         "letterOffset": letter.offset,
+        "letterTimeMs": letter.time_ms,
         "group": letter.group,
         "topic": topic,
         "topicPartition": partition,
@@ -143,7 +144,8 @@ def _letter(record: Mapping[str, Any], topic_id: str, wanted: Wanted) -> dict[st
 def redrive_letters(found: DataFrame, connection: Mapping[str, str], sources: Sources) -> DataFrame:
     """A row for each record that was produced, with the columns of REDRIVEN.
 
-    A letter that carries its record gives that one; another the record that is in its topic still, or none.
+    A letter that carries its record gives that one; another the record that is in its topic still, or none. A
+    record that is younger than its letter is another one: the topic was deleted and created again.
     The rows are there once the broker has them. A task that Spark runs again produces its records again.
 
     Args:
@@ -199,11 +201,17 @@ def _with_records(
 def _fetched(
     letters: list[dict[str, Any]], place: _Row, connection: dict[str, str]
 ) -> Iterator[tuple[_Row, _Row, list[Header]]]:
+    """Bare letters with the records that they are about.
+
+    A letter tells no topic id, so that a topic of the same name may have other records at its offsets.
+    """
     by_offset: dict[int, list[dict[str, Any]]] = {}
     for letter in letters:
         by_offset.setdefault(letter["offset"], []).append(letter)
     ranges = [{"first": offset, "last": offset, "count": 0} for offset in sorted(by_offset)]
     for batch in records_of({**place, "ranges": ranges}, connection):
         for record in batch.to_pylist():
+            time_ms = round(record["timestamp"].timestamp() * 1000)
             for letter in by_offset[record["offset"]]:
-                yield letter, record, headers_of(record)
+                if time_ms <= letter["letterTimeMs"]:
+                    yield letter, record, headers_of(record)
