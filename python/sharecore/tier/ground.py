@@ -30,7 +30,7 @@ from sharecore.tier.leadership import Leadership, Slot
 from sharecore.tier.lease import Lease, LeaseEnd
 from sharecore.tier.names import group_of, settings_topic, transactional_id
 from sharecore.tier.nodes import Nodes
-from sharecore.tier.own_topics import Wrong, find_wrong, set_right
+from sharecore.tier.own_topics import Wrong, find_wrong, oversized, set_right
 from sharecore.tier.peers import Peers, inter_node_listener, inter_node_settings
 from sharecore.tier.persister import TierPersister
 from sharecore.tier.sending import Sending
@@ -229,6 +229,8 @@ class TierGround:
         Raises:
             ConfigError: a setting that has to be put right first.
         """
+        if text := oversized(self._config):
+            logger.warning("%s", text)
         wrong = await find_wrong(self._admin, self._config)
         if fatal := next((each for each in wrong if each.is_fatal), None):
             raise ConfigError(

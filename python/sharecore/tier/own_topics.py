@@ -17,6 +17,10 @@ from sharecore.tier.names import settings_topic
 
 logger = logging.getLogger(__name__)
 
+_REQUEST_BYTES = 104_857_600
+"""Kafka's default of socket.request.max.bytes."""
+_ROOM_BYTES = 1 << 20
+"""What a request has beside its records, and to spare."""
 MESSAGE_BYTES_MIN = 1_048_588
 """Kafka's default of max.message.bytes: a snapshot of share state may come near it."""
 
@@ -136,6 +140,20 @@ def state_record_bytes(config: BrokerConfig) -> int:
     """
     locks = config.group_share_max_partition_max_record_locks
     return max(MESSAGE_BYTES_MIN, state_bytes_max(locks))
+
+
+def oversized(config: BrokerConfig) -> str:
+    """Return what to do where a snapshot of share state may be larger than a request that Kafka's brokers read
+    by default; empty where it is not.
+    """
+    wanted = state_record_bytes(config)
+    if wanted <= _REQUEST_BYTES:
+        return ""
+    locks = config.group_share_max_partition_max_record_locks
+    return (
+        f"group.share.max.partition.max.record.locks={locks} allows share state of {wanted} bytes, which takes "
+        f"socket.request.max.bytes={wanted + _ROOM_BYTES} on the brokers upstream (by default {_REQUEST_BYTES})"
+    )
 
 
 def _sized(config: BrokerConfig) -> _Rule:

@@ -12,7 +12,7 @@ import pytest
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.tier.ground import TierGround
-from sharecore.tier.own_topics import find_wrong
+from sharecore.tier.own_topics import find_wrong, oversized
 from sharecore.tier.settings import topics_of
 from sharecore.upstream import Administration
 
@@ -170,3 +170,15 @@ def test_records_of_the_state_topic_may_hold_all_that_is_in_flight() -> None:
     ]
     topics.settings["state"]["max.message.bytes"] = made["max.message.bytes"]
     assert asyncio.run(find_wrong(cast(Administration, topics), config)) == []
+
+
+@pytest.mark.parametrize(
+    ("locks", "bytes_upstream"), [("2000", ""), ("5000000", ""), ("10000000", "=201052672")]
+)
+def test_state_that_no_request_to_the_cluster_holds_by_default_is_told(
+    locks: str, bytes_upstream: str
+) -> None:
+    given = {"group.share.max.partition.max.record.locks": locks}
+    text = oversized(BrokerConfig.from_properties(given))
+    assert bool(text) == bool(bytes_upstream)
+    assert (f"socket.request.max.bytes{bytes_upstream}" in text) == bool(text), text
