@@ -143,16 +143,17 @@ def state_record_bytes(config: BrokerConfig) -> int:
 
 
 def oversized(config: BrokerConfig) -> str:
-    """Return what to do where a snapshot of share state may be larger than a request that Kafka's brokers read
-    by default; empty where it is not.
+    """Return what to set upstream where a snapshot of share state may be larger than a request that Kafka's
+    brokers read by default; empty where it is not.
     """
     wanted = state_record_bytes(config)
     if wanted <= _REQUEST_BYTES:
         return ""
     locks = config.group_share_max_partition_max_record_locks
     return (
-        f"group.share.max.partition.max.record.locks={locks} allows share state of {wanted} bytes, which takes "
-        f"socket.request.max.bytes={wanted + _ROOM_BYTES} on the brokers upstream (by default {_REQUEST_BYTES})"
+        f"group.share.max.partition.max.record.locks={locks} allows share state of {wanted} bytes: set "
+        f"socket.request.max.bytes={wanted + _ROOM_BYTES} on the brokers upstream, whose default is "
+        f"{_REQUEST_BYTES}"
     )
 
 
