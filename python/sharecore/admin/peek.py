@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sharecore._core import Record, decode_records, whole_batches
 from sharecore.admin.model import EARLIEST_TIMESTAMP
 from sharecore.admin.share_state import LiveState
 from sharecore.admin.state_fetch import read_state_topic
+from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
@@ -17,6 +19,10 @@ from sharecore.protocol import ApiKey
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import StateBatch, unpack_batches
 
+Run = tuple[int, int, int]
+"""Offsets that are leased: the first, the last, and how often they were delivered."""
+_ACQUIRED = "sharecore.acquired."
+"""A setting of a group, with a topic and a partition behind it, in which a broker of sharecore tells them."""
 _CHUNK_BYTES = 1 << 20
 _CHUNKS_MAX = 16
 STATES = {0: "available", 1: "acquired", 2: "acknowledged", 3: "archiving", 4: "archived"}
@@ -32,8 +38,8 @@ class PeekedRecord:
     """A record from the start offset on.
 
     Args:
-        state: `new`, `available` (it was given back, or its lock ran out), `acknowledged`, `archiving` (it
-            waits for its dead letter) or `archived`.
+        state: `new`, `acquired` (leased now; only brokers of sharecore tell), `available` (it was given back,
+            or its lock ran out), `acknowledged`, `archiving` (it waits for its dead letter) or `archived`.
         deliveries: how often it was delivered, as far as the durable state tells.
     """
 
@@ -73,7 +79,8 @@ async def peek(
     """The next records of a share group in a topic, in each partition at most `max_records`.
 
     They are read as any consumer without a group reads them, and their state out of `__share_group_state`:
-    nothing is leased, and no delivery counted. Who holds a lease is not durable, and so not told.
+    nothing is leased, and no delivery counted. What is leased at this moment is not durable: a broker of
+    sharecore tells it from memory, on others such a record looks as it did before.
 
     Args:
         partitions: only these.
@@ -88,6 +95,8 @@ async def peek(
         text = f"{topic} has no partition {min(unknown)}"
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     starts = await _starts(transport, group_id, topic)
+    looked_at = [each.partition for each in known if not partitions or each.partition in partitions]
+    acquired = await _acquired(transport, group_id, topic, looked_at)
     found = []
     for each in known:
         if partitions and each.partition not in partitions:
@@ -107,7 +116,8 @@ async def peek(
             ):
                 raise
             batches, hidden = [], error
-        spans = Spans(start, batches, ALL_STATES if settled else UNSETTLED)
+        states = ALL_STATES if settled else UNSETTLED
+        spans = Spans(start, batches, states, acquired.get(each.partition, ()))
         found.append(replace(await _all(transport, each, spans, max_records), hidden=hidden))
     return found
 
@@ -148,22 +158,49 @@ async def _state(transport: Transport, key: SharePartitionKey, start: int) -> tu
     return start, []
 
 
+async def _acquired(
+    transport: Transport, group_id: str, topic: str, partitions: Iterable[int]
+) -> dict[int, list[Run]]:
+    """What is leased now, by partition, where the broker tells."""
+    names = {f"{_ACQUIRED}{topic}.{partition}": partition for partition in partitions}
+    try:
+        told = await describe_configs(transport, ResourceKind.GROUP, group_id, names)
+    except KafkaError:
+        return {}  # no right, or a cluster without settings of groups
+    return {
+        names[name]: [(first, last, count) for first, last, count in json.loads(entry.value or "[]")]
+        for name, entry in told.items()
+        if name in names
+    }
+
+
 class Spans:
     """The states of the offsets of a share partition from its start offset on.
 
     Args:
         batches: state batches; what lies between and behind them was never given back.
         states: which are wanted.
+        acquired: what is leased now, whatever the batches say.
     """
 
-    def __init__(self, start: int, batches: Sequence[StateBatch], states: Collection[str]) -> None:
+    def __init__(
+        self,
+        start: int,
+        batches: Sequence[StateBatch],
+        states: Collection[str],
+        acquired: Sequence[Run] = (),
+    ) -> None:
         self.start = start
+        self._acquired = sorted(acquired)
         self._batches = [batch for batch in batches if batch[1] >= start]
         self._firsts = [first for first, *_ in self._batches]
         self.states = states
 
     def at(self, offset: int) -> tuple[str, int]:
         """State and delivery count."""
+        at = bisect_right(self._acquired, offset, key=lambda run: run[0]) - 1
+        if at >= 0 and offset <= self._acquired[at][1]:
+            return "acquired", self._acquired[at][2]
         at = bisect_right(self._firsts, offset) - 1
         if at >= 0 and offset <= self._batches[at][1]:
             return STATES.get(self._batches[at][2], "unknown"), self._batches[at][3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from sharecore.config import (
     topic_keys,
 )
 from sharecore.config.client_metrics import client_metrics_keys
-from sharecore.errors import ConfigError
+from sharecore.errors import ConfigError, KafkaError
 from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
@@ -31,9 +32,13 @@ CLUSTER_WIDE = ""
 LETTERS_WRITTEN, LETTERS_MISSING = "sharecore.dead.letters.written", "sharecore.dead.letters.missing"
 LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
 """Of a group, read-only, and told to those alone who ask for them."""
+ACQUIRED = "sharecore.acquired."
+"""Of a group, with topic, dot and partition behind it; read-only, and told to those alone who ask for it."""
 DAMAGE = "sharecore.damage"
 """Of a broker, read-only, and told to those alone who ask for it."""
 _DAMAGE_MAX = 20
+_ACQUIRED_STATE = 1
+"""Delivery state of a leased record, as the engine has it."""
 """How many damaged batches are named."""
 
 _AS_GIVEN = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
@@ -167,6 +172,30 @@ def letter_entries(broker: Services, group_id: str) -> list[Entry]:
     ]
     trouble, doc = broker.share.dead_letters.trouble(group_id), "Why no dead letter could be written now."
     return [*entries, _written(LETTERS_TROUBLE, [], trouble, int(Kind.STRING), doc, read_only=True)]
+
+
+def acquired_topics(names: Iterable[str]) -> dict[str, str]:
+    """Return the topics of those names that ask what is leased, such as `sharecore.acquired.jobs.0`."""
+    return {
+        name: name.removeprefix(ACQUIRED).rpartition(".")[0] for name in names if name.startswith(ACQUIRED)
+    }
+
+
+def acquired_entry(broker: Services, group_id: str, name: str, topic_name: str) -> Entry | None:
+    """Return the offsets leased in the share partition that `name` asks for; None if another one leads it."""
+    topic, index = broker.topics.get(topic_name), name.rpartition(".")[2]
+    if topic is None or not index.isdecimal() or int(index) >= len(topic.partitions):
+        return None
+    leader = broker.share.partitions.peek(group_id, topic.topic_id, int(index))
+    if leader is None or leader.engine is None:
+        return None
+    try:
+        runs = leader.engine.inflight()
+    except KafkaError:
+        return None  # it has failed, and loads again when it is wanted
+    leased = [[first, last, count] for first, last, state, count in runs if state == _ACQUIRED_STATE]
+    doc = "Offsets leased to members now: the first, the last, and how often they were delivered."
+    return _written(name, [], json.dumps(leased), int(Kind.STRING), doc, read_only=True)
 
 
 def damage_entries(broker: Services) -> list[Entry]:

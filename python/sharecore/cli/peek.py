@@ -54,13 +54,15 @@ def peek(
     sharecore groups peek workers jobs --partition 3 --max 100 --output json | jq .[].value
 
     \b
-    new           never given back: it comes next, or is leased for the first time
+    new           never delivered: it comes next (on Apache Kafka: or is leased for the first time)
+    acquired      leased to a member at this moment; only a broker of sharecore tells
     available     was delivered that often and given back, or its lock ran out; it comes again
     acknowledged, archived     settled (--settled)
 
     Records are read as any consumer reads them, their state out of __share_group_state: nothing is leased,
     no delivery is counted. It needs DESCRIBE on the group, READ on the topic, and READ on
-    __share_group_state for the states; without that all records look new. Who holds a lease is not durable.
+    __share_group_state for the states; without that all records look new. Leases are not durable: they need
+    DESCRIBE_CONFIGS on the group.
     """
     default, before, whole = context.obj or (usual_bootstrap(), None, None)
     with failures_in_one_line():

@@ -8,6 +8,8 @@ from sharecore.broker.config_report import (
     CLUSTER_WIDE,
     DAMAGE,
     Entry,
+    acquired_entry,
+    acquired_topics,
     broker_entries,
     client_metrics_entries,
     cluster_entries,
@@ -69,6 +71,19 @@ def _describe_all(context: RequestContext, request: Any) -> Steps[dict[str, Any]
     return {"results": results}
 
 
+def _acquired(context: RequestContext, resource: Any) -> Steps[list[Entry]]:
+    """Return what is leased now in share partitions of topics that the client may DESCRIBE, where it asks."""
+    topics = acquired_topics(dict.fromkeys(resource.configuration_keys))
+    seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, topics.values(), quiet=True)
+    entries = []
+    for name, topic in topics.items():
+        if topic in seen:
+            entry = acquired_entry(context.broker, resource.resource_name, name, topic)
+            entries += [] if entry is None else [entry]
+        yield
+    return entries
+
+
 def _describe(
     context: RequestContext, request: Any, resource: Any, rights: ConfigRights
 ) -> Steps[dict[str, Any]]:
@@ -78,6 +93,7 @@ def _describe(
         entries = _entries(context, resource.resource_type, resource.resource_name)
         if resource.resource_type == ResourceType.GROUP and resource.configuration_keys:
             entries += letter_entries(context.broker, resource.resource_name)
+            entries += yield from _acquired(context, resource)
         if resource.resource_type == ResourceType.BROKER and DAMAGE in (resource.configuration_keys or ()):
             entries += damage_entries(context.broker) if resource.resource_name else []
     except KafkaError as error:
