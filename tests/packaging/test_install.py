@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -142,6 +145,53 @@ def test_the_tests_of_the_page_pass(empty: Environment) -> None:
     assert "1 passed" in empty.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_jobs.py")
     (rest,) = re.findall(r"## Without pytest\n\n```python\n(.*?)```", page, re.DOTALL)
     assert empty.run("python", "-c", rest).startswith("127.0.0.1:")
+
+
+def test_the_programs_of_the_producers_page_run(empty: Environment, broker: str) -> None:
+    page = (ROOT / "docs/producer.md").read_text()
+    programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(programs) >= 3
+    for program in programs:
+        assert "localhost:9092" in program
+        empty.run("python", "-c", program.replace("localhost:9092", broker))
+    (shown,) = re.findall(r"```console\n\$ cat jobs.jsonl\n(.*?)\$ (.*?)\n(.*?)```", page, re.DOTALL)
+    lines, command, printed = shown
+    (empty.home / "jobs.jsonl").write_text(lines)
+    assert empty.run(*command.split(), "-b", broker) == printed
+
+
+def test_commands_of_the_pages_work_in_an_empty_environment(empty: Environment, broker: str) -> None:
+    assert "complete -o default -F" in empty.run("sharecore", "--show-completion", "bash")
+    (command, printed), *_ = re.findall(
+        r"```console\n\$ (sharecore dashboard)\n(.*?)```", (ROOT / "docs/install.md").read_text(), re.DOTALL
+    )
+    ended = empty.ended(*command.split())
+    assert (ended.returncode, ended.stderr) == (1, printed)
+    assert json.loads(empty.run("sharecore", "topics", "list", "-o", "json", "-b", broker)) == []
+    assert "jobs: created" in empty.run("sharecore", "topics", "create", "jobs", "-b", broker)
+
+
+def test_a_worker_shows_its_health(empty: Environment, broker: str) -> None:
+    (empty.home / "healthy.py").write_text(
+        "from sharecore.client import Record, worker\n\n\n"
+        '@worker("healthy", group_id="healthy", create_topics=True)\n'
+        "def done(record: Record) -> None:\n"
+        "    pass\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    until = time.monotonic() + 60
+    with empty.started("sharecore", "work", "healthy:done", "-b", broker, "--health-port", str(port)):
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=20) as answer:
+                    assert json.load(answer)["ready"]
+                break
+            except OSError:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+            assert b'sharecore_worker_handled_total{worker="done"} 0.0' in answer.read()
 
 
 def test_extras_bring_what_their_commands_need(empty: Environment, wheel: Path) -> None:
