@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
 from sharecore.security.jaas import parse_jaas
-from sharecore.security.sasl import Refused
+from sharecore.security.sasl import ANOTHER_USER, Refused
 
 _MODULE = "PlainLoginModule"
 _USER = "user_"
@@ -88,9 +88,6 @@ class PlainExchange:
             text = "Authentication failed: Invalid username or password"
             raise Refused(text, answer=text, user=user)
         if act_for and act_for != user:
-            text = (
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
-            raise Refused(text, answer=text, user=user)
+            raise Refused(ANOTHER_USER, answer=ANOTHER_USER, user=user)
         self.user, self.complete = user, True
         return b""

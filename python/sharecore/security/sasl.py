@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+ANOTHER_USER = "Authentication failed: Client requested an authorization id that is different from username"
+
 
 class Refused(Exception):
     """A client did not prove who it is.

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from sharecore.security.first_users import ITERATIONS_MIN, FirstUser
-from sharecore.security.sasl import Refused
+from sharecore.security.sasl import ANOTHER_USER, Refused
 from sharecore.storage import Catalogue, Ticket
 
 SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -165,11 +165,12 @@ class ScramExchange:
             raise Refused("channel binding is not offered")
         name, nonce = (_value(part, key) for part, key in zip(bare.split(",", 2), "nr", strict=False))
         self.user = _unescaped(name)
-        if act_for and _unescaped(_value(act_for, "a")) != self.user:
-            raise Refused("the authorization id is another than the user", user=self.user)
+        other = bool(act_for) and _unescaped(_value(act_for, "a")) != self.user
         credential = self._credentials.get(self.user, self._mechanism)
         if credential is None:
             raise Refused("there is no such user", user=self.user)
+        if other:
+            raise Refused(ANOTHER_USER, answer=ANOTHER_USER, user=self.user)
         nonce += secrets.token_urlsafe(_NONCE_BYTES)
         answer = f"r={nonce},s={_base64(credential.salt)},i={credential.iterations}"
         self._proof = _Proof(credential, _base64(f"{flag},{act_for},".encode()), nonce, f"{bare},{answer}")

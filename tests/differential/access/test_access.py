@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.differential.access import scram_exchanges
 from tests.differential.access.brokers import Guarded
 from tests.differential.access.case import Case, twice
 from tests.differential.access.cases import cases
@@ -84,6 +86,22 @@ def test_rights_are_judged_through_a_node_as_apache_kafka_judges_them(tmp_path: 
 def test_strangers_are_answered_as_apache_kafka_answers_them(brokers: list[Guarded], name: str) -> None:
     apache, ours = (answers(broker, SEQUENCES[name]) for broker in brokers)
     assert ours == apache
+
+
+def test_exchanges_of_scram_end_as_with_apache_kafka(brokers: list[Guarded]) -> None:
+    for broker in brokers:
+        scram_exchanges.add_users(broker)
+    right, until = scram_exchanges.EXCHANGES["right"], time.monotonic() + 20
+    # a broker of Apache Kafka hears of a user from its controller
+    while any(scram_exchanges.answers(broker, right)[-1][0] for broker in brokers):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    found = {
+        name: [scram_exchanges.answers(broker, exchange) for broker in brokers]
+        for name, exchange in scram_exchanges.EXCHANGES.items()
+    }
+    different = {name: pair for name, pair in found.items() if pair[0] != pair[1]}
+    assert different.keys() == scram_exchanges.DIFFERENT, different
 
 
 @pytest.mark.timeout(120)
