@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from click.testing import Result
 from tests.harness.broker import Broker
 from tests.harness.clients import configure_group, create_topic, produce
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from sharecore.cli.app import app
 from sharecore.client.blocking import ShareConsumer

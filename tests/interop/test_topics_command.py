@@ -73,6 +73,19 @@ def test_the_groups_that_read_a_topic_are_shown_with_their_lag(
     assert last == [group, "Empty", "0", str(found["lag"])]
 
 
+def test_a_lag_that_is_known_in_part_is_shown(broker: Broker, topic: str, group: str) -> None:
+    """A share partition where nothing came yet has no start offset."""
+    assert topics(broker, "alter", topic, "--partitions", "2")[0] == 0
+    produce(broker.bootstrap, topic, [b"x"] * 2, 0)
+    with share_consumer(broker.bootstrap, group, [topic]) as consumer:
+        settle(consumer, 2)
+    (found,) = json.loads(topics(broker, "describe", topic, "-o", "json")[1])["shareGroups"]
+    assert found["lag"] is None
+    last = topics(broker, "describe", topic)[1].splitlines()[-1].split(maxsplit=3)
+    assert last[:3] == [group, "Empty", "0"]
+    assert last[3] == "0 in 1 of 2 partitions"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -28,6 +28,7 @@ from sharecore.cli.tables import Output, known, print_json, show, show_list
 from sharecore.cli.typers import commands
 
 if TYPE_CHECKING:
+    from sharecore.admin.overview import GroupOverview
     from sharecore.admin.topics import TopicAdmin, TopicDescription
 
 topics = commands("Topics, here or on any Kafka cluster: create, list, describe, alter, delete.")
@@ -253,7 +254,7 @@ def _show(found: TopicDescription) -> None:
         show(
             ["SHARE GROUP", "STATE", "MEMBERS", "LAG"],
             [
-                [group.group_id, group.state, str(len(group.members)), _lag(group.lag(listing.name))]
+                [group.group_id, group.state, str(len(group.members)), _lag(found, group)]
                 for group in found.groups
             ],
         )
@@ -263,8 +264,15 @@ def _show(found: TopicDescription) -> None:
         typer.echo("no share group reads it")
 
 
-def _lag(lag: int | None) -> str:
-    return "-" if lag is None else str(lag)
+def _lag(found: TopicDescription, group: GroupOverview) -> str:
+    """How far behind a group is, as far as it is known: not in partitions that it has not begun to read."""
+    name = found.listing.name
+    if (lag := group.lag(name)) is not None:
+        return str(lag)
+    known_in = sum(each.lag >= 0 for each in group.positions.get(name, {}).values())
+    if not known_in:
+        return "-"
+    return f"{group.known_lag(name)} in {known_in} of {len(found.partitions)} partitions"
 
 
 def _id(found: TopicDescription) -> str:
