@@ -124,11 +124,14 @@ def _send_same(
 
 
 def _repeat(request: dict[str, Any], path: list[str]) -> None:
+    """Repeat the element of a list; one that the request does not have stays so."""
     name, *rest = path
     value = request[name]
+    if not value:
+        return
     if rest:
         _repeat(value[0] if isinstance(value, list) else value, rest)
-    elif value is not None:
+    else:
         request[name] = value[:1] * _MANY
 
 

@@ -4,11 +4,12 @@ One loop serves everybody: a file that is slow to open or a name that is slow to
 Python raises an audit event for most calls of that kind; those that raise none are wrapped. Each call becomes
 a file in a directory of reports, and the test during which it happened fails.
 
-What `sharecore._core` does raises no event: `tests.abuse.calls` looks at the system calls.
+What `sharecore._core` does raises no event.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -82,8 +83,8 @@ _ALLOWED = (
     ("<frozen importlib._bootstrap>", "_find_and_load"),
     ("<frozen importlib._bootstrap>", "_handle_fromlist"),
     ("sharecore/protocol/entities.py", "_code"),
-    # the file of the audit, which its owner may move away
-    ("logging/handlers.py", "WatchedFileHandler.emit"),
+    # a line that says that the process cannot go on
+    ("sharecore/logs.py", "LogThread.flush"),
     # our own source for the lines of a traceback, once a file
     ("linecache.py", "updatecache"),
     ("linecache.py", "checkcache"),
@@ -116,6 +117,8 @@ def watch_processes() -> str:
 def watch_this_process() -> None:
     """Watch the loop of the main thread, where this process is a broker that a watched one has started."""
     if "serve" in sys.orig_argv:
+        # tests collect lines of their own process with such handlers
+        _wrap(logging.StreamHandler, "emit")
         _watch(get_ident())
 
 
