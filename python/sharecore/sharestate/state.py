@@ -8,8 +8,8 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import SNAPSHOT, UPDATE, encode_key
 
-_STATE_EPOCH = "The state has been begun anew under a higher state epoch."
-_LEADER_EPOCH = "A leader with a higher epoch has taken the share partition over."
+_STATE_EPOCH = "The share coordinator rejected the request because the share-group state epoch did not match."
+_LEADER_EPOCH = "The leader epoch in the request is older than the epoch on the broker."
 
 
 class ShareState:

@@ -425,7 +425,7 @@ class ConsumerCoordinator:
     def _leave(self, request: Heartbeat, answered: Answered) -> None:
         group = self._registry.find(request.group_id, ConsumerGroup)
         if group is None:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         member = group.members.get(request.member_id)
         if request.instance_id is not None:
             owner = group.static.get(request.instance_id)

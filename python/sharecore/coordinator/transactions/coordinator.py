@@ -186,9 +186,7 @@ class TransactionCoordinator:
         refused: list[KafkaError] = []
         if not transaction.has(partitions):
             if not implicit:
-                raise KafkaError(
-                    ErrorCode.INVALID_TXN_STATE, "The partition was not added to the transaction before."
-                )
+                raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction")
             self._add(transaction, partitions, lambda error: refused.append(error) if error else None)
         # ahead of the caller's records: where they are durable, so is that they are part of the transaction
         self._records.hand_over(transactional_id)
