@@ -14,7 +14,7 @@ SharePartitionId = tuple[UUID, int]
 
 _MEMBER_ID_MAX = 36
 _partition_count = attrgetter("partition_count")
-_PARTITION_BYTES = 640
+_PARTITION_BYTES = 1280
 """About what a partition of a session takes."""
 
 

@@ -63,9 +63,11 @@ def test_what_a_member_of_a_share_group_asks_with_many_entries_is_answered(
 ) -> None:
     """The engine's answers come later in a way of their own."""
     client = Client(broker.port)
-    topics = [{"topic_id": None, "partitions": [{"partition_index": index} for index in range(MANY)]}]
+    forgotten = [{"topic_id": None, "partitions": list(range(MANY))}]
     asked = {"group_id": f"share-of-{topic}", "member_id": "one", "max_wait_ms": 1, "max_bytes": 1}
-    answer = client.ask(ApiKey.SHARE_FETCH, 1, **asked, share_session_epoch=0, topics=topics)
+    answer = client.ask(
+        ApiKey.SHARE_FETCH, 1, **asked, share_session_epoch=0, forgotten_topics_data=forgotten
+    )
     assert answer.error_code == 0
 
 

@@ -253,7 +253,13 @@ def test_nothing_is_acknowledged_of_a_partition_that_is_led_by_nobody(
 def test_a_session_that_would_be_too_large_is_refused_and_does_not_begin(
     broker: RunningBroker, member: Member
 ) -> None:
-    refused = member.fetch(*range(20_001), epoch=0, max_wait_ms=1)
+    refused = member.fetch(*range(1_003), epoch=0, max_wait_ms=1)  # two of them are there
     assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
     assert member.fetch(0, epoch=1).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
-    assert errors(member.fetch(0, epoch=0)) == [(0, 0, 0)]
+    assert len(errors(member.fetch(*range(1_002), epoch=0, max_wait_ms=1))) == 1_002
+
+
+def test_a_session_that_grows_by_what_is_not_there_ends(broker: RunningBroker, member: Member) -> None:
+    member.fetch(*range(1_002), max_wait_ms=1)
+    member.fetch(2_000, max_wait_ms=1)
+    assert member.fetch(max_wait_ms=1).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND

@@ -202,7 +202,7 @@ def test_partitions_of_a_session_are_bounded() -> None:
 def test_memory_of_all_sessions_is_bounded() -> None:
     """sharecore.share.sessions.bytes.max"""
     closed = Closed()
-    cache = ShareSessionCache(10, closed, bytes_max=640 * 100)
+    cache = ShareSessionCache(10, closed, bytes_max=1280 * 100)
     filled(cache, "one", 60)
     small = filled(cache, "two", 40)
     assert limit_reached(cache, small, 1)
@@ -211,7 +211,7 @@ def test_memory_of_all_sessions_is_bounded() -> None:
 
 def test_a_large_session_gives_way_to_a_small_one() -> None:
     closed = Closed()
-    cache = ShareSessionCache(10, closed, bytes_max=640 * 100)
+    cache = ShareSessionCache(10, closed, bytes_max=1280 * 100)
     filled(cache, "large", 60)
     filled(cache, "small", 30)
     filled(cache, "new", 20)

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from sharecore._core import ShareFetch
 from sharecore.broker.context import RequestContext, Result
@@ -17,7 +19,9 @@ from sharecore.session import SharePartitionId, ShareSession
 
 if TYPE_CHECKING:
     from sharecore.broker.services import Services
+    from sharecore.broker.share import ShareServices
 
+_MISSING_MAX = 1000
 Refused = dict[SharePartitionId, KafkaError]
 """Partitions of which nothing is fetched, and why."""
 
@@ -28,6 +32,10 @@ class ShareFetchHandler(ShareFetch):
     def _open(self, context: RequestContext, request: Any) -> ShareSession:
         """A new session, for a request with epoch 0; raises KafkaError."""
         share = context.broker.share
+        topics = request.topics
+        _check_missing(
+            share, ((each.topic_id, one.partition_index) for each in topics for one in each.partitions)
+        )
         share.watch(context.connection)
         return share.sessions.open(request.group_id, request.member_id, context.connection)
 
@@ -47,6 +55,14 @@ class ShareFetchHandler(ShareFetch):
             first: the place at which the request begins to serve.
             refuses_all: the request asks for less than nothing.
         """
+        share = context.broker.share
+        if session.partition_count > _MISSING_MAX:
+            try:
+                _check_missing(share, session.unknown)
+            except KafkaError:
+                # its member begins anew, and is refused then
+                share.sessions.close(session)
+                raise
         unreadable = hidden(context, session.partitions)
         unknown = session.in_order(session.unknown - unreadable.keys(), first)
         found, refused = context.broker.share.partitions.get_all(session.group_id, unknown)
@@ -56,6 +72,22 @@ class ShareFetchHandler(ShareFetch):
             refused = dict.fromkeys(everything, refusal) | refused | unreadable
             return [], refused, refused
         return found, refused | unreadable, unreadable
+
+
+def _check_missing(share: ShareServices, partitions: Iterable[tuple[UUID | None, int]]) -> None:
+    """Raise KafkaError if more of the partitions are not there than an honest member may ask for."""
+    counts: dict[UUID | None, int] = {}
+    missing = 0
+    for topic_id, index in partitions:
+        count = counts.get(topic_id)
+        if count is None:
+            count = counts[topic_id] = 0 if topic_id is None else share.partition_count(topic_id) or 0
+        missing += not 0 <= index < count
+        if missing > _MISSING_MAX:
+            raise KafkaError(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+                f"a share session has {_MISSING_MAX} partitions at most that are not there",
+            )
 
 
 def begin(broker: Services) -> ShareFetch:
