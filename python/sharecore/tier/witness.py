@@ -11,7 +11,7 @@ from sharecore.tier.claims import SlotHistory
 from sharecore.tier.seats import UNKNOWN, Standing
 from sharecore.tier.slot_log import SlotLog
 from sharecore.tier.sources import Fetching, Subscription
-from sharecore.upstream import Fetched
+from sharecore.upstream import NOT_ALLOWED, Fetched
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class _Watched:
                 self._log.topic, self._log.index, offset, _ROOM_BYTES, self
             )
         except (KafkaError, ValueError) as error:
-            logger.info("who claims %s is not seen: %s", self._log.name, error)
+            self._unseen(error)
 
     def close(self) -> None:
         """Follows it no longer."""
@@ -80,7 +80,7 @@ class _Watched:
             self._history.take(fetched.records)
         except ValueError as error:
             self._subscription.close()
-            logger.info("who claims %s is not seen: %s", self._log.name, error)
+            self._unseen(error)
             return
         self._subscription.allow(_ROOM_BYTES)
         claim = self._history.claim
@@ -90,4 +90,10 @@ class _Watched:
 
     def failed(self, error: KafkaError, /) -> None:
         """The fetching has stopped; for whoever fetches."""
-        logger.info("who claims %s is not seen: %s", self._log.name, error)
+        self._unseen(error)
+
+    def _unseen(self, error: Exception) -> None:
+        """Log why the slot is not followed: it is seen later, unless a right is missing."""
+        is_refused = isinstance(error, KafkaError) and error.code in NOT_ALLOWED
+        level = logging.WARNING if is_refused else logging.INFO
+        logger.log(level, "who claims %s is not seen: %s", self._log.name, error)

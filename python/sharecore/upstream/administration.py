@@ -157,10 +157,10 @@ class Administration:
                 ApiKey.FETCH, message, wait_ms=wait_ms, newest=None if known.has_id else FETCH_BY_NAME
             )
             if answer.error_code:
-                raise refusal(answer.error_code, "to read", f"{topic}-{partition}")
+                raise refusal(answer.error_code, "to read", f"{topic}-{partition}", topic=topic)
             found = answer.responses[0].partitions[0]
             if found.error_code:
-                raise refusal(found.error_code, "to read", f"{topic}-{partition}", "Read")
+                raise refusal(found.error_code, "to read", f"{topic}-{partition}", "Read", topic=topic)
             return read_fetched(found, offset)._replace(leader_epoch=epoch)
 
         return await self._upstream.retry(ask)
@@ -321,7 +321,11 @@ class Administration:
         answer = await self._upstream.request(node, ApiKey.DELETE_RECORDS, message)
         return {
             each.partition_index: refusal(
-                each.error_code, "to delete records of", f"{topic}-{each.partition_index}", "Delete"
+                each.error_code,
+                "to delete records of",
+                f"{topic}-{each.partition_index}",
+                "Delete",
+                topic=topic,
             )
             if each.error_code
             else each.low_watermark
@@ -351,7 +355,7 @@ def _settled(found: ListedOffset | KafkaError | int | None) -> bool:
 
 
 def _not_told(place: Place, code: int) -> KafkaError:
-    return refusal(code, "to tell offsets of", f"{place[0]}-{place[1]}", "Describe")
+    return refusal(code, "to tell offsets of", f"{place[0]}-{place[1]}", "Describe", topic=place[0])
 
 
 def _listed(place: Place, answer: Any) -> ListedOffset | KafkaError:

@@ -48,7 +48,7 @@ class Truncated(KafkaError):
 
 _TOO_FEW_IN_SYNC = "fewer replicas of {what} are in sync than its min.insync.replicas asks for"
 _REMEDIES = {
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "give the user of this node {right} on topic {what}",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "give the user of this node {right} on topic {topic}",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "give the user of this node {right} on group {what}",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
         "give the user of this node {right} on transactional id {what}"
@@ -59,8 +59,8 @@ _REMEDIES = {
     ErrorCode.POLICY_VIOLATION: "a policy of the cluster forbids it: create {what} by hand",
     ErrorCode.NOT_ENOUGH_REPLICAS: _TOO_FEW_IN_SYNC,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _TOO_FEW_IN_SYNC,
-    ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of {what}",
-    ErrorCode.RECORD_LIST_TOO_LARGE: "raise max.message.bytes of {what}",
+    ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of {topic}",
+    ErrorCode.RECORD_LIST_TOO_LARGE: "raise max.message.bytes of {topic}",
     ErrorCode.GROUP_MAX_SIZE_REACHED: "raise group.max.size upstream",
     ErrorCode.INVALID_SESSION_TIMEOUT: (
         "the session time-out must lie within group.min.session.timeout.ms and group.max.session.timeout.ms "
@@ -71,7 +71,9 @@ _REMEDIES = {
 }
 
 
-def refusal(code: int, doing: str, what: str, right: str = "", message: str | None = None) -> KafkaError:
+def refusal(
+    code: int, doing: str, what: str, right: str = "", message: str | None = None, *, topic: str = ""
+) -> KafkaError:
     """An error of the existing cluster, in one line.
 
     Args:
@@ -79,12 +81,13 @@ def refusal(code: int, doing: str, what: str, right: str = "", message: str | No
         what: the topic, partition, group or transactional id.
         right: the one that it takes, such as Read.
         message: the cluster's own words.
+        topic: that rights and settings are of, where `what` is one of its partitions.
     """
     try:
         known = ErrorCode(code)
     except ValueError:
         known = ErrorCode.UNKNOWN_SERVER_ERROR
         message = f"error {code}, which is not known"
-    remedy = _REMEDIES.get(known, "").format(what=what, right=right)
+    remedy = _REMEDIES.get(known, "").format(what=what, right=right, topic=topic or what)
     parts = [f"upstream refused {doing} {what}".rstrip(), message or "", remedy]
     return KafkaError(known, ": ".join(part.rstrip(".") for part in parts if part))

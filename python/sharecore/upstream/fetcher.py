@@ -202,7 +202,8 @@ class Fetcher:
             self._changed(subscription)
 
     def _refused(self, subscription: Subscription, node: int, code: int) -> None:
-        error = refusal(code, "to read", f"{subscription.topic}-{subscription.partition}", "Read")
+        topic = subscription.topic
+        error = refusal(code, "to read", f"{topic}-{subscription.partition}", "Read", topic=topic)
         if subscription.replica == node:
             # a follower may be behind, or be none any more: the leader knows
             logger.info("broker %d: %s; asking the leader", node, error)

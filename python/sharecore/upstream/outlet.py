@@ -163,7 +163,8 @@ def _answer(batch: _Batch, part: Any) -> Answer:
         return Answer(error, -1, True)
     if part.error_code:
         words = getattr(part, "error_message", None)
-        return Answer(refusal(part.error_code, "to append to", place, "Write", words), -1, True)
+        error = refusal(part.error_code, "to append to", place, "Write", words, topic=batch.topic)
+        return Answer(error, -1, True)
     return Answer(None, part.base_offset, True)
 
 

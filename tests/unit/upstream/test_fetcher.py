@@ -391,7 +391,7 @@ async def test_a_right_that_is_missing_is_told_with_what_to_do() -> None:
     fetcher.subscribe("b", 0, 0, ROOM, taken)
     cluster.topics["b"][0].broken = 29
     await asyncio.sleep(1)
-    assert "give the user of this node Read on topic b-0" in str(taken.errors[0])
+    assert "give the user of this node Read on topic b" in str(taken.errors[0])
     await ended(upstream, fetcher)
 
 
