@@ -248,16 +248,22 @@ async def alter(
         incremental: False replaces all that was set before.
     """
     broker = context.broker
-    wanted = [
-        (resource.resource_type, resource.resource_name, [change(config) for config in resource.configs])
-        for resource in request.resources
-    ]
-    times = Counter((resource_type, name) for resource_type, name, _ in wanted)
-    types = set(ResourceType)
-    known = [changes for resource_type, _, changes in wanted if resource_type in types]
-    strange = {change.operation for changes in known for change in changes} - set(Operation)
-    rights = await context.finish(config_rights(context, SecuredOperation.ALTER_CONFIGS, times))
     pace = broker.turns.pace()
+    wanted: list[tuple[int, str, list[Change]]] = []
+    times = Counter[tuple[int, str]]()
+    types, strange = set(ResourceType), set[int]()
+    for resource in request.resources:
+        changes = []
+        for config in resource.configs:
+            changes.append(change(config))
+            await pace.step()
+        wanted.append((resource.resource_type, resource.resource_name, changes))
+        times[resource.resource_type, resource.resource_name] += 1
+        if resource.resource_type in types:
+            strange.update(each.operation for each in changes)
+        await pace.step()
+    strange -= set(Operation)
+    rights = await context.finish(config_rights(context, SecuredOperation.ALTER_CONFIGS, times))
     answers = []
     for resource_type, name, changes in wanted:
         await pace.step()
