@@ -101,7 +101,7 @@ def _answered_first(self: SharePartition, member: str, batches: Any, done: Any) 
 _acknowledge = SharePartition.acknowledge
 _persist = SharePartition._persist
 _resume = ShareSessionCache.resume
-_place = produce_module._place
+_look_up = produce_module._look_up
 _leases_of = Leasing.__init__
 _summary = CoordinatorPersister.summary
 _trim = Retention._trim
@@ -135,10 +135,16 @@ def _epoch_ignored(self: ShareSessionCache, group: Any, member: Any, epoch: int)
     return _resume(self, group, member, epoch)
 
 
-def _sequences_forgotten(context: Any, topic: Any, index: int) -> Any:
-    log: Any = _place(context, topic, index)[0]
-    log._store.expire_producers(context.broker.clock.now_ms() + 3_600_000_000, 0)
-    return log, False
+def _sequences_forgotten(context: Any, asked: Any) -> Any:
+    find, _ = yield from _look_up(context, asked)
+
+    def forgetting(topic: Any) -> Any:
+        found: Any = find(topic)
+        for log in found[0]:
+            log._store.expire_producers(context.broker.clock.now_ms() + 3_600_000_000, 0)
+        return found
+
+    return forgetting, False
 
 
 def _outcome_flipped(self: Any, *args: Any, commit: bool, **rest: Any) -> Any:
@@ -265,7 +271,7 @@ CANARIES: dict[str, Canary] = {
     "aborted records": Canary(_instead(Leasing, "aborted", lambda self, first, end: [])),
     "read committed that reads all": Canary(_read_uncommitted),
     "sequence numbers that are forgotten": Canary(
-        _instead(produce_module, "_place", _sequences_forgotten), "idempotent,cuts,slow network,slow disk"
+        _instead(produce_module, "_look_up", _sequences_forgotten), "idempotent,cuts,slow network,slow disk"
     ),
     "commits that abort": Canary(_instead(TransactionCoordinator, "end", _outcome_flipped)),
     "memory that is not given back": Canary(_instead(Connection, "connection_lost", _kept)),

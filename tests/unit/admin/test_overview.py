@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sharecore.admin.overview import GroupOverview, Position
+from sharecore.admin.overview import GroupOverview, Position, Positioned
 from sharecore.admin.watch import Look, group_figures
 from sharecore.page.looker import Trails
 
@@ -25,10 +25,10 @@ from sharecore.page.looker import Trails
 def test_a_sum_with_an_unknown_part_is_unknown(
     lags: dict[str, list[int]], unplaced: set[str], lag: int | None
 ) -> None:
-    positions = {
+    positions: dict[str, dict[int, Positioned]] = {
         topic: {index: Position(0, each) for index, each in enumerate(some)} for topic, some in lags.items()
     }
-    group = GroupOverview("g", "Stable", positions=dict(positions), unplaced=unplaced)
+    group = GroupOverview("g", "Stable", positions=positions, unplaced=unplaced)
     now = Look(time.monotonic(), {"g": group}, None, {}, {})
     (figures,) = group_figures(now, None)
     assert figures.lag == group.total_lag() == lag

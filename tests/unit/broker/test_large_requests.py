@@ -165,10 +165,14 @@ def test_room_is_given_back_when_the_thread_is_done_though_nobody_waits() -> Non
     async def main() -> None:
         lane, begun, may_end = Lane(10), threading.Event(), threading.Event()
 
+        def decode() -> None:
+            begun.set()
+            may_end.wait(10)
+
         async def work() -> None:
             place = await lane.enter("one", 10)
             try:
-                await lane.run("one", lambda: (begun.set(), may_end.wait(10)))
+                await lane.run("one", decode)
             finally:
                 place.leave()
 

@@ -103,7 +103,7 @@ class Cluster:
         self.world.crash()
         records = record_log(self.world, [self.log])
         self.registry = GroupRegistry()
-        self.apart: list[Callable[[], None]] = []
+        self.apart: list[Callable[[], object]] = []
         """Work that waits for a thread."""
         self.groups = ConsumerCoordinator(
             self.registry,
