@@ -228,7 +228,8 @@ impl PyDispatch {
     }
 }
 
-fn malformed(py: Python<'_>, reason: &str) -> PyErr {
+/// What ends a connection whose bytes hold no request.
+pub(crate) fn malformed(py: Python<'_>, reason: &str) -> PyErr {
     disconnect(py, &format!("malformed request: {reason}")).unwrap_or_else(|error| error)
 }
 

@@ -264,7 +264,7 @@ impl PyProduce {
         frame: &Bound<'py, PyBytes>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = produce.py();
-        let request = request(layout, input).map_err(Stop::into_error)?;
+        let request = request(layout, input).map_err(|stop| stop.into_end(py))?;
         let now_ms = {
             let now_ms = produce.borrow().now_ms.clone_ref(py);
             now_ms.call0(py)?.extract(py)?
@@ -272,10 +272,10 @@ impl PyProduce {
         let mut topics = Vec::with_capacity(request.topics.len());
         let (mut any_transactional, mut count) = (false, request.topics.len());
         for topic in &request.topics {
-            let (name, partitions) = parts(topic).map_err(Stop::into_error)?;
+            let (name, partitions) = parts(topic).map_err(|stop| stop.into_end(py))?;
             let mut batches = Vec::with_capacity(partitions.len());
             for partition in partitions {
-                let (index, records) = batch(partition).map_err(Stop::into_error)?;
+                let (index, records) = batch(partition).map_err(|stop| stop.into_end(py))?;
                 any_transactional |= is_transactional(records);
                 batches.push((index, records));
             }

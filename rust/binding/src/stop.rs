@@ -1,7 +1,8 @@
 //! Why bytes could not be turned into a message: because of the bytes, or of Python.
 
-use pyo3::PyErr;
+use crate::dispatch::malformed;
 use pyo3::exceptions::PyValueError;
+use pyo3::{PyErr, Python};
 use sharecore_wire::{FrameTooLarge, Malformed};
 
 /// Malformed bytes, or an exception of Python's.
@@ -15,6 +16,14 @@ impl Stop {
     pub(crate) fn into_error(self) -> PyErr {
         match self {
             Stop::Bytes(reason) => PyValueError::new_err(reason),
+            Stop::Python(error) => error,
+        }
+    }
+
+    /// The exception to raise where malformed bytes end the connection.
+    pub(crate) fn into_end(self, py: Python<'_>) -> PyErr {
+        match self {
+            Stop::Bytes(reason) => malformed(py, &reason),
             Stop::Python(error) => error,
         }
     }
