@@ -242,8 +242,8 @@ docs: .venv-docs/.created ## the documentation as a site, into build/site; a bro
 	.venv-docs/bin/mkdocs build --quiet --strict
 	@echo "build/site/index.html"
 
-interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker
-	$(PYTEST) tests/interop
+interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker; our own client on Apache Kafka too
+	CLIENT_BROKERS="sharecore apache" $(PYTEST) --numprocesses=$(PROCESSES) --dist=loadfile tests/interop
 
 build/go/client: $(wildcard tests/interop/go/*.go tests/interop/go/go.*)
 	@.ci/need go
@@ -327,9 +327,10 @@ differential-state: .venv-test/.installed ## 160,000 operations on share state, 
 	@.ci/need java maven
 	$(BIN)/python -m tests.differential.share_state --operations 160000 $(ARGS)
 
-differential-access: .venv/.installed .venv-test/.installed jars ## who may do what: 7,000 requests of principals with and without each right, ours against Apache (minutes; ARGS="--help")
+differential-access: .venv/.installed .venv-test/.installed jars ## who may do what: 19,000 requests of principals with and without each right, ours and a node against Apache (half an hour; ARGS="--help")
 	@.ci/need java
 	$(BIN)/python -m tests.differential.access $(ARGS)
+	$(BIN)/python -m tests.differential.access --kinds apache node $(ARGS)
 
 differential-telemetry: .venv/.installed .venv-test/.installed jars ## metrics of clients, ours against Apache Kafka 4.4.0 (a minute; `make test` has 4.3.1)
 	KAFKA_LIBS=$(CURDIR)/$(WIRE_JARS) $(PYTEST) tests/differential/telemetry

@@ -26,7 +26,7 @@ from sharecore.reference import Partition as ReferencePartition
 from sharecore.trace.driver import Driver
 from sharecore.trace.engines import engine
 
-EXAMPLES = 400
+EXAMPLES = 200
 STEPS = 30
 
 members = st.sampled_from(["m0", "m1", "m2"])

@@ -153,7 +153,7 @@ def told_at_once(done: subprocess.CompletedProcess[str], count: int) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     first, last = done.stderr.splitlines()
     why = "sharecore: Broker: Disk error when trying to access log file on disk"
-    assert re.fullmatch(rf"{why}; what is not written is tried again until \d\d:\d\d:\d\d", first), first
+    assert re.fullmatch(rf"{why}; what is not written is tried again until \d\d:\d\d:\d\dZ", first), first
     assert last.startswith(f"sharecore: {count} of {count} records were not written: Broker: Disk error")
 
 

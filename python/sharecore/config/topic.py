@@ -16,6 +16,7 @@ from sharecore.config.topics import (
     GZIP_LEVEL,
     TIMESTAMP_TYPES,
     ZSTD_LEVEL,
+    check_gzip_level,
 )
 from sharecore.errors import ConfigError
 
@@ -39,7 +40,7 @@ class TopicConfig(UnservedTopicSettings):
         synonym="compression.type",
     )
     compression_gzip_level: int = setting(
-        Kind.INT, -1, GZIP_LEVEL, low=-1, high=9, synonym="compression.gzip.level"
+        Kind.INT, -1, GZIP_LEVEL, low=-1, high=9, check=check_gzip_level, synonym="compression.gzip.level"
     )
     compression_zstd_level: int = setting(
         Kind.INT, 3, ZSTD_LEVEL, low=-131072, high=22, synonym="compression.zstd.level"

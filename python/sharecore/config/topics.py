@@ -13,6 +13,12 @@ CLEANUP_POLICIES = ("compact", "delete")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
 
+def check_gzip_level(level: int) -> None:
+    """Raise ValueError for a level that gzip does not have."""
+    if level == 0:
+        raise ValueError("1 to 9, or -1 for the usual level")
+
+
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class TopicSettings:
     """How topics are made, how long they keep their records, and how much a client may fetch of them."""
@@ -41,7 +47,7 @@ class TopicSettings:
         dynamic=Dynamic.CLUSTER_WIDE,
     )
     compression_gzip_level: int = setting(
-        Kind.INT, -1, GZIP_LEVEL, low=-1, high=9, dynamic=Dynamic.CLUSTER_WIDE
+        Kind.INT, -1, GZIP_LEVEL, low=-1, high=9, check=check_gzip_level, dynamic=Dynamic.CLUSTER_WIDE
     )
     compression_zstd_level: int = setting(
         Kind.INT, 3, ZSTD_LEVEL, low=-131072, high=22, dynamic=Dynamic.CLUSTER_WIDE

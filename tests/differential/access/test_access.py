@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.differential.access import scram_exchanges
@@ -65,21 +64,6 @@ def test_what_is_named_twice_is_answered_as_apache_kafka_answers_it(brokers: lis
     print(f"{seen.cases} cases", dict(seen.known), *found, sep="\n")
     assert found == []
     assert seen.cases > 200
-
-
-@pytest.mark.timeout(240)
-def test_rights_are_judged_through_a_node_as_apache_kafka_judges_them(tmp_path: Path) -> None:
-    everybody = principals()
-    one, other = "not-topic-describe", "all"
-    found: list[str] = []
-    with guarded(tmp_path, everybody, ("apache", "node")) as compared:
-        for broker in compared:
-            allow(broker, everybody)
-        seen = play(compared, list(cases()), {one: everybody[one]}, found.append)
-        play(compared, doubled(), {other: everybody[other]}, found.append)
-    print(f"{seen.cases} cases", dict(seen.known), *found, sep="\n")
-    assert found == []
-    assert seen.cases > 100
 
 
 @pytest.mark.parametrize("name", SEQUENCES)

@@ -1,7 +1,8 @@
-"""The client's tests run on sharecore and on Apache Kafka."""
+"""The client's tests run on sharecore, and in `make interop` on Apache Kafka too."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tests.harness.clients import configure_group
 
 from sharecore.client import ShareConsumer
 
-KINDS = ("sharecore", "apache")
+KINDS = tuple(os.environ.get("CLIENT_BROKERS", "sharecore").split())
 ConsumerMaker = Callable[..., ShareConsumer]
 
 
