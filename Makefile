@@ -213,6 +213,9 @@ testable: .venv/.installed .venv-test/.installed jars capi
 pytest: testable
 	unset PYTHONDONTWRITEBYTECODE; $(PYTEST) --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder tests
 
+long: testable ## the tests that `make test` leaves out for their time
+	$(PYTEST) -m long --numprocesses=$(PROCESSES) --dist=loadfile tests
+
 # each a CPython from 3.11 on, such as PYTHONS="python3.12 python3.14"
 PYTHONS ?= $(PYTHON)
 pythons: build/wheel .venv-test/.installed ## the wheel in an empty environment of each CPython in PYTHONS, with and without extras
@@ -243,7 +246,7 @@ docs: .venv-docs/.created ## the documentation as a site, into build/site; a bro
 	@echo "build/site/index.html"
 
 interop: .venv/.installed .venv-test/.installed jars ## stock Kafka clients and tools against a running broker; our own client on Apache Kafka too
-	CLIENT_BROKERS="sharecore apache" $(PYTEST) --numprocesses=$(PROCESSES) --dist=loadfile tests/interop
+	CLIENT_BROKERS="sharecore apache" $(PYTEST) -m "long or not long" --numprocesses=$(PROCESSES) --dist=loadfile tests/interop
 
 build/go/client: $(wildcard tests/interop/go/*.go tests/interop/go/go.*)
 	@.ci/need go
@@ -366,8 +369,8 @@ differential-produce: .venv/.installed .venv-test/.installed jars ## batches tha
 	$(BIN)/python -m tests.differential.produce $(ARGS)
 
 differential-compaction: .venv/.installed .venv-test/.installed jars jars-4.4.0 ## compacted logs, ours against Apache Kafka 4.3.1 and 4.4.0 (COMPACTION_SEEDS=5)
-	COMPACTION_SEEDS=$${COMPACTION_SEEDS:-5} $(PYTEST) tests/interop/test_compaction.py
-	KAFKA_LIBS=$(CURDIR)/$(WIRE_JARS) COMPACTION_SEEDS=$${COMPACTION_SEEDS:-5} $(PYTEST) tests/interop/test_compaction.py
+	COMPACTION_SEEDS=$${COMPACTION_SEEDS:-5} $(PYTEST) -m "long or not long" tests/interop/test_compaction.py
+	KAFKA_LIBS=$(CURDIR)/$(WIRE_JARS) COMPACTION_SEEDS=$${COMPACTION_SEEDS:-5} $(PYTEST) -m "long or not long" tests/interop/test_compaction.py
 
 differential-config: .venv-test/.installed jars jars-4.4.0 ## which settings a broker starts with, ours against Apache Kafka 4.3.1 and 4.4.0 (ARGS="--help")
 	$(BIN)/python -m tests.differential.configs --kafka 4.3.1 $(ARGS)

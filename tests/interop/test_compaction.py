@@ -282,7 +282,7 @@ SEEDS = int(os.environ.get("COMPACTION_SEEDS", "1"))
 DAY_MS = 86_400_000
 
 
-@pytest.mark.parametrize("delete_retention_ms", [DAY_MS, 0])
+@pytest.mark.parametrize("delete_retention_ms", [pytest.param(DAY_MS, marks=pytest.mark.long), 0])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_consumers_see_the_same(brokers: dict[str, Broker], seed: int, delete_retention_ms: int) -> None:
     rnd = random.Random(seed)

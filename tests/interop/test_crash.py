@@ -17,8 +17,8 @@ from tests.interop.conftest import BrokerMaker
 from sharecore.admin import SharePartitionState
 from sharecore.admin.data_dir import share_state
 
-KILLS = int(os.environ.get("KILLS", "2"))
-FAULTS = int(os.environ.get("FAULTS", "2"))
+KILLS = int(os.environ.get("KILLS", "1"))
+FAULTS = int(os.environ.get("FAULTS", "1"))
 SEED = int(os.environ.get("SEED", "20"))  # `make torture` draws one
 GROUP = "ledger"
 QUEUE = "dlq.ledger"

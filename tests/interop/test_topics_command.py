@@ -46,6 +46,7 @@ def test_a_topic_from_its_creation_to_its_end(broker: Broker, group: str) -> Non
     life_of_a_topic(broker, f"of-{group}")
 
 
+@pytest.mark.long
 def test_a_topic_of_kafka_before_share_groups(tmp_path: Path) -> None:
     broker = Broker(tmp_path, "apache", libs=ROOT / "build/jars/kafka-3.9.1")
     broker.start()

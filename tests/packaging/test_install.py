@@ -194,6 +194,7 @@ def test_a_worker_shows_its_health(empty: Environment, broker: str) -> None:
             assert b'sharecore_worker_handled_total{worker="done"} 0.0' in answer.read()
 
 
+@pytest.mark.long
 def test_extras_bring_what_their_commands_need(empty: Environment, wheel: Path) -> None:
     empty.install(f"sharecore[broker,page] @ {wheel.as_uri()}")
     empty.run("sharecore", "certs", "made")

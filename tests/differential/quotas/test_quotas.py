@@ -28,6 +28,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Guarded]]
             broker.stop()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_clients_wait_as_long(brokers: list[Guarded]) -> None:
     with ThreadPoolExecutor() as at_once:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.interop.tools.compare import compare
 from tests.interop.tools.scenarios import SCENARIOS
 
 
+@pytest.mark.long
 def test_tools_print_the_same_on_both_brokers(tmp_path: Path) -> None:
     scenario, settings = SCENARIOS["in-brief"]
     found = compare(tmp_path, scenario(), settings)

@@ -64,6 +64,7 @@ def _look_up(context: RequestContext, asked: Sequence[UUID | str | None]) -> Ste
             names[each] = None
         elif each is not None and (topic := topics.by_id(each)) is not None:
             names[topic.name] = None
+        yield
     writable = yield from context.may_each(Operation.WRITE, ResourceType.TOPIC, names)
     return partial(_place, topics, writable), False
 
